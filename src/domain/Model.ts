@@ -152,12 +152,23 @@ export interface ModelResponse {
 /** Sees the pieces of a streamed answer on their way, and says what goes on; see `ARCHITECTURE.md` §6. */
 export type OnPart = (parts: ReadonlyArray<StreamPart>) => Effect.Effect<ReadonlyArray<StreamPart>>
 
+/**
+ * Result of an `onPart` that keeps the parts: nothing goes on, and its next call sees them again, before the new ones. It
+ * decides on all of them then; what is kept at the end waits for what the wrapper decides on the answer.
+ */
+export const hold: ReadonlyArray<StreamPart> = Object.freeze([])
+
 /** Told of the headers of an answer when it begins; names are in lower case. */
 export type OnHeaders = (get: (name: string) => string | null | undefined) => Effect.Effect<void>
 
 /** Options of one execution. */
 export interface ExecuteOptions {
   readonly onPart?: OnPart | undefined
+  /**
+   * Told by the router when it makes the call again after an answer broke off: true where the text that was let through stays and the rest
+   * of it follows, false where nothing of it counts.
+   */
+  readonly onRetry?: ((continues: boolean) => void) | undefined
   /** For providers over HTTP; others have none to tell of. */
   readonly onHeaders?: OnHeaders | undefined
 }

@@ -7,7 +7,7 @@ import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Assembler from "../domain/Assembler.ts"
-import { type ExecuteOptions, type ModelResponse, type OnPart, withParts } from "../domain/Model.ts"
+import { type ExecuteOptions, hold, type ModelResponse, type OnPart, type StreamPart, withParts } from "../domain/Model.ts"
 import * as IsolatedCall from "../hooks/IsolatedCall.ts"
 import type { Faults } from "./Faults.ts"
 import * as Frozen from "./Frozen.ts"
@@ -25,7 +25,7 @@ interface Join<Req, Options, A> {
     request: Req,
     own: Options | undefined,
     above: Options | undefined,
-    fault: (error: unknown) => Effect.Effect<void>,
+    calling: MiddlewareBoundary.Calling,
     deadline: () => number
   ): Effect.Effect<A, unknown, unknown>
 }
@@ -42,38 +42,98 @@ interface Responses<A> {
   readonly set: (answer: A, response: ModelResponse) => A
 }
 
+/** Parts, and characters in them, that an `onPart` may hold. */
+export const heldAtMost = { parts: 50_000, characters: 1_000_000 }
+
+const sizeOf = (parts: ReadonlyArray<StreamPart>): number => {
+  let size = 0
+  for (const part of parts) if ("delta" in part) size += part.delta.length
+  return size
+}
+
 /**
  * For model calls: what streams by goes through the wrapper's `onPart` and then on to the one above; when it changed
  * anything, the response that the wrapper sees is put together from what it let through.
+ *
+ * **Details**
+ *
+ * An `onPart` that fails lets the rest go on without it, and what it held first. Where it had changed anything, the rest waits for the
+ * wrapper's decision on the whole answer, so that nothing is shown behind the back of one that takes something out.
  */
 export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, ExecuteOptions, A> =>
-(below, request, own, above, fault, deadline) => {
+(below, request, own, above, { fault, whenStanding }, deadline) => {
   const mine = own?.onPart
   if (mine === undefined) return below(request, above)
   const outer = above?.onPart
-  const assembler = Assembler.make()
+  let assembler = Assembler.make()
   let changed = false
   let broken = false
-  const pass: OnPart = (parts) =>
-    outer === undefined || parts.length === 0 ? Effect.succeed(parts) : outer(parts)
+  let held: Array<StreamPart> = []
+  let size = 0
+  let since: number | undefined
+
+  const pass = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
+    assembler.add(parts)
+    return outer === undefined || parts.length === 0 ? Effect.void : Effect.asVoid(outer(parts))
+  }
+  const drop = (): void => {
+    held = []
+    size = 0
+    since = undefined
+  }
+  const breaks = (error: unknown, parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
+    broken = true
+    if (changed) held = [...parts]
+    else drop()
+    return Effect.andThen(fault(error), Effect.suspend(() => changed ? Effect.void : pass(parts)))
+  }
+  const holdOn = (parts: ReadonlyArray<StreamPart>, now: number): Effect.Effect<void> => {
+    if (since === undefined) held.push(...parts)
+    since ??= now
+    size += sizeOf(parts)
+    const excess = held.length > heldAtMost.parts ? `${heldAtMost.parts} parts`
+      : size > heldAtMost.characters ? `${heldAtMost.characters} characters`
+      : now - since > deadline() ? `${deadline() / 1000} s`
+      : undefined
+    return excess === undefined ? Effect.void : breaks(new Error(`onPart held the stream for more than ${excess}`), held)
+  }
+
   const onPart: OnPart = (parts) => {
-    if (broken) return pass(parts)
-    const seen = Effect.map(Effect.suspend(() => mine(Frozen.view(parts))), Frozen.accept)
-    return IsolatedCall.contained(seen, { what: "onPart", deadline: Duration.millis(deadline()) }).pipe(
-      Effect.catchCause((cause) => {
-        if (Cause.hasInterrupts(cause)) return Effect.failCause(cause)
-        broken = true
-        return Effect.as(fault(Cause.squash(cause)), parts)
-      }),
-      Effect.flatMap((kept) => {
-        if (kept !== parts) changed = true
-        assembler.add(kept)
-        return Effect.as(pass(kept), kept)
+    if (broken) {
+      if (changed) held.push(...parts)
+      return Effect.as(changed ? Effect.void : pass(parts), parts)
+    }
+    if (since !== undefined) held.push(...parts)
+    const given = since === undefined ? parts : held
+    const seen = Effect.map(Effect.suspend(() => mine(Frozen.view(given))), (kept) => kept === hold ? hold : Frozen.accept(kept))
+    const done = IsolatedCall.contained(seen, { what: "onPart", deadline: Duration.millis(deadline()) }).pipe(
+      Effect.matchCauseEffect({
+        onFailure: (cause) => Cause.hasInterrupts(cause) ? Effect.failCause(cause) : breaks(Cause.squash(cause), given),
+        onSuccess: (kept) => {
+          if (kept === hold) return Effect.clockWith((clock) => holdOn(parts, clock.currentTimeMillisUnsafe()))
+          if (kept !== given) changed = true
+          drop()
+          return pass(kept)
+        }
       })
     )
+    return Effect.as(done, parts)
   }
-  return Effect.map(below(request, { onPart }), (answer) => {
-    if (!changed || broken) return answer
+
+  const onRetry = (continues: boolean): void => {
+    drop()
+    if (!continues) {
+      assembler = Assembler.make()
+      changed = false
+    }
+    above?.onRetry?.(continues)
+  }
+
+  return Effect.map(below(request, { onPart, onRetry }), (answer) => {
+    const waiting = held
+    if (waiting.length > 0) whenStanding(outer === undefined ? Effect.void : Effect.asVoid(outer(waiting)))
+    if (!changed) return answer
+    assembler.add(waiting)
     const kept = assembler.result()
     const response = get(answer)
     return set(answer, withParts(response, kept.parts, kept.finished ? kept.finishReason : response.finishReason))
@@ -104,7 +164,7 @@ export const run = <Req, Options, A, Context, E, R>(
         wrapper,
         context,
         request,
-        (given, own, fault) => join(below, given, own, above, fault, deadline),
+        (given, own, calling) => join(below, given, own, above, calling, deadline),
         { faults, deadline }
       )
   }

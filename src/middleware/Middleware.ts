@@ -367,4 +367,5 @@ export type {
   AfterAgentInput, AfterModelInput, AfterToolInput, BeforeAgentInput, BeforeModelInput, BeforeToolInput, Methods, RunFacts
 } from "./Lifecycle.ts"
 export { deny, noChanges, skip, withModifications } from "./Lifecycle.ts"
+export { hold } from "../domain/Model.ts"
 export { rewritten, unchanged } from "./Pipeline.ts"

@@ -50,14 +50,21 @@ export interface Wrapper<Req, Options, A, Info> {
   ) => (request: Req) => Effect.Effect<A | undefined | null, unknown, unknown>
 }
 
+/** A wrapper's call of `next`, as what lies below it may speak to it. */
+export interface Calling {
+  /** The wrapper failed in the middle of the stream: reported, or the stream ends where it is registered as closed. */
+  readonly fault: (error: unknown) => Effect.Effect<void>
+  /** Sets what runs when the result of this call turns out to be that of the wrapper. */
+  readonly whenStanding: (release: Effect.Effect<void, unknown, unknown>) => void
+}
+
 /** Calls what lies below a frame. `options` are the wrapper's own, to be joined with those from above. */
 interface Below<Req, Options, A> {
-  (request: Req, options: Options | undefined, fault: (error: unknown) => Effect.Effect<void>): Effect.Effect<
-    A,
-    unknown,
-    unknown
-  >
+  (request: Req, options: Options | undefined, calling: Calling): Effect.Effect<A, unknown, unknown>
 }
+
+/** A call that no wrapper makes. */
+const unwrapped: Calling = { fault: () => Effect.void, whenStanding: () => {} }
 
 /** `next` was called a second time, or after its wrapper had returned. */
 class NextMisused extends Error {
@@ -131,6 +138,7 @@ export const evaluate = <Req, Options, A, Info>(
     let revoked = false
     let last: Exit.Exit<A, unknown> | undefined
     let cut: Exit.Exit<A, unknown> | undefined
+    let release: Effect.Effect<void, unknown, unknown> | undefined
 
     const closed = (cause: unknown): Effect.Effect<never, MiddlewareFailure> =>
       Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause }))
@@ -138,7 +146,18 @@ export const evaluate = <Req, Options, A, Info>(
     const broken = (error: unknown): Effect.Effect<void> =>
       onFailure === "closed"
         ? Effect.die(new StreamVeto(name, { cause: error }))
-        : faults.report({ kind, name, error, consequence: "streamed parts bypass it" })
+        : faults.report({ kind, name, error, consequence: "the rest of the stream bypasses it" })
+
+    const calling: Calling = {
+      fault: broken,
+      whenStanding: (effect) => {
+        release = effect
+      }
+    }
+
+    /** The result from below is that of the wrapper. */
+    const standing = (value: A): Effect.Effect<A, unknown, unknown> =>
+      release === undefined ? Effect.succeed(value) : Effect.as(release, value)
 
     const next: Next<Req, Options, A, unknown, unknown> = (given, options) =>
       Effect.suspend(() => {
@@ -153,8 +172,9 @@ export const evaluate = <Req, Options, A, Info>(
         }
         calls++
         last = undefined
+        release = undefined
         time.pause()
-        return below(isNothing(given) ? request : Frozen.accept(given), options, broken).pipe(
+        return below(isNothing(given) ? request : Frozen.accept(given), options, calling).pipe(
           Effect.onExit((exit) =>
             Effect.sync(() => {
               time.resume()
@@ -174,12 +194,12 @@ export const evaluate = <Req, Options, A, Info>(
         const consequence = "the call continues without it"
         return Effect.andThen(
           faults.report({ kind, name, error, consequence }),
-          below(request, undefined, () => Effect.void)
+          below(request, undefined, unwrapped)
         )
       }
       if (last === undefined) return closed(error)
       if (Exit.isSuccess(last)) {
-        return Effect.as(faults.report({ kind, name, error, consequence: "the result from below is kept" }), last.value)
+        return Effect.andThen(faults.report({ kind, name, error, consequence: "the result from below is kept" }), standing(last.value))
       }
       return Effect.andThen(
         faults.report({ kind, name, error, consequence: "the failure from below is kept" }),
@@ -188,7 +208,12 @@ export const evaluate = <Req, Options, A, Info>(
     }
 
     const onNothing = (): Effect.Effect<A, unknown, unknown> =>
-      last ?? failed(new Error("it returned nothing, and there is no result from below"))
+      last === undefined
+        ? failed(new Error("it returned nothing, and there is no result from below"))
+        : Exit.isSuccess(last) ? standing(last.value) : last
+
+    const onValue = (value: A): Effect.Effect<A, unknown, unknown> =>
+      last !== undefined && Exit.isSuccess(last) && last.value === value ? standing(value) : Effect.succeed(value)
 
     const onFailureCause = (cause: Cause.Cause<unknown>): Effect.Effect<A, unknown, unknown> => {
       if (Cause.hasFails(cause)) {
@@ -220,7 +245,9 @@ export const evaluate = <Req, Options, A, Info>(
           revoked = true
           if (exit === undefined) return restore(failed(new IsolatedCall.DeadlineExceeded(time.deadline())))
           if (Exit.isFailure(exit)) return restore(onFailureCause(exit.cause))
-          return isNothing(exit.value) ? restore(onNothing()) : Effect.succeed(Frozen.accept(exit.value))
+          if (isNothing(exit.value)) return restore(onNothing())
+          const value = Frozen.accept(exit.value)
+          return release === undefined ? Effect.succeed(value) : restore(onValue(value))
         }
       })
     )

@@ -164,6 +164,22 @@ const join = Chain.joinOnPart<ModelCallParams, ModelAnswer>({
   set: (answer, response) => ({ ...answer, response })
 })
 
+/** Tells wrappers whose `onPart` sees the parts of all attempts where another one begins. */
+const retold = ({ delivered, discard }: Question, options: ExecuteOptions | undefined): Pick<Question, "delivered" | "discard"> => {
+  const onRetry = options?.onRetry
+  if (onRetry === undefined) return {}
+  return {
+    discard: Effect.andThen(Effect.sync(() => onRetry(false)), discard ?? Effect.void),
+    delivered: delivered === undefined ? undefined : {
+      ...delivered,
+      keep: (text) => {
+        onRetry(true)
+        delivered.keep(text)
+      }
+    }
+  }
+}
+
 /**
  * Makes a whole model call: `wrap_model_call` around the router's attempts. `E` as in `Service.call`.
  */
@@ -177,7 +193,7 @@ export const callModel = <E>(
   const turn = { session: context.sessionId, turn: context.turnId }
   const ask = ({ call, route }: ModelCallParams, options: ExecuteOptions | undefined) => {
     log.route = route
-    const asked = router.call<E>(interceptors, { ...question, call, route, options, log, turn })
+    const asked = router.call<E>(interceptors, { ...question, ...retold(question, options), call, route, options, log, turn })
     return discard === undefined || log.count === begun ? asked : Effect.andThen(discard, asked)
   }
   const { stack } = interceptors

@@ -24,7 +24,7 @@ export interface Delivered {
   readonly text: () => string
   /** Returns whether text of the attempt under way has reached a reader. */
   readonly isRead: () => boolean
-  /** Keeps the text of the attempt that broke off. */
+  /** Keeps the text of the attempt that broke off; `text` is what its provider sent, which middleware may have changed on the way. */
   readonly keep: (text: string) => void
 }
 

@@ -1,11 +1,20 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
-import { MiddlewareFailure } from "../../src/domain/AgentError.ts"
-import type { ModelResponse, OnPart, StreamPart } from "../../src/domain/Model.ts"
+import * as TestClock from "effect/testing/TestClock"
+import { ExecutionBlocked, MiddlewareFailure } from "../../src/domain/AgentError.ts"
+import { type ModelResponse, type OnPart, type StreamPart, textDelta } from "../../src/domain/Model.ts"
+import * as Hooks from "../../src/hooks/Hooks.ts"
+import * as Chain from "../../src/middleware/Chain.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
+import * as Stack from "../../src/middleware/Stack.ts"
+import * as ModelRouter from "../../src/routing/ModelRouter.ts"
 import * as Fake from "../support/fakeModel.ts"
-import { runModel, withWarnings } from "../support/middlewareContexts.ts"
+import { ids, runModel, withWarnings } from "../support/middlewareContexts.ts"
 
 const textOf = (response: ModelResponse): string =>
   response.parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
@@ -126,7 +135,7 @@ describe("middleware around a streamed answer", () => {
       assert.strictEqual(textOf(response), "cached")
     }))
 
-  it.effect("an onPart that dies is passed by with one warning, and nothing of the answer is lost", () =>
+  it.effect("an onPart that dies half-way is passed by with one warning: nothing is lost, and the answer is what was shown", () =>
     Effect.gen(function*() {
       const { options, shown } = collect()
       const broken = mapDeltas("broken", (delta) => {
@@ -135,8 +144,170 @@ describe("middleware around a streamed answer", () => {
       })
       const { value, warnings } = yield* withWarnings(runModel([broken], {}, base, options))
       assert.deepStrictEqual(shown, ["HELLO ", "dear ", "world"])
-      assert.strictEqual(textOf(value), "Hello dear world")
+      assert.strictEqual(textOf(value), "HELLO dear world")
       assert.strictEqual(warnings.length, 1)
+    }))
+
+  it.effect("after an onPart that took something out has died, the rest is shown only when the wrapper lets it stand", () =>
+    Effect.gen(function*() {
+      const redacting = (then: (response: ModelResponse) => Effect.Effect<ModelResponse, ExecutionBlocked>) => {
+        const atReturn: Array<string> = []
+        const { options, shown } = collect()
+        const broken = Middleware.llmExecution({
+          name: "redactor",
+          wrap: (next) => (request) =>
+            next(request, {
+              onPart: (parts) =>
+                Effect.sync(() =>
+                  parts.map((part) => {
+                    if (part.type !== "text-delta") return part
+                    if (part.delta === "dear ") throw new Error("broken")
+                    return textDelta(part.id, part.delta.replace("Hello", "[removed]"))
+                  })
+                )
+            }).pipe(Effect.flatMap((response) => {
+              atReturn.push(...shown)
+              return then(response)
+            }))
+        })
+        return Effect.map(Effect.exit(runModel([broken], {}, base, options)), (exit) => ({ exit, atReturn, shown }))
+      }
+      const stands = yield* redacting(Effect.succeed)
+      assert.deepStrictEqual(stands.atReturn, ["[removed] "])
+      assert.deepStrictEqual(stands.shown, ["[removed] ", "dear ", "world"])
+      assert.isTrue(Exit.isSuccess(stands.exit) && textOf(stands.exit.value) === "[removed] dear world")
+      const changed = yield* redacting(() => Effect.succeed(Fake.textAnswer("[all removed]")))
+      assert.deepStrictEqual(changed.shown, ["[removed] "])
+      assert.isTrue(Exit.isSuccess(changed.exit) && textOf(changed.exit.value) === "[all removed]")
+      const vetoed = yield* redacting(() => Effect.fail(new ExecutionBlocked({ reason: "no", metadata: {} })))
+      assert.deepStrictEqual(vetoed.shown, ["[removed] "])
+      assert.isTrue(Exit.isFailure(vetoed.exit))
+    }))
+
+  describe("an onPart that holds the stream", () => {
+    /** Holds until `decide` says what goes on in the place of all parts so far. */
+    const guard = (
+      decide: (text: string, parts: ReadonlyArray<StreamPart>) => ReadonlyArray<StreamPart>,
+      then: (response: ModelResponse) => Effect.Effect<ModelResponse, ExecutionBlocked> = Effect.succeed,
+      onFailure?: "closed"
+    ) =>
+      Middleware.llmExecution({
+        name: "guard",
+        onFailure,
+        wrap: (next) => (request) =>
+          Effect.flatMap(
+            next(request, { onPart: (parts) => Effect.sync(() => decide(parts.flatMap((part) => part.type === "text-delta" ? [part.delta] : []).join(""), parts)) }),
+            then
+          )
+      })
+    const play = Effect.fnUntraced(function*(entries: ReadonlyArray<Middleware.Any>, model: Fake.Turn = base) {
+      const { options, shown } = collect()
+      const { value: exit, warnings } = yield* withWarnings(Effect.exit(runModel(entries, {}, model, options)))
+      return { shown, text: Exit.isSuccess(exit) ? textOf(exit.value) : undefined, exit, warnings }
+    })
+    const always = () => Middleware.hold
+
+    it.effect("sees all that it holds with each new part, and lets it go in order", () =>
+      Effect.gen(function*() {
+        const seen: Array<string> = []
+        const { shown, text } = yield* play([guard((text, parts) => {
+          seen.push(text)
+          return text.includes("dear") ? parts : Middleware.hold
+        })])
+        assert.deepStrictEqual(seen, ["", "Hello ", "Hello dear ", "world"])
+        assert.deepStrictEqual(shown, ["Hello ", "dear ", "world"])
+        assert.strictEqual(text, "Hello dear world")
+      }))
+
+    it.effect("may put something in the place of all that it held", () =>
+      Effect.gen(function*() {
+        const { shown, text } = yield* play([guard((text) => text.includes("dear") ? [textDelta("1", "Bye ")] : text === "world" ? [textDelta("1", text)] : Middleware.hold)])
+        assert.deepStrictEqual(shown, ["Bye ", "world"])
+        assert.strictEqual(text, "Bye world")
+      }))
+
+    it.effect("until the wrapper has decided on the whole answer: it goes on where the answer stands, through the wrappers above", () =>
+      Effect.gen(function*() {
+        const shout = mapDeltas("shout", (delta) => delta.toUpperCase())
+        let before: number | undefined
+        const { options, shown } = collect()
+        const answer = yield* runModel([shout, guard(always, (response) => Effect.sync(() => {
+          before = shown.length
+          assert.strictEqual(textOf(response), "Hello dear world")
+          return response
+        }))], {}, base, options)
+        assert.strictEqual(before, 0)
+        assert.deepStrictEqual(shown, ["HELLO ", "DEAR ", "WORLD"])
+        assert.strictEqual(textOf(answer), "HELLO DEAR WORLD")
+      }))
+
+    it.effect("and gives another answer, or vetoes it: nothing of what it held is shown", () =>
+      Effect.gen(function*() {
+        const other = yield* play([guard(always, () => Effect.succeed(Fake.textAnswer("no")))])
+        assert.deepStrictEqual([other.shown, other.text], [[], "no"])
+        const vetoed = yield* play([guard(always, () => Effect.fail(new ExecutionBlocked({ reason: "no", metadata: {} })))])
+        assert.deepStrictEqual([vetoed.shown, vetoed.text], [[], undefined])
+      }))
+
+    it.effect("and dies: open lets go of what it held, closed drops it and the call fails", () =>
+      Effect.gen(function*() {
+        const dies = (text: string) => {
+          if (text.includes("dear")) throw new Error("broken")
+          return Middleware.hold
+        }
+        const open = yield* play([guard(dies)])
+        assert.deepStrictEqual([open.shown, open.text, open.warnings.length], [["Hello ", "dear ", "world"], "Hello dear world", 1])
+        const late = yield* play([guard(always, () => Effect.die("broken"))])
+        assert.deepStrictEqual([late.shown, late.text], [["Hello ", "dear ", "world"], "Hello dear world"])
+        for (const closed of [guard(dies, undefined, "closed"), guard(always, () => Effect.die("broken"), "closed")]) {
+          const { exit, shown } = yield* play([closed])
+          assert.deepStrictEqual(shown, [])
+          assert.isTrue(Exit.isFailure(exit) && Cause.squash(exit.cause) instanceof MiddlewareFailure)
+        }
+      }))
+
+    it.effect("for too many parts or characters, or for longer than its deadline, has failed", () =>
+      Effect.gen(function*() {
+        const long = yield* play([guard(always)], Fake.pieces("a".repeat(Chain.heldAtMost.characters), "b", "c"))
+        assert.deepStrictEqual(long.shown.map((text) => text.length), [Chain.heldAtMost.characters, 1, 1])
+        assert.match(long.warnings[0] ?? "", /onPart held the stream for more than 1000000 characters/)
+        const many = yield* play([guard(always)], (_, options) =>
+          Effect.as(options?.onPart?.(Array.from({ length: Chain.heldAtMost.parts + 1 }, () => textDelta("1", "a"))) ?? Effect.void, Fake.textAnswer("a")))
+        assert.match(many.warnings[0] ?? "", /for more than 50000 parts/)
+        const slow: Fake.Turn = (request, options) => Effect.andThen(Fake.pieces("a")(request, options), Effect.andThen(Effect.sleep("6 minutes"), Fake.pieces("b")(request, options)))
+        const playing = yield* Effect.forkChild(play([guard(always)], slow))
+        yield* TestClock.adjust("6 minutes")
+        const { shown, warnings } = yield* Fiber.join(playing)
+        assert.deepStrictEqual(shown, ["a", "b"])
+        assert.match(warnings[0] ?? "", /for more than 300 s/)
+        const closed = yield* play([guard(always, undefined, "closed")], Fake.pieces("a".repeat(Chain.heldAtMost.characters), "b"))
+        assert.deepStrictEqual([closed.shown, closed.text], [[], undefined])
+      }))
+  })
+
+  it.effect("an attempt that is made again begins anew for an onPart of the whole call", () =>
+    Effect.gen(function*() {
+      let asked = 0
+      const lost = Fake.failure(new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "", description: "lost" }))
+      const fake = Fake.make((request, options) =>
+        asked++ === 0 ? Effect.andThen(Fake.pieces("Hel")(request, options), Effect.fail(lost)) : base(request, options))
+      const entry = Middleware.wrapModelCall({
+        name: "shout",
+        wrap: (next) => (params) =>
+          next(params, { onPart: (parts) => Effect.succeed(parts.map((part) => part.type === "text-delta" ? textDelta(part.id, part.delta.toUpperCase()) : part)) })
+      })
+      const answer = yield* Effect.gen(function*() {
+        const router = yield* ModelRouter.ModelRouter
+        const fiber = yield* Effect.forkChild(ModelRouter.callModel<MiddlewareFailure>(router, { stack: Stack.make([entry]), hooks: Effect.runSync(Hooks.make()) }, {
+          call: { messages: [], tools: [], toolChoice: "auto", responseFormat: { type: "text" }, stream: true },
+          context: { ...ids, platform: "test", apiCallCount: 1 },
+          userMessage: "hi",
+          options: undefined
+        }))
+        yield* TestClock.adjust("1 minute")
+        return yield* Fiber.join(fiber)
+      }).pipe(Effect.provide(fake.router))
+      assert.strictEqual(textOf(answer.response), "HELLO DEAR WORLD")
     }))
 
   it.effect("a closed one that dies ends the stream and fails the call", () =>
