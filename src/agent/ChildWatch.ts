@@ -52,6 +52,9 @@ export const watch = (
       case "TextDelta":
         watched.text += event.text
         return undefined
+      case "TextReplaced":
+        watched.text = event.text
+        return undefined
       case "UsageReported":
         watched.usage = Usage.add(watched.usage, event.usage)
         // Of its children too, who are told apart.

@@ -116,6 +116,7 @@ export const loop = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return
     if (limit !== undefined) return yield* Summary.summarise(run, limit)
     yield* announceTime(run, now)
     run.steps++
+    if (state.said === "") run.answerStep = run.steps
     Budget.takeIteration(run.budget)
     const outcome = yield* stepInTime(run, now)
     if (outcome === undefined) {

@@ -2,6 +2,7 @@
  * One question to the model within a run: sent through the middleware and the router, watched while it streams, accounted
  * for.
  */
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
@@ -15,6 +16,7 @@ import type { RouteInfo } from "../domain/Route.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
+import * as MiddlewareBoundary from "../middleware/MiddlewareBoundary.ts"
 import { insertPrefill } from "../prompt/Prefill.ts"
 import { type AttemptLog, callModel, newLog } from "../routing/ModelRouter.ts"
 import type { Delivered } from "../routing/PartialAnswer.ts"
@@ -22,7 +24,7 @@ import * as AnswerText from "../domain/AnswerText.ts"
 import * as Budget from "./Budget.ts"
 import * as ContextOverflow from "./ContextOverflow.ts"
 import type { AgentSettings } from "./RunInput.ts"
-import { emit, type RunState } from "./RunState.ts"
+import { emit, replaceText, type RunState } from "./RunState.ts"
 import { type MiddlewareFailure, Services } from "./Services.ts"
 
 /** The facts that a piece of an answer is to a user. */
@@ -64,6 +66,8 @@ interface Progress {
   isRead: boolean
   /** Text of attempts that broke off, as it was shown. */
   shown: string
+  /** Text of the attempt under way as it left the middleware. */
+  passed: string
 }
 
 const begin = (run: RunState): Progress => {
@@ -72,11 +76,13 @@ const begin = (run: RunState): Progress => {
     log: newLog(),
     isRead: false,
     shown: "",
+    passed: "",
     delivered: {
       text: () => text,
       isRead: () => progress.isRead,
-      keep: (more) => {
-        text += more
+      keep: () => {
+        text += progress.passed
+        progress.passed = ""
         progress.shown = run.text
         progress.isRead = false
       }
@@ -86,10 +92,26 @@ const begin = (run: RunState): Progress => {
 }
 
 /** Takes back what was shown of an attempt that came to nothing. */
-const retract = (run: RunState, progress: Progress): void => {
-  run.text = progress.shown
+const retract = (run: RunState, progress: Progress): Effect.Effect<void> => {
+  const { isRead, shown } = progress
+  run.text = shown
+  progress.passed = ""
   progress.isRead = false
+  return isRead ? replaceText(run, run.steps, shown) : Effect.void
 }
+
+/** Takes back all that was shown of an answer that middleware refuses: nothing of it is kept. */
+export const withdraw = (run: RunState): Effect.Effect<void> => {
+  const { text } = run
+  run.text = ""
+  return text === "" ? Effect.void : replaceText(run, run.steps, "")
+}
+
+/** True for a failure of the middleware's own that is no translation of a provider's: a veto, or a policy that failed. */
+const isRefusal = (cause: Cause.Cause<unknown>): boolean =>
+  MiddlewareBoundary.downstreamOf(cause) === undefined &&
+  cause.reasons.some((reason) =>
+    Cause.isFailReason(reason) && !AiError.isAiError(reason.error) && !(reason.error instanceof CompressionExhausted))
 
 /** Passes on what streams by, and remembers what was shown of it in case the answer never ends. */
 const watch = (run: RunState, redact: boolean, progress: Progress): Watch => {
@@ -102,7 +124,10 @@ const watch = (run: RunState, redact: boolean, progress: Progress): Watch => {
     if (run.text !== before && run.readsText) progress.isRead = true
     return events.length === 0 ? Effect.void : run.emit(events)
   }
-  const onPart: OnPart = (parts) => Effect.as(show(watcher.see(parts)), parts)
+  const onPart: OnPart = (parts) => {
+    for (const part of parts) if (part.type === "text-delta") progress.passed += part.delta
+    return Effect.as(show(watcher.see(parts)), parts)
+  }
   return { onPart, end: Effect.suspend(() => show(watcher.end())), forget: () => void watcher.end() }
 }
 
@@ -174,7 +199,7 @@ const send = Effect.fnUntraced(function*(
     cache: settings.promptCache === "off" ? undefined : { ttl: settings.promptCache ?? "5m" },
     sessionId: run.sessionId
   }
-  retract(run, progress)
+  yield* retract(run, progress)
   run.textStored = false
   const now = yield* Clock.currentTimeMillis
   const left = Budget.millisLeft(run.budget, now)
@@ -195,9 +220,9 @@ const send = Effect.fnUntraced(function*(
     notify: run.recorder === undefined ? run.emit : (events) => emit(run, ...events),
     deadline: left === undefined ? undefined : now + left,
     // The router has said that the answer broke off, and why.
-    discard: Effect.sync(() => {
+    discard: Effect.suspend(() => {
       watched?.forget()
-      retract(run, progress)
+      return retract(run, progress)
     }),
     options: watched
   })
@@ -241,7 +266,7 @@ const answering = (
     (error): error is AiError.AiError | CompressionExhausted =>
       AiError.isAiError(error) || error instanceof CompressionExhausted,
     (error): Effect.Effect<Answer, AiError.AiError | CompressionExhausted> => {
-      if (!progress.isRead) retract(run, progress)
+      if (!progress.isRead) run.text = progress.shown
       if (run.text === "" || !run.readsText) return Effect.fail(error)
       const parts = [Response.makePart("text", { text: run.text })]
       return Effect.succeed({
@@ -279,7 +304,7 @@ export const ask = Effect.fnUntraced(function*(
   const progress = begin(run)
   const { log } = progress
   const answered = Effect.ensuring(
-    answering(run, question, progress),
+    Effect.tapCause(answering(run, question, progress), (cause) => isRefusal(cause) ? withdraw(run) : Effect.void),
     // A question that is cut was at its newest attempt.
     Effect.sync(() => void (run.attempt = Math.max(0, log.count - 1)))
   )
@@ -313,7 +338,7 @@ export const ask = Effect.fnUntraced(function*(
   return { ...answer, overflow, response: AnswerText.keptOf(response) }
 })
 
-/** The text of an answer as the user may see it; shown now if none of it was streamed. */
+/** The text of an answer as the user may see it. What of it was not streamed is shown now; what was streamed and is not in it is taken back. */
 export const showText = (run: RunState, parts: ReadonlyArray<ContentPart>): Effect.Effect<string> =>
   Effect.flatMap(RedactSecrets, (redact) => {
     let said = ""
@@ -323,7 +348,9 @@ export const showText = (run: RunState, parts: ReadonlyArray<ContentPart>): Effe
     const text = AnswerText.shown(said, redact)
     const streamed = run.readsText ? run.text : ""
     run.text = text
-    // Text that came in one piece after an attempt that was read is shown now.
-    const rest = text.startsWith(streamed) ? text.slice(streamed.length) : ""
-    return rest === "" ? Effect.succeed(text) : Effect.as(emit(run, { _tag: "TextDelta", text: rest }), text)
+    if (text === streamed) return Effect.succeed(text)
+    const told = text.startsWith(streamed)
+      ? emit(run, { _tag: "TextDelta", text: text.slice(streamed.length) })
+      : replaceText(run, run.steps, text)
+    return Effect.as(told, text)
   })

@@ -17,7 +17,7 @@ import type { Failure } from "../domain/RecordEvent.ts"
 import { isCompleted, type RunEvent, type RunResult } from "../domain/RunEvent.ts"
 import * as ContextWindow from "../routing/ContextWindow.ts"
 import * as Evidence from "../routing/classification/Evidence.ts"
-import { apiRequestId, emit, noBatch, type RunState, storeMessages } from "./RunState.ts"
+import { apiRequestId, emit, noBatch, replaceText, type RunState, storeMessages } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
 /**
@@ -70,6 +70,7 @@ export const present = Effect.fnUntraced(function*(run: RunState, result: RunRes
     ...where
   }))
   const presented = replacement === undefined ? result : { ...result, text: replacement }
+  if (presented.text !== result.text) yield* replaceText(run, run.answerStep, presented.text)
   yield* hooks.emit("post_llm_call", () => ({
     session_id: run.sessionId,
     task_id: run.taskId,

@@ -20,7 +20,7 @@ import * as Faults from "../middleware/Faults.ts"
 import * as Frozen from "../middleware/Frozen.ts"
 import type { AfterAgentInput, AfterModelInput, BeforeAgentInput, BeforeModelInput, ParsedCall, ParsedResponse, StopReason } from "../middleware/Lifecycle.ts"
 import * as LifecycleStack from "../middleware/LifecycleStack.ts"
-import { emit, type RunState, storeMessages } from "./RunState.ts"
+import { emit, replaceText, type RunState, storeMessages } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
 /** Middleware is absent in most runs. */
@@ -90,7 +90,9 @@ export const end = <E>(run: RunState, exit: Exit.Exit<RunResult, E>): Effect.Eff
           // The failure of a run is told, not that of a policy after it.
           onFailure: (error): Effect.Effect<RunResult, E | LifecycleStack.PhaseFailure> => Exit.isSuccess(exit) ? Effect.fail(error) : Effect.andThen(Effect.logWarning(error.message), exit),
           onSuccess: ({ fields: { agentResponse } }): Effect.Effect<RunResult, E> =>
-            Exit.isSuccess(exit) && agentResponse !== undefined ? Effect.succeed({ ...exit.value, text: agentResponse }) : exit
+            Exit.isSuccess(exit) && agentResponse !== undefined && agentResponse !== text
+              ? Effect.as(replaceText(run, run.answerStep, agentResponse), { ...exit.value, text: agentResponse })
+              : exit
         }),
         Effect.ensuring(Effect.sync(() => lifecycle.close(run.turnId)))
       )

@@ -325,6 +325,7 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
     userMessage: prompt,
     steps: 0,
     lastUse: new Map(),
+    answerStep: 0,
     questions: 0,
     attempt: 0,
     route,

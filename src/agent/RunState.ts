@@ -71,6 +71,8 @@ export interface RunState {
   steps: number
   /** The step that used a tool last, by the tool's name. */
   readonly lastUse: Map<string, number>
+  /** The step in which the text of the result begins. */
+  answerStep: number
   /** Questions to the model so far: the steps, and each request for a summary. Their attempts are named after it. */
   questions: number
   /** Attempt that answered the newest question, or that it was cut in, from 0. */
@@ -137,6 +139,10 @@ export const emit = (run: RunState, ...events: ReadonlyArray<RunEvent>): Effect.
   }
   return run.emit === undefined ? Effect.void : run.emit(events)
 }
+
+/** Tells those who read text while it streams that `text` stands in the place of what was shown since a step began. */
+export const replaceText = (run: RunState, stepId: number, text: string): Effect.Effect<void> =>
+  run.readsText ? emit(run, { _tag: "TextReplaced", stepId, text }) : Effect.void
 
 const originOf = ({ role }: Prompt.Message): Origin => role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
 

@@ -390,7 +390,7 @@ export const step = Effect.fnUntraced(function*(
     ? yield* cutOff(run, response.parts)
     : overflow !== undefined
     ? yield* endless(run, response.parts, overflow)
-    : yield* Effect.flatMap(RunLifecycle.afterModel(run, response, partOf), (reviewed) =>
+    : yield* Effect.flatMap(Effect.tapError(RunLifecycle.afterModel(run, response, partOf), () => ModelRequest.withdraw(run)), (reviewed) =>
       Effect.flatMap(settled(run, reviewed, response.finishReason, tools), (outcome) => continued(run, outcome, reviewed)))
   yield* emit(run, { _tag: "StepFinished", step: run.steps, finishReason: response.finishReason })
   return outcome

@@ -3,7 +3,8 @@
  *
  * `system` (`init`), then `text`, `tool_use` and `tool_result` as they happen, then one `result`, which comes in every case.
  * The `text` of the result is the concatenation of all deltas: the text of steps that called tools too, set apart by a
- * blank line. A run that ended early names its `exit` (`partial_stream_recovery`, …) beside `exit_code` and `error`. A call that was refused before it could run has a `tool_use` without `input`. What the run cost stands beside
+ * blank line. Where text that was shown is taken back, a line of the type `text_replaced` has, as its `text`, the whole text so far in
+ * the place of all deltas before it, and the `step_id` from which on it differs. A run that ended early names its `exit` (`partial_stream_recovery`, …) beside `exit_code` and `error`. A call that was refused before it could run has a `tool_use` without `input`. What the run cost stands beside
  * its `tokens`, as `estimated_cost_usd`, `cost_status` and `cost_source`. Each
  * fallback is a line of the type `fallback` (`from`, `to`, `reason`), and the `result` names the `model` and `provider` that
  * answered. What child agents do is told by lines of the type `subagent` (`start`, `progress`, `stop`), which the document does not have.
@@ -31,17 +32,22 @@ import type { View } from "./View.ts"
 interface StreamedText {
   readonly delta: (text: string) => string
   /** A new step: the next text is one of its own. */
-  readonly step: () => void
+  readonly step: (id: number) => void
+  /** Puts a text in the place of what was shown since a step began; returns everything so far, undefined where nothing was shown. */
+  readonly replace: (id: number, text: string) => string | undefined
   /** Returns the rest of the final text. */
   readonly rest: (final: string) => string
   /** Everything so far. */
   readonly all: () => string
 }
 
+const squeezed = (text: string): string => text.replaceAll(/\s+/g, "")
+
 /** With `live`, deltas are shown as they come; without, only the final text is. */
 export const streamedText = (live: boolean): StreamedText => {
   let all = ""
   let current = ""
+  const starts = new Map<number, number>()
   const apart = (): string => {
     if (current !== "" || all === "" || all.endsWith("\n\n")) return ""
     return all.endsWith("\n") ? "\n" : "\n\n"
@@ -54,11 +60,19 @@ export const streamedText = (live: boolean): StreamedText => {
   }
   return {
     delta: (text) => live && text !== "" ? show(text) : "",
-    step: () => {
+    step: (id) => {
       current = ""
+      starts.set(id, all.length)
+    },
+    replace: (id, text) => {
+      if (!live) return undefined
+      all = all.slice(0, starts.get(id))
+      current = ""
+      if (text !== "") show(text)
+      return all
     },
     rest: (final) => {
-      if (final === "" || final === current) return ""
+      if (final === "" || final === current || squeezed(all).endsWith(squeezed(final))) return ""
       current = ""
       return show(final)
     },
@@ -91,10 +105,14 @@ export const make = ({ out }: ProgramOutput.Service): View => {
   const factsOf = (event: RunEvent): ReadonlyArray<Fact> => {
     switch (event._tag) {
       case "StepStarted":
-        shown.step()
+        shown.step(event.step)
         return []
       case "TextDelta":
         return texts(shown.delta(event.text))
+      case "TextReplaced": {
+        const text = shown.replace(event.stepId, event.text)
+        return text === undefined ? [] : [{ type: "text_replaced", step_id: event.stepId, text }]
+      }
       case "ToolStarted":
         started.add(event.callId)
         return [{ type: "tool_use", name: event.name, tool_call_id: event.callId, input: Redaction.redactValue(event.params) }]

@@ -12,6 +12,7 @@ import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
 import type { Usage } from "../domain/Usage.ts"
 import type * as ProgramOutput from "./ProgramOutput.ts"
 import * as EventPrinter from "./render/EventPrinter.ts"
+import * as RunText from "./render/RunText.ts"
 import * as SafeText from "./render/SafeText.ts"
 import * as Screen from "./render/Screen.ts"
 
@@ -101,9 +102,9 @@ export const text = ({ streams }: ProgramOutput.Service): View => {
 const said = (event: RunEvent): string | undefined => {
   switch (event._tag) {
     case "Waiting":
-      return EventPrinter.waiting(event)
+      return RunText.waiting(event)
     case "Heartbeat":
-      return EventPrinter.silent(event)
+      return RunText.silent(event)
     case "Notice":
       return event.level === "warning" ? `! ${event.message}` : undefined
     default:

@@ -139,6 +139,36 @@ describe("StreamJsonView", () => {
       ])
     }))
 
+  it.effect("text that is taken back is replaced by the whole text so far, and the result has the final text once", () =>
+    Effect.gen(function*() {
+      const replaced = (stepId: number, text: string): RunEvent => ({ _tag: "TextReplaced", stepId, text })
+      const told = (found: ReadonlyArray<Line>) =>
+        found.slice(1).flatMap(({ step_id, text, type }) => type === "text" || type === "text_replaced" || type === "result" ? [[type, step_id, text]] : [])
+      const steps = [step(1), delta("Let me look."), started, finished("x"), step(2), delta("It is "), delta("red.")]
+      assert.deepStrictEqual(told(yield* project([...steps, replaced(2, "It is [removed]."), delta(" Bye.")], { text: "It is [removed]. Bye." })).slice(3), [
+        ["text_replaced", 2, "Let me look.\n\nIt is [removed]."],
+        ["text", undefined, " Bye."],
+        ["result", undefined, "Let me look.\n\nIt is [removed]. Bye."]
+      ])
+      assert.deepStrictEqual(told(yield* project([...steps, replaced(2, "")])).slice(3), [
+        ["text_replaced", 2, "Let me look."],
+        ["result", undefined, "Let me look."]
+      ])
+      // An answer of two steps, replaced as one.
+      assert.deepStrictEqual(told(yield* project([step(1), delta("one "), step(2), delta("two"), replaced(1, "three")], { text: "three" })).slice(2), [
+        ["text_replaced", 1, "three"],
+        ["result", undefined, "three"]
+      ])
+      // Where deltas are held back nothing is taken back.
+      assert.deepStrictEqual(told(yield* project([...steps, replaced(2, "No.")], { text: "No." }, false)), [["text", undefined, "No."], ["result", undefined, "No."]])
+    }))
+
+  it.effect("an answer of several steps is in the result once", () =>
+    Effect.gen(function*() {
+      const found = yield* project([step(1), delta("one "), step(2), delta("two")], { text: "one two" })
+      assert.deepInclude(found.at(-1), { text: "one \n\ntwo" })
+    }))
+
   it.effect("a run that was cut has a result with what there is, and why", () =>
     Effect.gen(function*() {
       const found = yield* project([step(1), delta("Half a")], { exitCode: 130, error: "interrupted" })
@@ -149,9 +179,9 @@ describe("StreamJsonView", () => {
 describe("streamedText", () => {
   it("texts of different steps are set apart by a blank line", () => {
     const shown = StreamJsonView.streamedText(true)
-    shown.step()
+    shown.step(1)
     const pieces = [shown.delta("Let me "), shown.delta("look.")]
-    shown.step()
+    shown.step(2)
     pieces.push(shown.delta("It is "), shown.delta("red."), shown.rest("It is red."))
     assert.deepStrictEqual(pieces, ["Let me ", "look.", "\n\nIt is ", "red.", ""])
     assert.strictEqual(shown.all(), pieces.join(""))
@@ -164,14 +194,14 @@ describe("streamedText", () => {
 
   it("a final text that did not stream by is shown at the end", () => {
     const shown = StreamJsonView.streamedText(true)
-    shown.step()
+    shown.step(1)
     assert.strictEqual(shown.rest("Stopped."), "Stopped.")
     assert.strictEqual(shown.all(), "Stopped.")
   })
 
   it("a text that may still be replaced is held back", () => {
     const shown = StreamJsonView.streamedText(false)
-    shown.step()
+    shown.step(1)
     assert.strictEqual(shown.delta("secret"), "")
     assert.strictEqual(shown.rest("[removed]"), "[removed]")
     assert.strictEqual(shown.all(), "[removed]")

@@ -226,6 +226,103 @@ describe("EventPrinter", () => {
       assert.deepStrictEqual(yield* shown([step, text("one "), step, text("two"), ended("one two")]), ["one", "", "two"])
     }))
 
+  it.effect("text that is taken back is erased, and the text in its place is shown once", () =>
+    Effect.gen(function*() {
+      const replaced = (text: string, stepId = 1): RunEvent => ({ _tag: "TextReplaced", stepId, text })
+      for (const markdown of ["strip", "raw"] as const) {
+        const draft = [step, text("My key\n\nis abc"), text("def, it is.")]
+        assert.deepStrictEqual(yield* shown([...draft, replaced("My key is [removed].")], { markdown }), ["My key is [removed]."])
+        assert.deepStrictEqual(
+          yield* shown([...draft, replaced("My key is [removed]."), text(" Bye."), ended("My key is [removed]. Bye.")], { markdown }),
+          ["My key is [removed]. Bye."]
+        )
+        assert.deepStrictEqual(yield* shown([...draft, replaced("")], { markdown }), [])
+        // Of an earlier step nothing is lost, and what was said meanwhile is said after it.
+        const notice: RunEvent = { _tag: "Notice", level: "info", message: "hello" }
+        assert.deepStrictEqual(
+          yield* shown([
+            step, text("Let me look."), started("1", { command: "ls" }), finished("1", "{}"),
+            { _tag: "StepStarted", step: 2 }, text("secret\n\nsecret"), notice, replaced("[removed]", 2), ended("[removed]")
+          ], { markdown }),
+          ["Let me look.", "", "┊ ✓ terminal ls · 1.2 s", "", "[removed]", "", "hello"]
+        )
+        // An answer of two steps is replaced as one.
+        assert.deepStrictEqual(
+          yield* shown([step, text("one"), { _tag: "StepStarted", step: 2 }, text("two"), replaced("three"), ended("three")], { markdown }),
+          ["three"]
+        )
+      }
+      assert.deepStrictEqual(yield* shown([step, text("secret"), replaced("[removed]"), ended("[removed]")], { live: false }), ["[removed]"])
+    }))
+
+  it.effect("text that cannot be erased any more stays, with a mark behind it and the new text", () =>
+    Effect.gen(function*() {
+      const replaced = (text: string, stepId = 1): RunEvent => ({ _tag: "TextReplaced", stepId, text })
+      // A tool's line stands below it.
+      assert.deepStrictEqual(
+        yield* shown([step, text("one"), started("1", { command: "ls" }), finished("1", "{}"), { _tag: "StepStarted", step: 2 }, text("two"), replaced("three"), ended("three")]),
+        ["one", "", "┊ ✓ terminal ls · 1.2 s", "The answer was changed:", "", "three"]
+      )
+      assert.deepStrictEqual(
+        yield* shown([step, text("one"), started("1", { command: "ls" }), finished("1", "{}"), replaced("")]),
+        ["one", "", "┊ ✓ terminal ls · 1.2 s", "The answer above was taken back."]
+      )
+    }))
+
+  it.effect("of a long answer in a small terminal the part that scrolled away stays, marked, and the final text is there once", () =>
+    Effect.gen(function*() {
+      for (const [columns, rows, words] of [[12, 5, 40], [12, 40, 40], [7, 3, 3], [7, 3, 60]] as const) {
+        const terminal = Virtual.make(columns, rows)
+        const sink: Screen.Sink = { write: terminal.write, terminal: true, paint: Paint.plain }
+        const screen = Screen.make({ answer: sink, aside: sink, size: () => ({ columns, rows }) })
+        const printer = EventPrinter.make(screen, { ...defaults, markdown: "raw" })
+        screen.live(() => ({ lines: ["> "] }))
+        const draft = Array.from({ length: words }, (_, index) => `w${index}`)
+        yield* printer.events([step])
+        for (const word of draft) yield* printer.events([text(`${word} `)])
+        yield* printer.events([{ _tag: "TextReplaced", stepId: 1, text: "final" }, ended("final")])
+        yield* printer.close
+        screen.live(Screen.nothing)
+        const all = terminal.lines().join("\n")
+        assert.strictEqual(all.split("final").length, 2, all)
+        // All of it fits above the live line, or a part is out of reach.
+        const fits = Math.ceil(`${draft.join(" ")} `.length / columns) <= rows - 1
+        assert.strictEqual(all.includes("w0"), !fits, all)
+        if (!fits) assert.include(all, columns === 12 ? "The answer" : "The a", all)
+      }
+    }))
+
+  it.effect("after the terminal got another size nothing is erased", () =>
+    Effect.gen(function*() {
+      const terminal = Virtual.make(40, 20)
+      const sink: Screen.Sink = { write: terminal.write, terminal: true, paint: Paint.plain }
+      const screen = Screen.make({ answer: sink, aside: sink, size: () => ({ columns: terminal.columns, rows: terminal.rows }) })
+      const printer = EventPrinter.make(screen, { ...defaults, markdown: "raw" })
+      yield* printer.events([step, text("draft")])
+      terminal.columns = 30
+      screen.redraw()
+      yield* printer.events([{ _tag: "TextReplaced", stepId: 1, text: "final" }])
+      yield* printer.close
+      assert.deepStrictEqual(terminal.lines(), ["draft", "", "The answer was changed:", "", "final"])
+    }))
+
+  it.effect("into a pipe the text of a step goes once, when it is final", () =>
+    Effect.gen(function*() {
+      let piped = ""
+      let asides = ""
+      const screen = Screen.make({
+        answer: { write: (more) => void (piped += more), terminal: false, paint: Paint.plain },
+        aside: { write: (more) => void (asides += more), terminal: false, paint: Paint.plain },
+        size: () => ({ columns: 80, rows: 24 })
+      })
+      const printer = EventPrinter.make(screen, { ...defaults, markdown: "raw" })
+      yield* printer.events([step, text("my "), text("secret")])
+      assert.strictEqual(piped, "")
+      yield* printer.events([{ _tag: "TextReplaced", stepId: 1, text: "[removed]" }, { _tag: "StepFinished", step: 1, finishReason: "stop" }, ended("[removed]")])
+      yield* printer.close
+      assert.deepStrictEqual([piped, asides], ["[removed]\n", ""])
+    }))
+
   it.effect("the open block is drawn again as it grows, and is written once when it is final", () =>
     Effect.gen(function*() {
       const { printer, screen, terminal } = setup()

@@ -3,8 +3,10 @@
  * of its events; it changes nothing.
  *
  * Text, tools and notices are set apart by blank lines. The reasoning of the model is shown only when it is asked for, and a
- * retry by one line. What the run is at just now is in {@link Printer.view}, for live lines. Where the final text is not
- * what streamed by (a listener replaced it), it is shown at the end.
+ * retry by one line. What the run is at just now is in {@link Printer.view}, for live lines.
+ *
+ * Text that is taken back is erased where it is still on the terminal and nothing stands below it; where it is not, a line says that
+ * the answer was changed, and the new text follows. Into a pipe, which takes nothing back, the text of a step goes when it is final.
  *
  * Source: `hermes-product.md` §1.8, `ARCHITECTURE.md` §4 (views are projections of the events).
  */
@@ -15,80 +17,13 @@ import type { RunEvent, RunResult } from "../../domain/RunEvent.ts"
 import * as Schedule from "../../tool/Schedule.ts"
 import * as Markdown from "./Markdown.ts"
 import * as Paint from "./Paint.ts"
+import * as RunText from "./RunText.ts"
 import * as SafeText from "./SafeText.ts"
-import type { Draft, Screen, Size } from "./Screen.ts"
+import type * as Screen from "./Screen.ts"
 import * as ToolFeed from "./ToolFeed.ts"
 import * as ToolText from "./ToolText.ts"
 import * as UsageText from "./UsageText.ts"
 import * as Width from "./Width.ts"
-import * as Wrap from "./Wrap.ts"
-
-/** A delay of a run in words, the same in every view. */
-const seconds = (millis: number): string => `${Math.max(1, Math.round(millis / 1000))} s`
-
-/** A wait before another attempt. */
-export const waiting = ({ attempt, maxAttempts, millis, reason }: ToolFeed.EventOf<"Waiting">): string =>
-  `┊ ${reason}: retrying in ${seconds(millis)}, attempt ${attempt} of ${maxAttempts}`
-
-/** A model that says nothing. */
-export const silent = ({ waitedMillis }: ToolFeed.EventOf<"Heartbeat">): string =>
-  `┊ no output from the model, ${seconds(waitedMillis)} into its answer; still waiting`
-
-/** One piece of reasoning. Each call gives what can be written now. */
-interface ReasoningText {
-  readonly push: (piece: string) => string
-  readonly end: () => string
-}
-
-const reasoningStyle: Paint.Style = { attributes: ["dim"] }
-
-/** Sets the reasoning of a model apart from its answer: dim, behind a bar, in the lines that the terminal has room for. */
-const reasoningText = (paint: Paint.Paint, columns: () => number | undefined): ReasoningText => {
-  const harmless = SafeText.stream()
-  const bar = `${paint.text("┊", "dim")} `
-  let blanks = 0
-  let begun = false
-  let line: Wrap.Wrap | undefined
-
-  const add = (text: string): string => {
-    if (line === undefined) {
-      const written = text.trimStart()
-      if (written === "") return ""
-      const gap = begun ? `${bar.trimEnd()}\n`.repeat(Math.min(1, blanks)) : ""
-      begun = true
-      blanks = 0
-      line = Wrap.make({
-        columns: columns() ?? Infinity,
-        first: bar,
-        rest: bar,
-        indent: 2,
-        longWords: "overflow"
-      }, paint)
-      return gap + line.add({ text: written, style: reasoningStyle })
-    }
-    return line.add({ text, style: reasoningStyle })
-  }
-
-  const endLine = (): string => {
-    const open = line
-    line = undefined
-    if (open !== undefined) return `${open.end()}\n`
-    blanks++
-    return ""
-  }
-
-  const push = (text: string): string => {
-    const [first = "", ...rest] = text.split("\n")
-    let out = add(first)
-    for (const part of rest) out += endLine() + add(part)
-    return out
-  }
-
-  return {
-    push: (piece) => push(harmless.push(piece)),
-    end: () => push(harmless.end()) + (line === undefined ? "" : endLine())
-  }
-}
 
 /** Display options (`display` of the settings). */
 export interface Options extends ToolFeed.Options {
@@ -108,11 +43,17 @@ export interface Printer {
   /** Writes what is held, and ends the line. Nothing comes after it. */
   readonly close: Effect.Effect<void>
   /** Returns the live lines of the run. */
-  readonly view: (size: Size, now: number) => ReadonlyArray<string>
+  readonly view: (size: Screen.Size, now: number) => ReadonlyArray<string>
 }
 
 /** Kind of the last output. */
 type Kind = "nothing" | "text" | "reasoning" | "feed"
+
+/** Place at which the text of a step begins, and the kind of output before it. */
+interface Place {
+  readonly mark: Screen.Mark
+  readonly kind: Kind
+}
 
 /** A pause in the text after which the spinner comes back. */
 const pauseMillis = 1500
@@ -122,16 +63,23 @@ const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "
 /** Interval at which live lines are drawn. */
 export const frameMillis = 100
 
-export const make = (screen: Screen, options: Options): Printer => {
+export const make = (screen: Screen.Screen, options: Options): Printer => {
   const feed = ToolFeed.make(options, screen.asidePaint)
   const children = ToolFeed.children(options, screen.asidePaint)
   let kind: Kind = "nothing"
   /** Loaded before the first text. */
   let markdown: Markdown.Make | undefined
   let text: Markdown.Renderer | undefined
-  let reasoning: ReasoningText | undefined
+  let reasoning: RunText.ReasoningText | undefined
   /** Answer text shown so far, as the model wrote it. */
   let said = ""
+  /** Text of the step that waits to be final, where it cannot be taken back. */
+  let unsaid = ""
+  let step = 0
+  /** Length of what was said when a step began. */
+  const starts = new Map<number, number>()
+  /** By step; undefined where something else was written since. */
+  const places = new Map<number, Place | undefined>()
   /** Lines of the program's own that wait for the end of a text, which they would tear apart. */
   let notes: ReadonlyArray<string> = []
   let under: { readonly what: string; readonly since: number } | undefined
@@ -172,7 +120,12 @@ export const make = (screen: Screen, options: Options): Printer => {
   }
 
   const show = (delta: string): void => {
+    if (delta === "") return
     closeReasoning()
+    if (!places.has(step)) {
+      const mark = screen.mark()
+      places.set(step, mark === undefined ? undefined : { mark, kind })
+    }
     if (text === undefined) {
       if (markdown === undefined) return
       text = markdown({ mode: options.markdown, paint: screen.answerPaint, columns: screen.answerColumns })
@@ -182,10 +135,18 @@ export const make = (screen: Screen, options: Options): Printer => {
     said += delta
   }
 
+  /** Writes the text that was waiting to be final. */
+  const settle = (): void => {
+    const text = unsaid
+    unsaid = ""
+    show(text)
+  }
+
   const say = (lines: ReadonlyArray<string>): void => {
     if (lines.length === 0) return
     closeText()
     closeReasoning()
+    for (const id of places.keys()) places.set(id, undefined)
     begin("feed")
     screen.say(lines.map((line) => `${line}\n`).join(""))
   }
@@ -193,7 +154,7 @@ export const make = (screen: Screen, options: Options): Printer => {
   const reason = (delta: string): void => {
     if (!options.showReasoning) return
     closeText()
-    reasoning ??= reasoningText(screen.asidePaint, screen.asideColumns)
+    reasoning ??= RunText.reasoningText(screen.asidePaint, screen.asideColumns)
     const piece = reasoning.push(delta)
     if (piece === "") return
     begin("reasoning")
@@ -205,13 +166,49 @@ export const make = (screen: Screen, options: Options): Printer => {
     const all = Redaction.redactText(SafeText.line(line))
     const painted = screen.asidePaint.text(columns === undefined ? all : Width.cut(all, columns), attribute)
     // The text may go on: a connection that is lost in the middle of it is not the end of it.
-    if (text === undefined) say([painted])
+    if (text === undefined && unsaid === "") say([painted])
     else if (screen.joined) notes = [...notes, painted]
     else screen.say(`${painted}\n`)
   }
 
+  /** Takes back what a step and those after it have said; false where that cannot be. */
+  const isTakenBack = (place: Place | undefined): boolean => {
+    if (place === undefined) return false
+    const open = text
+    text = undefined
+    if (!screen.takeBack(place.mark)) {
+      text = open
+      return false
+    }
+    kind = place.kind
+    return true
+  }
+
+  const replace = (id: number, other: string): void => {
+    const start = starts.get(id) ?? 0
+    if (screen.answerColumns() === undefined && start >= said.length) {
+      unsaid = other
+      return
+    }
+    const waiting = notes
+    notes = []
+    const before = said
+    said = said.slice(0, start)
+    if (isTakenBack(places.get(id))) {
+      for (const later of places.keys()) if (later >= id) places.delete(later)
+    } else if (before.slice(start).trim() !== "") {
+      text = undefined
+      screen.endLine()
+      aside(other === "" ? "The answer above was taken back." : "The answer was changed:", "dim")
+    }
+    show(other)
+    notes = [...waiting, ...notes]
+    if (text === undefined) closeText()
+  }
+
   const finish = (result: RunResult): void => {
     const squeezed = (value: string): string => value.replaceAll(/\s+/g, "")
+    settle()
     closeText()
     if (result.text.trim() !== "" && !squeezed(said).endsWith(squeezed(result.text))) {
       if (said !== "" && options.live) aside("The answer was changed:", "dim")
@@ -228,12 +225,19 @@ export const make = (screen: Screen, options: Options): Printer => {
   const take = (event: RunEvent, now: number): void => {
     switch (event._tag) {
       case "StepStarted":
+        settle()
         closeText()
+        step = event.step
+        starts.set(step, said.length)
         return busy("waiting for the model", now)
       case "TextDelta":
-        if (options.live) show(event.text)
+        if (options.live && screen.answerColumns() === undefined) unsaid += event.text
+        else if (options.live) show(event.text)
         lastOutput = now
         return busy("writing", now)
+      case "TextReplaced":
+        if (options.live) replace(event.stepId, event.text)
+        return
       case "ReasoningDelta":
         reason(event.text)
         return busy("thinking", now)
@@ -243,11 +247,14 @@ export const make = (screen: Screen, options: Options): Printer => {
         feed.take(event, now, screen.asideColumns())
         return busy("writing", now)
       case "ToolsScheduled":
+        settle()
         return options.verbosity() === "verbose" ? aside(`┊ ${Schedule.explain(event.calls, event)}`, "dim") : undefined
       case "ToolInputDelta":
+        return say(feed.take(event, now, screen.asideColumns()))
       case "ToolStarted":
       case "ToolProgress":
       case "ToolFinished":
+        settle()
         say(feed.take(event, now, screen.asideColumns()))
         return
       case "SubagentStarted":
@@ -255,7 +262,7 @@ export const make = (screen: Screen, options: Options): Printer => {
       case "SubagentFinished":
         return say(children.take(event, now, screen.asideColumns()))
       case "Waiting":
-        aside(waiting(event), "yellow")
+        aside(RunText.waiting(event), "yellow")
         return busy("waiting to try again", now)
       case "Notice":
         return aside(`${event.level === "warning" ? "! " : ""}${event.message}`, event.level === "warning" ? "yellow" : "dim")
@@ -265,8 +272,9 @@ export const make = (screen: Screen, options: Options): Printer => {
         return
       case "RunStarted":
         return busy("waiting for the model", now)
-      case "UsageReported":
       case "StepFinished":
+        return settle()
+      case "UsageReported":
         return
     }
   }
@@ -280,7 +288,7 @@ export const make = (screen: Screen, options: Options): Printer => {
   }
 
   /** Lines of the block that is still written, no more than there is room for. */
-  const openBlock: Draft = ({ columns, rows }) => {
+  const openBlock: Screen.Draft = ({ columns, rows }) => {
     const open = screen.answerColumns() === undefined ? "" : text?.open() ?? ""
     if (open === "") return []
     const lines = open.split("\n").slice(0, -1).map((line) =>
@@ -304,14 +312,15 @@ export const make = (screen: Screen, options: Options): Printer => {
           drawnAt = now
           screen.refresh()
         })
-        const writes = markdown === undefined && events.some(({ _tag }) => _tag === "TextDelta" || _tag === "RunFinished")
+        const writes = markdown === undefined && events.some(({ _tag }) => _tag === "TextDelta" || _tag === "TextReplaced" || _tag === "RunFinished")
         return writes ? Effect.andThen(load, printed) : printed
       }),
     note: (line) => {
-      if (text === undefined) say([line])
+      if (text === undefined && unsaid === "") say([line])
       else notes = [...notes, line]
     },
     close: Effect.sync(() => {
+      settle()
       closeText()
       closeReasoning()
       screen.draft(undefined)

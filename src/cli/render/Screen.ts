@@ -67,6 +67,13 @@ interface Drawn {
   readonly text: string
 }
 
+/** Place in the text on the terminal; see {@link Screen.takeBack}. */
+export interface Mark {
+  readonly row: number
+  readonly column: number
+  readonly size: Size
+}
+
 export interface Screen {
   readonly answerPaint: Paint.Paint
   readonly asidePaint: Paint.Paint
@@ -80,6 +87,13 @@ export interface Screen {
   readonly print: (text: string) => void
   /** Adds text about the answer. */
   readonly say: (text: string) => void
+  /** Returns the place at which the text ends; undefined where the answer goes to no terminal. */
+  readonly mark: () => Mark | undefined
+  /**
+   * Takes everything away that was written since a mark. Returns false, and does nothing, where a part of it has scrolled away or
+   * the terminal has another size than it had.
+   */
+  readonly takeBack: (mark: Mark) => boolean
   /** Ends a line that was begun. */
   readonly endLine: () => void
   /** Sets the live lines. */
@@ -94,17 +108,44 @@ export interface Screen {
   readonly clear: () => void
 }
 
-/** Returns the column of the cursor after a text. */
-const columnAfter = (from: number, text: string, columns: number): number => {
-  const line = text.slice(text.lastIndexOf("\n") + 1)
-  let column = line.length === text.length ? from : 0
+/** Rows that a text goes down, and the column of the cursor after it. */
+interface Advance {
+  readonly rows: number
+  readonly column: number
+}
+
+const advanceOfLine = (from: number, line: string, columns: number): Advance => {
+  let column = from
+  let rows = 0
   for (const part of Paint.strip(line).split(/(\t)/)) {
     if (part === "\t") column = Math.min(columns, (Math.floor(column / 8) + 1) * 8)
     else {
-      for (const { width } of Width.graphemes(part)) column = column + width > columns ? width : column + width
+      for (const { width } of Width.graphemes(part)) {
+        if (column + width > columns) {
+          rows++
+          column = width
+        } else column += width
+      }
     }
   }
-  return column
+  return { rows, column }
+}
+
+/** Moves the cursor over a text; its rows are counted only where somebody wants to go back. */
+const advanceOf = (from: number, text: string, columns: number, counting: boolean): Advance => {
+  if (!counting) {
+    const line = text.slice(text.lastIndexOf("\n") + 1)
+    return { rows: 0, column: advanceOfLine(line.length === text.length ? from : 0, line, columns).column }
+  }
+  const lines = text.split("\n")
+  let rows = lines.length - 1
+  let column = from
+  for (const [index, line] of lines.entries()) {
+    const advance = advanceOfLine(index === 0 ? from : 0, line, columns)
+    rows += advance.rows
+    column = advance.column
+  }
+  return { rows, column }
 }
 
 export const make = ({ answer, aside, size }: Streams): Screen => {
@@ -115,6 +156,11 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
   let draft = noDraft
   let drawn: Drawn | undefined
   let hidden = false
+  /** Row of the end of the text, counted from the first mark on. */
+  let row = 0
+  let counting = false
+  /** The lowest row that was written since then, live lines included: what is higher than the terminal above it has scrolled away. */
+  let lowest = 0
   /** The cursor came back to a full line, behind which the terminal does not go on in the next line by itself any more. */
   let returned = false
 
@@ -153,6 +199,7 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
   const draw = ({ drawn: next, lines, visible }: ReturnType<typeof layOut>): string => {
     if (lines.length === 0) return cursorVisible(true)
     drawn = next
+    lowest = Math.max(lowest, row + lines.length - (column > 0 ? 0 : 1))
     return (column > 0 ? "\n" : "") + next.text + up(lines.length - 1 - next.row) + `\r${right(next.column)}` +
       cursorVisible(visible)
   }
@@ -164,7 +211,10 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
     const before = erase()
     const next = returned && !text.startsWith("\n") ? `\n${text}` : text
     returned = false
-    column = columnAfter(column, next, columns)
+    const advance = advanceOf(column, next, columns, counting)
+    column = advance.column
+    row += advance.rows
+    lowest = Math.max(lowest, row)
     sink.write(before + next + draw(layOut()))
   }
 
@@ -176,8 +226,15 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
     if (!same) terminal?.write(erase() + draw(next))
   }
 
+  /** Forgets where the text of all marks is. */
+  const lose = (): void => {
+    row = lowest + size().rows
+    lowest = row
+  }
+
   /** After a change of the terminal's size nothing is where it was. */
   const redraw = (): void => {
+    lose()
     if (drawn !== undefined) terminal?.write(erase() + draw(layOut()))
   }
 
@@ -188,6 +245,26 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
     size,
     answerColumns: () => answer.terminal ? size().columns - 1 : undefined,
     asideColumns: () => aside.terminal ? size().columns - 1 : undefined,
+    mark: () => {
+      if (!answer.terminal) return undefined
+      if (!counting) {
+        counting = true
+        lowest = drawn === undefined ? row : row + drawn.widths.length
+      }
+      return { row, column, size: size() }
+    },
+    takeBack: (mark) => {
+      const { columns, rows } = size()
+      const isThere = mark.size.columns === columns && mark.size.rows === rows && mark.column < columns && mark.row > lowest - rows
+      if (!isThere) return false
+      const before = erase()
+      const back = `${up(row - mark.row)}\r${right(mark.column)}${clearBelow}`
+      row = mark.row
+      column = mark.column
+      returned = false
+      answer.write(before + back + draw(layOut()))
+      return true
+    },
     print: (text) => write(answer, text),
     say: (text) => write(aside, text),
     endLine: () => {
@@ -204,6 +281,7 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
     redraw,
     clear: () => {
       drawn = undefined
+      lose()
       column = 0
       returned = false
       terminal?.write(`\u001b[2J\u001b[H${draw(layOut())}`)

@@ -1,0 +1,76 @@
+/**
+ * Text about a run beside its answer: waits, silence and the reasoning of the model.
+ *
+ * Source: `hermes-product.md` §1.8.
+ */
+import type * as Paint from "./Paint.ts"
+import * as SafeText from "./SafeText.ts"
+import type * as ToolFeed from "./ToolFeed.ts"
+import * as Wrap from "./Wrap.ts"
+
+/** A delay of a run in words, the same in every view. */
+const seconds = (millis: number): string => `${Math.max(1, Math.round(millis / 1000))} s`
+
+/** A wait before another attempt. */
+export const waiting = ({ attempt, maxAttempts, millis, reason }: ToolFeed.EventOf<"Waiting">): string =>
+  `┊ ${reason}: retrying in ${seconds(millis)}, attempt ${attempt} of ${maxAttempts}`
+
+/** A model that says nothing. */
+export const silent = ({ waitedMillis }: ToolFeed.EventOf<"Heartbeat">): string =>
+  `┊ no output from the model, ${seconds(waitedMillis)} into its answer; still waiting`
+
+/** One piece of reasoning. Each call gives what can be written now. */
+export interface ReasoningText {
+  readonly push: (piece: string) => string
+  readonly end: () => string
+}
+
+const reasoningStyle: Paint.Style = { attributes: ["dim"] }
+
+/** Sets the reasoning of a model apart from its answer: dim, behind a bar, in the lines that the terminal has room for. */
+export const reasoningText = (paint: Paint.Paint, columns: () => number | undefined): ReasoningText => {
+  const harmless = SafeText.stream()
+  const bar = `${paint.text("┊", "dim")} `
+  let blanks = 0
+  let begun = false
+  let line: Wrap.Wrap | undefined
+
+  const add = (text: string): string => {
+    if (line === undefined) {
+      const written = text.trimStart()
+      if (written === "") return ""
+      const gap = begun ? `${bar.trimEnd()}\n`.repeat(Math.min(1, blanks)) : ""
+      begun = true
+      blanks = 0
+      line = Wrap.make({
+        columns: columns() ?? Infinity,
+        first: bar,
+        rest: bar,
+        indent: 2,
+        longWords: "overflow"
+      }, paint)
+      return gap + line.add({ text: written, style: reasoningStyle })
+    }
+    return line.add({ text, style: reasoningStyle })
+  }
+
+  const endLine = (): string => {
+    const open = line
+    line = undefined
+    if (open !== undefined) return `${open.end()}\n`
+    blanks++
+    return ""
+  }
+
+  const push = (text: string): string => {
+    const [first = "", ...rest] = text.split("\n")
+    let out = add(first)
+    for (const part of rest) out += endLine() + add(part)
+    return out
+  }
+
+  return {
+    push: (piece) => push(harmless.push(piece)),
+    end: () => push(harmless.end()) + (line === undefined ? "" : endLine())
+  }
+}

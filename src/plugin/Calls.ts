@@ -1,0 +1,62 @@
+/**
+ * Argument of plain callbacks of middleware: one frozen object with the contract's fields.
+ *
+ * Source: `hermes-contract.md` §1.2 and §1.3.
+ */
+import type { ApiMode } from "../domain/ApiMode.ts"
+import type { RequestBody } from "../domain/Model.ts"
+import type { Registrable, ToolArguments, TraceEntry } from "../middleware/Kind.ts"
+import type { NextCall } from "../middleware/PlainExecution.ts"
+
+interface Ids {
+  readonly telemetry_schema_version: string
+  readonly middleware_schema_version: string
+  readonly session_id: string
+  readonly task_id: string
+  readonly turn_id: string
+  readonly api_request_id: string
+  /** The rewrites accepted so far. */
+  readonly middleware_trace: ReadonlyArray<TraceEntry>
+}
+
+interface LlmCall<Mode extends ApiMode> extends Ids {
+  readonly platform: string
+  readonly model: string
+  readonly provider: string
+  readonly base_url: string
+  readonly api_mode: Mode
+  readonly api_call_count: number
+  readonly retry_count: number
+  readonly request: RequestBody<Mode>
+  readonly original_request: RequestBody<Mode>
+}
+
+/** Of `llm_request`: answer `{ request, source?, reason? }` to replace the request, or nothing. `api_mode` tells the type of `request`. */
+type LlmRequestCall = { readonly [Mode in ApiMode]: LlmCall<Mode> }[ApiMode]
+
+/** Of `llm_execution`: answer what `next_call` gives, or a body of the same API. */
+type LlmExecutionCall = LlmRequestCall & { readonly next_call: NextCall }
+
+/** Of `tool_request`: answer `{ args, source?, reason? }` to replace the arguments, or nothing. */
+interface ToolRequestCall extends Ids {
+  readonly tool_name: string
+  readonly tool_call_id: string
+  readonly args: ToolArguments
+  readonly original_args: ToolArguments
+}
+
+/** Of `tool_execution`: answer what `next_call` gives, or another result. */
+interface ToolExecutionCall extends ToolRequestCall {
+  readonly next_call: NextCall
+}
+
+/** By kind. */
+interface Calls {
+  readonly llm_request: LlmRequestCall
+  readonly llm_execution: LlmExecutionCall
+  readonly tool_request: ToolRequestCall
+  readonly tool_execution: ToolExecutionCall
+}
+
+/** Argument of a callback of a kind; of a kind that there is none of, nothing is known. */
+export type CallOf<Kind extends string> = Kind extends Registrable ? Calls[Kind] : Readonly<Record<string, unknown>>
