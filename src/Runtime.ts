@@ -33,6 +33,8 @@ import type { AgentSettings } from "./agent/RunInput.ts"
 import * as RunContext from "./domain/RunContext.ts"
 import * as Secrets from "./domain/Secrets.ts"
 import type { TupleLike } from "./domain/TupleLike.ts"
+import type * as CommandEnvironment from "./environment/CommandEnvironment.ts"
+import type { Platform } from "./platform/ChildProcesses.ts"
 import type { Hook } from "./hooks/Hook.ts"
 import * as Hooks from "./hooks/Hooks.ts"
 import {
@@ -82,7 +84,7 @@ export interface Parts<
 }
 
 /** The services that a runtime has a default for. */
-export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes> {
+export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> {
   /** The model. Default: the embedded offline stand-in. */
   readonly provider?: Layer.Layer<Provider, ProviderError, ProviderNeeds> | undefined
   /** The models: the first is asked first, the others when it cannot answer. In place of `provider`. */
@@ -91,6 +93,8 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
   readonly retry?: ModelRouter.Retry | undefined
   /** Store of sessions. Default: memory. */
   readonly store?: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
+  /** Place where the built-in tools run commands and keep files. Default: this machine (`CommandEnvironment.layerLocal`). */
+  readonly environment?: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, Platform> | undefined
   /** The record of every run. Default: that of `store` where it has one (`SessionStore.layerSqlite`), else memory. */
   readonly record?: Layer.Layer<RunRecord> | undefined
   /**
@@ -110,8 +114,9 @@ export interface Options<
   ProviderNeeds,
   StoreError,
   StoreNeeds,
-  Routes
-> extends Parts<never, Tools, Listeners, Plugged>, Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes> {
+  Routes,
+  EnvironmentError
+> extends Parts<never, Tools, Listeners, Plugged>, Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> {
   /** The first is outermost. It must add no failures and read nothing of a run; see {@link make}. */
   readonly middleware?: Agent.Bounded<never, never, Middlewares> | undefined
 }
@@ -122,7 +127,7 @@ type PluginList<Plugged extends ReadonlyArray<Plugin<unknown>>> = TupleLike<Plug
 /** The surroundings of an application's runtime. */
 const ofApplication = <Plugged extends ReadonlyArray<Plugin<unknown>>, ProviderError, ProviderNeeds, Routes extends ReadonlyArray<ModelRoute>>(
   plugins: PluginList<Plugged>,
-  { provider, retry, routes }: Pick<Defaults<ProviderError, ProviderNeeds, never, never, Routes>, "provider" | "retry" | "routes">
+  { provider, retry, routes }: Pick<Defaults<ProviderError, ProviderNeeds, never, never, Routes, never>, "provider" | "retry" | "routes">
 ) => {
   const model: Layer.Layer<Provider, ProviderError, ProviderNeeds> = provider ?? Offline.layer()
   const router: Layer.Layer<ModelRouter.ModelRouter, ProviderError | RoutesError<Routes>, ProviderNeeds> = routes === undefined
@@ -150,7 +155,7 @@ const ofApplication = <Plugged extends ReadonlyArray<Plugin<unknown>>, ProviderE
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
  * import {
- *   Agent, Approvals, FileState, Hooks, ModelRouter, Offline, ProcessEvents, ProcessRegistry, Runtime, SessionStore, ToolRegistry
+ *   Agent, Approvals, CommandEnvironment, FileState, Hooks, ModelRouter, Offline, ProcessEvents, ProcessRegistry, Runtime, SessionStore, ToolRegistry
  * } from "hermes-effect"
  *
  * const agent = Runtime.layerNoDeps({ instructions: "Answer in one word." }).pipe(
@@ -162,7 +167,8 @@ const ofApplication = <Plugged extends ReadonlyArray<Plugin<unknown>>, ProviderE
  *     FileState.layer,
  *     ProcessRegistry.layer
  *   ]),
- *   Layer.provide([Hooks.layer([]), ProcessEvents.layer, NodeServices.layer])
+ *   Layer.provide([Hooks.layer([]), ProcessEvents.layer, CommandEnvironment.layerLocal]),
+ *   Layer.provide(NodeServices.layer)
  * )
  *
  * console.log((await Effect.runPromise(Effect.provide(Agent.run({ prompt: "Reply exactly hello" }), agent))).text)
@@ -183,14 +189,15 @@ export const layer = <
   ProviderNeeds = never,
   StoreError = never,
   StoreNeeds = never,
-  const Routes extends ReadonlyArray<ModelRoute> = never
+  const Routes extends ReadonlyArray<ModelRoute> = never,
+  EnvironmentError = never
 >(
-  options: OneModel & Options<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes> = {}
+  options: OneModel & Options<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> = {}
 ) => {
-  const { approvals, hooks, hookSettings, middleware, plugins, provider, record, retry, routes, store, tools, ...settings } = options
+  const { approvals, environment, hooks, hookSettings, middleware, plugins, provider, record, retry, routes, store, tools, ...settings } = options
   return Secrets.providedLayer(assemble(
     agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never, Middlewares>({ ...settings, middleware, outermost })),
-    { approvals, hooks, hookSettings, middleware, record, store, tools },
+    { approvals, environment, hooks, hookSettings, middleware, record, store, tools },
     ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], { provider, retry, routes })
   ))
 }
@@ -233,18 +240,19 @@ export const make = <
   ProviderNeeds = never,
   StoreError = never,
   StoreNeeds = never,
-  const Routes extends ReadonlyArray<ModelRoute> = never
+  const Routes extends ReadonlyArray<ModelRoute> = never,
+  EnvironmentError = never
 >(
   key: Context.Key<Self, Agent.Service<E, R>>,
-  options: OneModel & Parts<R, Tools, Listeners, Plugged> & Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes> & {
+  options: OneModel & Parts<R, Tools, Listeners, Plugged> & Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> & {
     /** The first is outermost. It adds at most the failures, and reads at most what of a run, that the type of `key` names. */
     readonly middleware?: Agent.Bounded<E, R, Middlewares> | undefined
   }
 ) => {
-  const { approvals, hooks, hookSettings, middleware, plugins, provider, record, retry, routes, store, tools, ...settings } = options
+  const { approvals, environment, hooks, hookSettings, middleware, plugins, provider, record, retry, routes, store, tools, ...settings } = options
   return Secrets.providedLayer(assemble(
     agentUnder(key, (outermost) => Agent.makeBounded<E, R, Middlewares>({ ...settings, middleware, outermost })),
-    { approvals, hooks, hookSettings, middleware, record, store, tools },
+    { approvals, environment, hooks, hookSettings, middleware, record, store, tools },
     ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], { provider, retry, routes })
   ))
 }

@@ -10,7 +10,7 @@ import type { Environment, Home } from "../src/config/Environment.ts"
 import { Settings } from "../src/config/Settings.ts"
 import type { ConfigError } from "../src/domain/AgentError.ts"
 import {
-  Agent, Approvals, Files, FileState, Hooks, Middleware, ModelRouter, Offline, ProcessEvents, ProcessRegistry,
+  Agent, Approvals, CommandEnvironment, Files, FileState, Hooks, Middleware, ModelRouter, Offline, ProcessEvents, ProcessRegistry,
   Provider, RunContext, Runtime, SessionStore, Terminal, ToolRegistry, Toolset
 } from "../src/index.ts"
 import * as Todo from "../src/tool/builtin/Todo.ts"
@@ -92,7 +92,8 @@ const services = {
   router: ModelRouter.layer.pipe(Layer.provide(Offline.layer())),
   events: ProcessEvents.layer,
   processes: ProcessRegistry.layer.pipe(
-    Layer.provide([ProcessEvents.layer, NodeServices.layer])
+    Layer.provide([ProcessEvents.layer, CommandEnvironment.layerLocal]),
+    Layer.provide(NodeServices.layer)
   ),
   store: SessionStore.layerMemory,
   tools: ToolRegistry.layer([])

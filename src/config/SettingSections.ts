@@ -224,10 +224,10 @@ export const skills = F.defaulted({
 /** `terminal`: times are seconds. */
 export const terminal = F.defaulted({
   backend: F.withDefault(
-    F.unsupported(F.choice(["local", "docker", "singularity", "modal", "daytona", "ssh"]), {
-      holds: ["local"],
+    F.unsupported(F.choice(["local", "sandbox", "docker", "singularity", "modal", "daytona", "ssh"]), {
+      holds: ["local", "sandbox"],
       stops: true,
-      remedy: "commands would run on this machine; set it to local to allow that"
+      remedy: "commands would run on this machine; set it to local to allow that, or to sandbox to confine them"
     }),
     "local"
   ),
@@ -236,7 +236,17 @@ export const terminal = F.defaulted({
   /** Variables of a credential family that commands get; those of providers, messengers and forges never. */
   envPassthrough: F.withDefault(F.texts, []),
   /** Seconds that a single-query run waits for background processes that will report. */
-  oneshotCompletionWaitSeconds: F.withDefault(F.number({ least: 0 }), 600)
+  oneshotCompletionWaitSeconds: F.withDefault(F.number({ least: 0 }), 600),
+  /** Bounds of the backend `sandbox`. */
+  sandbox: F.defaulted({
+    policy: F.withDefault(F.choice(["workspace-write", "read-only"]), "workspace-write"),
+    network: F.withDefault(F.flag, false),
+    /** Directories that are written besides the working tree. */
+    write: F.withDefault(F.paths, []),
+    /** Files and directories that are not seen, besides those with credentials. */
+    hide: F.withDefault(F.paths, []),
+    hideEnvFiles: F.withDefault(F.flag, true)
+  })
 })
 
 /** `tool_output`: bounds of what a tool prints. */

@@ -11,6 +11,7 @@ import * as BackgroundReview from "../agent/BackgroundReview.ts"
 import * as BackgroundWork from "../agent/BackgroundWork.ts"
 import * as Children from "../agent/Children.ts"
 import * as RunContext from "../domain/RunContext.ts"
+import * as CommandEnvironment from "../environment/CommandEnvironment.ts"
 import type { Hook } from "../hooks/Hook.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
@@ -115,7 +116,8 @@ export const assemble = <
   PlacesNeeds,
   PluggedNeeds,
   RouterError,
-  RouterNeeds
+  RouterNeeds,
+  EnvironmentError
 >(
   agent: Layer.Layer<A, never, AgentNeeds>,
   options: {
@@ -126,6 +128,7 @@ export const assemble = <
     readonly middleware: Middlewares | undefined
     readonly store: Layer.Layer<SessionStore.SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
     readonly record: Layer.Layer<RunRecord> | undefined
+    readonly environment: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, ChildProcesses.Platform> | undefined
   },
   { helpers, places, plugged, results, router }: Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds>
 ) => {
@@ -139,6 +142,7 @@ export const assemble = <
   const listening = Layer.effectDiscard(
     Effect.flatMap(Hooks.Hooks, ({ register }) => Effect.forEach(hooks, (hook) => RunContext.later(register(hook)), { discard: true }))
   )
+  const environment: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, ChildProcesses.Platform> = options.environment ?? Layer.fresh(CommandEnvironment.layerLocal)
   const support = Layer.mergeAll(
     places,
     FileState.layer,
@@ -157,6 +161,7 @@ export const assemble = <
     Layer.provide(Layer.fresh(Todo.layerOfSessions)),
     Layer.provideMerge(sessions),
     Layer.provide(Layer.mergeAll(support, UsageAccounts.layer, results)),
+    Layer.provide(environment),
     Layer.provide(ChildProcesses.layerDefault())
   )
 }

@@ -301,6 +301,7 @@ export const program = (
         Layer.provideMerge(SessionStore.layerSqlite({ path: home.database }))
       ),
       record: undefined,
+      environment: yield* SettingsMapping.commandEnvironment(settings, { environment, home }),
       tools: [files, terminal, todo, delegation, ...yield* furtherToolsets, ...yield* memoryToolset(memory)] as const,
       hooks: yield* shellHooks(settings, start),
       hookSettings: SettingsMapping.hooks(settings),

@@ -15,6 +15,8 @@ import { awsSecrets } from "../domain/CredentialNames.ts"
 import * as ChildProcesses from "../platform/ChildProcesses.ts"
 import { layer as leasesIn } from "../platform/Leases.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
+import type * as Sandbox from "../environment/Sandbox.ts"
+import { described } from "../environment/SandboxRules.ts"
 import type { Settings as HookSettings } from "../hooks/Hooks.ts"
 import * as Compaction from "../prompt/Compaction.ts"
 import type * as MemoryStore from "../prompt/MemoryStore.ts"
@@ -24,6 +26,7 @@ import * as SystemPrompt from "../prompt/SystemPrompt.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import { detect } from "../routing/Detection.ts"
 import * as Places from "../tool/builtin/file/Places.ts"
+import { credentialDirectories, credentialFiles } from "../tool/danger/PathClass.ts"
 import { CodeSettings, FileLimits, TerminalSettings } from "../tool/builtin/BuiltinSettings.ts"
 import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
 
@@ -211,8 +214,42 @@ export const promptSources = (
     ...withoutRules ? {} : { memory: memory.blocks, home: home.root, project: true },
     help: SystemPrompt.help,
     variable: environment.get,
-    environmentHint: settings.agent.environmentHint
+    environmentHints: [
+      ...settings.terminal.backend === "sandbox" ? [described(settings.terminal.sandbox.policy, settings.terminal.sandbox.network)] : [],
+      ...settings.agent.environmentHint === undefined ? [] : [settings.agent.environmentHint]
+    ]
   })
+
+/** Directories below the home directory in which package managers keep what they fetched. */
+const caches = [".cache", ".npm", ".cargo/registry", ".cargo/git", "go/pkg/mod", ".gradle/caches", ".m2/repository"]
+/** Directories below the home directory in which browsers keep what they know of the user. */
+const browserProfiles = [
+  ".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge", ".thunderbird", ".config/Signal"
+]
+
+/** Bounds of a sandbox, as `terminal.sandbox` and the user's directories give them; undefined for another backend. */
+export const sandbox = ({ terminal }: Values, { environment, home }: Host): Sandbox.Options | undefined => {
+  if (terminal.backend !== "sandbox") return undefined
+  const { hide, hideEnvFiles, network, policy, write } = terminal.sandbox
+  const userHome = environment.get("HOME")
+  const below = (names: ReadonlyArray<string>) => userHome === undefined ? [] : names.map((name) => `${userHome}/${name}`)
+  const expanded = (paths: ReadonlyArray<string>) => paths.map((path) => Places.expandHome(path, userHome))
+  return {
+    policy,
+    network,
+    home: userHome,
+    writable: [...below(caches), ...expanded(write)],
+    hidden: [...below([...credentialDirectories, ...credentialFiles, ...browserProfiles]), home.root, ...expanded(hide)],
+    shown: [home.skills],
+    hidesEnvFiles: hideEnvFiles
+  }
+}
+
+/** Layer of the place where commands run, with the code that only a sandbox needs; undefined for this machine as it is. */
+export const commandEnvironment = (settings: Values, host: Host) => {
+  const options = sandbox(settings, host)
+  return options === undefined ? Effect.succeed(undefined) : Effect.map(Effect.promise(() => import("../environment/Sandbox.ts")), ({ layer }) => layer(options))
+}
 
 /** Layer of the places of file tools: roots that they may write below, and the directories of the user and of the agent. */
 export const places = (

@@ -227,15 +227,15 @@ export interface SourceOptions {
   readonly skills?: ((tools: ReadonlySet<string>) => Effect.Effect<string | undefined>) | undefined
   /** Variables by which Termux is recognised. */
   readonly variable?: ((name: string) => string | undefined) | undefined
-  /** Description of the machine in the user's words. */
-  readonly environmentHint?: string | undefined
+  /** Further descriptions of the machine: its sandbox, and the user's words. */
+  readonly environmentHints?: ReadonlyArray<string> | undefined
 }
 
 const contentOf = (path: string): Effect.Effect<string, never, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.readFileString(path), () => ""))
 
 /** Describes the machine, where it is one on which things are different. */
-const environmentHints = Effect.fnUntraced(function*({ environmentHint, variable }: SourceOptions) {
+const describeMachine = Effect.fnUntraced(function*({ environmentHints = [], variable }: SourceOptions) {
   const fs = yield* FileSystem.FileSystem
   const isThere = (path: string) => Effect.orElseSucceed(fs.exists(path), () => false)
   const hints: Array<string> = []
@@ -248,7 +248,7 @@ const environmentHints = Effect.fnUntraced(function*({ environmentHint, variable
   if ((yield* isThere("/.dockerenv")) || (yield* isThere("/run/.containerenv"))) {
     hints.push("You work inside a container: changes outside of mounted directories are lost with it, and services of the host are not on localhost.")
   }
-  return environmentHint === undefined ? hints : [...hints, environmentHint]
+  return [...hints, ...environmentHints]
 })
 
 /** Sources that read the user's files and the machine, as `options` choose. Files are read once for each new session. */
@@ -261,7 +261,7 @@ export const layerSources = (options: SourceOptions): Layer.Layer<never, never, 
         identity: soul?.isNotice === true ? undefined : soul?.text,
         help: isChild ? undefined : options.help,
         skills: yield* options.skills?.(tools) ?? Effect.undefined,
-        environment: yield* environmentHints(options),
+        environment: yield* describeMachine(options),
         project: options.project === true && !isChild ? ContextFiles.rendered(yield* ContextFiles.project(cwd)) : undefined,
         memory: isChild ? [] : yield* options.memory ?? Effect.succeed([])
       } satisfies Sources

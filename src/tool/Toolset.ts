@@ -31,14 +31,17 @@ import * as Stream from "effect/Stream"
 import * as AiError from "effect/ai/AiError"
 import * as Tool from "effect/ai/Tool"
 import type * as Toolkit from "effect/ai/Toolkit"
+import type * as FileSystem from "effect/FileSystem"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Json from "../domain/Json.ts"
 import * as Interruption from "../domain/Interruption.ts"
 import type { ToolDefinition } from "../domain/Model.ts"
+import * as CommandEnvironment from "../environment/CommandEnvironment.ts"
 import { ToolFailed, type ToolOutput } from "../domain/ToolOutput.ts"
 import type { ToolArguments } from "../middleware/Kind.ts"
 import * as Annotations from "./Annotations.ts"
 import type { Concern } from "./approval/Question.ts"
-import type { ToolContext } from "./ToolContext.ts"
+import { ToolContext } from "./ToolContext.ts"
 
 const TypeId = "~hermes-effect/tool/Toolset"
 
@@ -207,6 +210,31 @@ export const fromHandlers = <Tools extends Record<string, Tool.Any>>(
   name,
   tools: Object.values(handled.tools),
   bind: bindWith(name, handled.tools, handled)
+})
+
+/**
+ * The toolset with the processes and the files of the runtime's environment in the place of this machine's. A call may write where its
+ * directory lies.
+ */
+export const inEnvironment = <E, R>(
+  toolset: Toolset<E, R>
+): Toolset<E, CommandEnvironment.CommandEnvironment | Exclude<R, ChildProcessSpawner | FileSystem.FileSystem>> => ({
+  ...toolset,
+  bind: Effect.gen(function*() {
+    const tools = yield* CommandEnvironment.provide(toolset.bind)
+    const { isConfined } = yield* CommandEnvironment.CommandEnvironment
+    if (!isConfined) return tools
+    const inDirectory = <A, E>(effect: Effect.Effect<A, E, ToolContext>): Effect.Effect<A, E, ToolContext> =>
+      Effect.flatMap(ToolContext, ({ cwd }) => Effect.provideService(effect, CommandEnvironment.CallDirectory, cwd))
+    return tools.map((bound): BoundTool => {
+      const { concerns } = bound
+      return {
+        ...bound,
+        run: (params, callId, onProgress) => inDirectory(bound.run(params, callId, onProgress)),
+        concerns: concerns === undefined ? undefined : (args) => inDirectory(concerns(args))
+      }
+    })
+  })
 })
 
 /** The toolset with reasons to ask about its calls beside those that it has, made where it is bound. */

@@ -14,7 +14,7 @@ import { machine } from "../support/hermes.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const noEffect = (place: string) => `${place}: not supported yet, has no effect; remove it`
-const docker = "terminal.backend: docker is not supported yet: commands would run on this machine; set it to local to allow that"
+const docker = "terminal.backend: docker is not supported yet: commands would run on this machine; set it to local to allow that, or to sandbox to confine them"
 
 describe("an application's runtime", () => {
   it.effect("keeps every run from starting where safety depends on it, also one of an application", () =>

@@ -2,6 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as CommandEnvironment from "../../src/environment/CommandEnvironment.ts"
 import { NestedCalls } from "../../src/tool/ToolContext.ts"
 import * as Clarify from "../../src/tool/builtin/Clarify.ts"
 import * as ExecuteCode from "../../src/tool/builtin/ExecuteCode.ts"
@@ -28,7 +30,7 @@ describe("hermes-product: MCP and tools", () => {
             made++
             return { output: "text", isFailure: false }
           })),
-        Effect.provide(NodeServices.layer)
+        Effect.provide(CommandEnvironment.layerLocal.pipe(Layer.provideMerge(NodeServices.layer)))
       )
       assert.deepStrictEqual([made, body["tool_calls_made"]], [50, 50])
       assert.match(String(body["output"]), /^51 the limit of 50 tool calls is reached/)

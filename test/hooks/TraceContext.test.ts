@@ -2,8 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Tracer from "effect/Tracer"
 import type { IncomingHttpHeaders } from "node:http"
+import * as CommandEnvironment from "../../src/environment/CommandEnvironment.ts"
 import * as TraceContext from "../../src/hooks/TraceContext.ts"
 import { CodeSettings } from "../../src/tool/builtin/BuiltinSettings.ts"
 import { NestedCalls } from "../../src/tool/ToolContext.ts"
@@ -101,7 +103,7 @@ describe("Trace of a fiber", () => {
         environment: { passThrough: [], reserved: [] }
       }),
       Effect.provideService(NestedCalls, () => Effect.die("no tools here")),
-      Effect.provide(NodeServices.layer)
+      Effect.provide(CommandEnvironment.layerLocal.pipe(Layer.provideMerge(NodeServices.layer)))
     ))
 
   it.live("goes to MCP servers with each call", () =>

@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Predicate from "effect/Predicate"
+import * as CommandEnvironment from "../../src/environment/CommandEnvironment.ts"
 import { SessionId, TaskId, TurnId } from "../../src/domain/Ids.ts"
 import * as FileState from "../../src/tool/builtin/file/FileState.ts"
 import * as Places from "../../src/tool/builtin/file/Places.ts"
@@ -105,4 +106,4 @@ const bind = (fs: FileSystem.FileSystem) =>
 export const workspace = (patch: (fs: FileSystem.FileSystem) => FileSystem.FileSystem = (fs) => fs) =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => bind(patch(fs)))
 
-export const nodeLayer = NodeServices.layer
+export const nodeLayer = CommandEnvironment.layerLocal.pipe(Layer.provideMerge(NodeServices.layer))

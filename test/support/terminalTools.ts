@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import * as Predicate from "effect/Predicate"
 import * as TestClock from "effect/testing/TestClock"
+import * as CommandEnvironment from "../../src/environment/CommandEnvironment.ts"
 import { SessionId, TaskId, TurnId } from "../../src/domain/Ids.ts"
 import * as ProcessEvents from "../../src/tool/builtin/terminal/ProcessEvents.ts"
 import * as ProcessRegistry from "../../src/tool/builtin/terminal/ProcessRegistry.ts"
@@ -20,7 +21,7 @@ export interface Answer {
   readonly text: string
 }
 
-export const nodeLayer = NodeServices.layer
+export const nodeLayer = CommandEnvironment.layerLocal.pipe(Layer.provideMerge(NodeServices.layer))
 
 export const session = (name: string): SessionId => SessionId.make(name)
 

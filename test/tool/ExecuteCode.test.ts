@@ -1,9 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type * as Prompt from "effect/ai/Prompt"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import * as CommandEnvironment from "../../src/environment/CommandEnvironment.ts"
 import { CodeSettings } from "../../src/tool/builtin/BuiltinSettings.ts"
 import { NestedCalls, StopRequested } from "../../src/tool/ToolContext.ts"
 import * as ExecuteCode from "../../src/tool/builtin/ExecuteCode.ts"
@@ -23,7 +25,7 @@ const execute = (code: string, language = "javascript", more: Partial<typeof set
           ? { output: { success: false, error: "no such text" }, isFailure: true }
           : { output: JSON.stringify({ content: `what ${call.name} gave` }), isFailure: false }
       })),
-    Effect.provide(NodeServices.layer)
+    Effect.provide(CommandEnvironment.layerLocal.pipe(Layer.provideMerge(NodeServices.layer)))
   )
 
 describe("execute_code", () => {
@@ -115,7 +117,7 @@ describe("execute_code", () => {
         "both ended",
         Effect.map(Effect.all(pids.map((pid) => isAlive(pid))), (alive) => alive.every((is) => !is))
       )
-    }).pipe(Effect.provide(NodeServices.layer)))
+    }).pipe(Effect.provide(CommandEnvironment.layerLocal.pipe(Layer.provideMerge(NodeServices.layer)))))
 
   it.live("one that ends and leaves others running leaves none behind", () =>
     Effect.gen(function*() {
@@ -131,7 +133,7 @@ describe("execute_code", () => {
         "both ended",
         Effect.map(Effect.all(pids.map((pid) => isAlive(pid))), (alive) => alive.every((is) => !is))
       )
-    }).pipe(Effect.provide(NodeServices.layer)))
+    }).pipe(Effect.provide(CommandEnvironment.layerLocal.pipe(Layer.provideMerge(NodeServices.layer)))))
 
   it.live("one that asks without end and reads no answer waits, and takes no memory", () =>
     Effect.gen(function*() {

@@ -3,6 +3,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as CommandEnvironment from "../../src/environment/CommandEnvironment.ts"
 import {
   Agent, Approvals, Files, FileState, Hooks, SessionStore, ModelRouter, Places, ProcessEvents, ProcessRegistry, RunEvent, Runtime,
   Scripted, Terminal, Todo, ToolRegistry
@@ -54,6 +55,7 @@ it.live("FileState, Places, TodoState and ProcessRegistry of the application are
       ]),
       Layer.provide([files, todos, processes, Places.layer({ home: directory })]),
       Layer.provide([Hooks.layer([]), ProcessEvents.layer]),
+      Layer.provide(CommandEnvironment.layerLocal),
       Layer.provide(NodeServices.layer)
     )
     const results: Array<string> = []

@@ -3,10 +3,12 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
 import * as PlatformError from "effect/PlatformError"
 import * as Predicate from "effect/Predicate"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as TestClock from "effect/testing/TestClock"
+import * as CommandEnvironment from "../../src/environment/CommandEnvironment.ts"
 import { ProcessEnvironment } from "../../src/platform/ProcessVariables.ts"
 import { StopRequested } from "../../src/tool/ToolContext.ts"
 import { TerminalSettings } from "../../src/tool/builtin/BuiltinSettings.ts"
@@ -244,6 +246,9 @@ layer(nodeLayer)("terminal", (it) => {
       assert.strictEqual(body["output"], "[Command timed out after 180 s and was stopped]")
     }))
 
+  const environmentOver = (spawner: ChildProcessSpawner["Service"]) =>
+    Layer.fresh(CommandEnvironment.layerLocal).pipe(Layer.provide(Layer.succeed(ChildProcessSpawner, spawner)))
+
   const flaky = (failures: number, code: string) =>
     Effect.map(ChildProcessSpawner, (spawner) => {
       const times: Array<number> = []
@@ -270,7 +275,7 @@ layer(nodeLayer)("terminal", (it) => {
   it.effect("a start that fails for want of a resource is tried again after 2, 4 and 8 seconds", () =>
     Effect.gen(function*() {
       const { spawner, times } = yield* flaky(3, "EAGAIN")
-      const b = yield* Effect.provideService(bench, ChildProcessSpawner, spawner)
+      const b = yield* Effect.provide(bench, environmentOver(spawner))
       const fiber = yield* b.terminal("echo there").pipe(Effect.forkChild)
       yield* eventually("it was tried", Effect.sync(() => times.length > 0))
       yield* TestClock.adjust("14 seconds")
@@ -281,7 +286,7 @@ layer(nodeLayer)("terminal", (it) => {
   it.effect("after three retries the model is told, and a lasting failure is told at once", () =>
     Effect.gen(function*() {
       const busy = yield* flaky(9, "EMFILE")
-      const b = yield* Effect.provideService(bench, ChildProcessSpawner, busy.spawner)
+      const b = yield* Effect.provide(bench, environmentOver(busy.spawner))
       const fiber = yield* b.terminal("echo there").pipe(Effect.forkChild)
       yield* eventually("it was tried", Effect.sync(() => busy.times.length > 0))
       yield* TestClock.adjust("14 seconds")
@@ -291,7 +296,7 @@ layer(nodeLayer)("terminal", (it) => {
       assert.strictEqual(busy.times.length, 4)
 
       const broken = yield* flaky(9, "ENOENT")
-      const other = yield* Effect.provideService(bench, ChildProcessSpawner, broken.spawner)
+      const other = yield* Effect.provide(bench, environmentOver(broken.spawner))
       assert.isTrue((yield* other.terminal("echo there")).isFailure)
       assert.strictEqual(broken.times.length, 1)
     }))

@@ -43,6 +43,7 @@ import { Timeout } from "../Annotations.ts"
 import { nodePath } from "../../platform/CurrentProcess.ts"
 import * as Ids from "../../domain/Ids.ts"
 import { NestedCalls, StopRequested, ToolContext } from "../ToolContext.ts"
+import type { CommandEnvironment } from "../../environment/CommandEnvironment.ts"
 import * as Toolset from "../Toolset.ts"
 import { CodeSettings } from "./BuiltinSettings.ts"
 import * as ScriptBridge from "./ScriptBridge.ts"
@@ -178,5 +179,7 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
   return { execute_code: (params) => Effect.provideContext(run(params), services) }
 }))
 
+const unplaced: Toolset.Toolset<never, Needs> = Toolset.make("code_execution", toolkit, handlers)
+
 /** The toolset `code_execution`. */
-export const toolset: Toolset.Toolset<never, Needs> = Toolset.make("code_execution", toolkit, handlers)
+export const toolset: Toolset.Toolset<never, CommandEnvironment | Path.Path> = Toolset.inEnvironment(unplaced)

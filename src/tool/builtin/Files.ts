@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * It works on the machine's file system inside the rules of `file/Fence.ts`. {@link FileState} is shared with the
+ * It works on the files of the runtime's environment inside the rules of `file/Fence.ts`. {@link FileState} is shared with the
  * runtime, which tells it of what happens to a session; {@link Places} names the directories that the rules speak of.
  */
 import * as Effect from "effect/Effect"
@@ -11,6 +11,7 @@ import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
 import * as Toolkit from "effect/ai/Toolkit"
+import type { CommandEnvironment } from "../../environment/CommandEnvironment.ts"
 import * as Toolset from "../Toolset.ts"
 import type { FileState } from "./file/FileState.ts"
 import type { Places } from "./file/Places.ts"
@@ -22,8 +23,7 @@ import * as WriteFile from "./WriteFile.ts"
 
 const toolkit = Toolkit.make(ReadFile.tool, WriteFile.tool, Patch.tool, SearchFiles.tool)
 
-/** The toolset `file`. */
-export const toolset: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path | Places | FileState> = guardFiles(Toolset.make(
+const guarded: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path | Places | FileState> = guardFiles(Toolset.make(
   "file",
   toolkit,
   toolkit.toLayer(Effect.all({
@@ -33,3 +33,6 @@ export const toolset: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path |
     search_files: SearchFiles.make
   })).pipe(Layer.provide(Targets.layer))
 ))
+
+/** The toolset `file`. */
+export const toolset: Toolset.Toolset<never, CommandEnvironment | Path.Path | Places | FileState> = Toolset.inEnvironment(guarded)

@@ -37,6 +37,7 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Schema from "effect/Schema"
+import { CommandEnvironment, type Service as Environment } from "../../environment/CommandEnvironment.ts"
 import { RedactSecrets } from "../../domain/Redaction.ts"
 import * as Annotations from "../Annotations.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
@@ -93,7 +94,7 @@ const progress = (
 }
 
 /** Lets a run's listeners rewrite an output; the output itself when nobody listens. */
-const transformed = Effect.fnUntraced(function*(command: string, output: string, returncode: number) {
+const transformed = Effect.fnUntraced(function*(environment: Environment, command: string, output: string, returncode: number) {
   const hooks = Option.getOrUndefined(yield* Effect.serviceOption(Hooks.Hooks))
   if (hooks === undefined || !hooks.has("transform_terminal_output")) return output
   const { taskId } = yield* ToolContext
@@ -102,7 +103,7 @@ const transformed = Effect.fnUntraced(function*(command: string, output: string,
     output,
     returncode,
     task_id: taskId,
-    env_type: "local"
+    env_type: environment.name
   }))
   return replacement ?? output
 })
@@ -121,6 +122,7 @@ const exitCode = (outcome: Outcome): number => {
 
 /** One command that is waited for. */
 const runForeground = Effect.fnUntraced(function*(
+  environment: Environment,
   shell: Shell.Shell,
   { command, cwd, onProgress, seconds }: ForegroundOptions
 ): Effect.fn.Return<Finished, Shell.NotStarted, ToolContext> {
@@ -143,7 +145,7 @@ const runForeground = Effect.fnUntraced(function*(
     ])
   }))
   const own = OutputText.bounded(output.kept(), outputChars, redact).trimEnd()
-  const shown = yield* transformed(command, own, exitCode(outcome))
+  const shown = yield* transformed(environment, command, own, exitCode(outcome))
   if (shown === own) return { outcome, output: own }
   const replaced = OutputText.buffer(outputChars)
   replaced.push(new TextEncoder().encode(shown))
@@ -197,6 +199,8 @@ export const Result = Schema.Struct({
   error: Schema.NullOr(Schema.String),
   exit_code_meaning: Schema.optionalKey(Schema.String),
   pty_note: Schema.optionalKey(Schema.String),
+  /** Reason that a confined environment stopped the command. */
+  sandbox_note: Schema.optionalKey(Schema.String),
   notify_on_complete: Schema.optionalKey(Schema.Boolean),
   watch_patterns: Schema.optionalKey(Schema.Array(Schema.String)),
   hint: Schema.optionalKey(Schema.String)
@@ -273,6 +277,7 @@ const resultOf = (
 type Handled = Effect.fn.Return<Result, Shell.NotStarted, ToolContext>
 
 const make = Effect.gen(function*() {
+  const environment = yield* CommandEnvironment
   const shell = yield* Shell.make
   const registry = yield* ProcessRegistry
   const fs = yield* FileSystem.FileSystem
@@ -340,13 +345,14 @@ const make = Effect.gen(function*() {
     const seconds = params.timeout ?? Math.min(timeoutSeconds, maxForegroundSeconds)
     const commands = Guidance.parse(params.command)
     const cwd = yield* admit(params, seconds > maxForegroundSeconds ? tooLong(seconds) : Guidance.foreground(commands))
-    const finished = yield* runForeground(shell, {
+    const finished = yield* runForeground(environment, shell, {
       command: params.command,
       cwd,
       seconds,
       onProgress: (output) => preliminary({ output, exit_code: null, error: null })
     })
-    return { ...resultOf(finished, commands, seconds), ...ptyNote(params.pty) }
+    const note = exitCode(finished.outcome) === 0 ? undefined : environment.explain(finished.output)
+    return { ...resultOf(finished, commands, seconds), ...ptyNote(params.pty), ...(note === undefined ? {} : { sandbox_note: note }) }
   })
 
   const terminal = (params: typeof Parameters.Type, context: Toolkit.HandlerContext<typeof Terminal>) =>
@@ -362,7 +368,7 @@ const make = Effect.gen(function*() {
 export const toolkit = Toolkit.make(Terminal, Process.Process)
 
 /** Services of the runtime that the handlers need. */
-export type Services = ProcessRegistry | ChildProcessSpawner | FileSystem.FileSystem | Path.Path
+export type Services = CommandEnvironment | ProcessRegistry | ChildProcessSpawner | FileSystem.FileSystem | Path.Path
 
 /** The handlers of {@link toolkit}. */
 export const layer: Layer.Layer<
@@ -371,7 +377,7 @@ export const layer: Layer.Layer<
   Services
 > = toolkit.toLayer(make)
 
+const guarded: Toolset.Toolset<never, Services> = Fence.guardCommands(HostApproval.guardCommands(Toolset.make("terminal", toolkit, layer)))
+
 /** The toolset `terminal`: the tools `terminal` and `process`. */
-export const toolset: Toolset.Toolset<never, Services> = Fence.guardCommands(
-  HostApproval.guardCommands(Toolset.make("terminal", toolkit, layer))
-)
+export const toolset: Toolset.Toolset<never, CommandEnvironment | ProcessRegistry | Path.Path> = Toolset.inEnvironment(guarded)

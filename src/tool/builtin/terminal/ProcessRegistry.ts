@@ -14,7 +14,7 @@
  * import * as NodeServices from "@effect/platform-node/NodeServices"
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { Ids, ProcessEvents, ProcessRegistry } from "hermes-effect"
+ * import { CommandEnvironment, Ids, ProcessEvents, ProcessRegistry } from "hermes-effect"
  *
  * const session = Ids.SessionId.make("s1")
  *
@@ -33,7 +33,7 @@
  *   return running.map(({ options }) => options.command)
  * })
  *
- * const processes = ProcessRegistry.layer.pipe(Layer.provide([ProcessEvents.layer, NodeServices.layer]))
+ * const processes = ProcessRegistry.layer.pipe(Layer.provide([ProcessEvents.layer, CommandEnvironment.layerLocal]), Layer.provide(NodeServices.layer))
  *
  * console.log(await Effect.runPromise(Effect.provide(program, processes)))
  * // => [ 'sleep 60' ]
@@ -48,8 +48,9 @@ import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
-import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Ids from "../../../domain/Ids.ts"
+import { CommandEnvironment } from "../../../environment/CommandEnvironment.ts"
 import * as BackgroundProcess from "./BackgroundProcess.ts"
 import { ProcessEvents } from "./ProcessEvents.ts"
 import * as Shell from "./Shell.ts"
@@ -99,9 +100,10 @@ export class ProcessRegistry extends Context.Service<ProcessRegistry, Service>()
 export const make: Effect.Effect<
   Service,
   never,
-  Scope.Scope | ProcessEvents | ChildProcessSpawner | FileSystem.FileSystem
+  Scope.Scope | ProcessEvents | CommandEnvironment | FileSystem.FileSystem
 > = Effect.gen(function*() {
-  const shell = yield* Shell.make
+  const { spawner } = yield* CommandEnvironment
+  const shell = yield* Effect.provideService(Shell.make, ChildProcessSpawner, spawner)
   const events = yield* ProcessEvents
   // Processes that are slow to die must not wait for each other.
   const scope = yield* Effect.acquireRelease(Scope.make("parallel"), Scope.close)
@@ -157,6 +159,6 @@ export const make: Effect.Effect<
   }
 })
 
-/** A registry over the processes of the surroundings; its processes end with it. */
-export const layer: Layer.Layer<ProcessRegistry, never, ProcessEvents | ChildProcessSpawner | FileSystem.FileSystem> =
+/** A registry over the processes of the environment; its processes end with it. */
+export const layer: Layer.Layer<ProcessRegistry, never, ProcessEvents | CommandEnvironment | FileSystem.FileSystem> =
   Layer.effect(ProcessRegistry, make)

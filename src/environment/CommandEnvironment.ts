@@ -1,0 +1,66 @@
+/**
+ * The place where commands run and files live, for every tool that runs or opens what a model asks for.
+ *
+ * **Details**
+ *
+ * An environment is two services of Effect: a `ChildProcessSpawner` that starts processes in it, and a `FileSystem` that sees its
+ * files as those processes do. A tool that needs them takes them from {@link CommandEnvironment} by {@link provide}, so that `terminal`,
+ * `execute_code` and the file tools agree on what there is, whichever environment a runtime has:
+ *
+ * - {@link layerLocal}: this machine as the user who runs the program; nothing is confined.
+ * - `Sandbox.layer`: this machine behind a wall of the operating system, which decides what can be written, read and reached.
+ *
+ * **Example** (An agent whose tools work in a sandbox)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { CommandEnvironment } from "hermes-effect"
+ *
+ * const program = Effect.map(CommandEnvironment.CommandEnvironment, ({ name }) => name)
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §3 and §7.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+
+/** The place where commands run and files live. */
+export interface Service {
+  /** Kind of environment, as hooks are told it (`env_type`). */
+  readonly name: "local" | "sandbox"
+  /** True where commands cannot do all that the user can. */
+  readonly isConfined: boolean
+  /** Explains the output of a failed command that the environment stopped; undefined for every other. */
+  readonly explain: (output: string) => string | undefined
+  /** Starts processes in it. */
+  readonly spawner: ChildProcessSpawner["Service"]
+  /** Its files, as its processes see them. */
+  readonly files: FileSystem.FileSystem
+}
+
+/** The place where commands run and files live. */
+export class CommandEnvironment extends Context.Service<CommandEnvironment, Service>()("hermes-effect/environment/CommandEnvironment") {}
+
+/**
+ * The directory of the call that is served, absolute: an environment that confines writes lets its working tree be written.
+ * Without one nothing but temporary files is written.
+ */
+export const CallDirectory = Context.Reference<string | undefined>("hermes-effect/environment/CallDirectory", { defaultValue: () => undefined })
+
+/** This machine, as the user who runs the program. */
+export const layerLocal: Layer.Layer<CommandEnvironment, never, ChildProcessSpawner | FileSystem.FileSystem> = Layer.effect(
+  CommandEnvironment,
+  Effect.gen(function*() {
+    return { name: "local", isConfined: false, explain: () => undefined, spawner: yield* ChildProcessSpawner, files: yield* FileSystem.FileSystem }
+  })
+)
+
+/** Gives what is built the processes and the files of the environment in the place of this machine's. */
+export const provide = <A, E, R>(
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, CommandEnvironment | Exclude<R, ChildProcessSpawner | FileSystem.FileSystem>> =>
+  Effect.flatMap(CommandEnvironment, ({ files, spawner }) =>
+    Effect.provideContext(effect, Context.add(Context.make(ChildProcessSpawner, spawner), FileSystem.FileSystem, files)))

@@ -1,0 +1,277 @@
+/**
+ * An environment on this machine behind a wall: commands and file tools write below the working tree and in temporary directories of
+ * their own only, do not see credentials, and reach no network unless it is given.
+ *
+ * **Details**
+ *
+ * The wall is bubblewrap (Linux): namespaces for users, processes, mounts and the network, no new privileges, no capabilities. Each
+ * command is started in mounts of its own that follow {@link SandboxRules}; all of them share one network namespace, so that a command
+ * reaches the server that another one started. What is fixed inside of the working tree is read-only: `.git/hooks`, `.git/config` and
+ * `.hermes`, from which something runs later. A working tree that holds the user's home directory cannot be written.
+ *
+ * The wall is tried when the layer is built: where it does not stand, the layer fails with a `ConfigError` that says what is missing,
+ * and nothing runs.
+ *
+ * **Gotchas**
+ *
+ * A command that is stopped is killed at once, without the time that `SIGTERM` gives it on the host. `.hermes` and a `.git` that do
+ * not exist yet can be created by a command. The kernel is shared: this holds a program that goes astray or was talked into
+ * something, not an exploit of the kernel.
+ *
+ * **Example** (An agent whose commands write below the working tree only)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Runtime, Sandbox, Terminal } from "hermes-effect"
+ *
+ * const environment = Sandbox.layer({
+ *   policy: "workspace-write",
+ *   network: false,
+ *   home: "/home/ada",
+ *   writable: [],
+ *   hidden: ["/home/ada/.ssh"],
+ *   shown: [],
+ *   hidesEnvFiles: true
+ * })
+ *
+ * export const program = Agent.run({ prompt: "Run the tests." }).pipe(
+ *   Effect.provide(Runtime.layer({ environment, tools: [Terminal.toolset] }))
+ * )
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §7 ("walls").
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Schema from "effect/Schema"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { type ChildProcessHandle, ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildProcessSpawner"
+import { ConfigError } from "../domain/AgentError.ts"
+import * as TextCut from "../domain/TextCut.ts"
+import { CallDirectory, CommandEnvironment } from "./CommandEnvironment.ts"
+import * as SandboxFiles from "./SandboxFiles.ts"
+import { mounts, ordered, type Rule, within } from "./SandboxRules.ts"
+import * as WorkingTree from "./WorkingTree.ts"
+
+/** Bounds of a sandbox. Paths are absolute. */
+export interface Options {
+  /** `read-only`: nothing but temporary files is written; `workspace-write`: the working tree of the call is written too. */
+  readonly policy: "read-only" | "workspace-write"
+  /** True: commands reach the network of this machine. */
+  readonly network: boolean
+  /** The user's home directory. A tree that holds it is not written. */
+  readonly home: string | undefined
+  /** Directories that are written besides: caches of package managers. Those that do not exist are left out. */
+  readonly writable: ReadonlyArray<string>
+  /** Files and directories that are not seen. Those that do not exist are left out. */
+  readonly hidden: ReadonlyArray<string>
+  /** Directories below hidden ones that can be read. */
+  readonly shown: ReadonlyArray<string>
+  /** True: the `.env` files of the working tree are hidden too. */
+  readonly hidesEnvFiles: boolean
+}
+
+/** The setting that chose the sandbox, for errors. */
+const setting = "terminal.backend"
+const remedy = "install the package bubblewrap and allow user namespaces, or set terminal.backend to local to run commands without a sandbox"
+
+const unavailable = (reason: string): ConfigError =>
+  new ConfigError({ path: setting, message: `${setting}: the sandbox cannot start: ${reason}. Remedy: ${remedy}` })
+
+const programDirectories = ["/usr/bin", "/bin", "/usr/local/bin"]
+
+/** Variables that name sockets and directories that are not in the sandbox. */
+const unset = ["SSH_AUTH_SOCK", "SSH_AGENT_PID", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY", "DOCKER_HOST"]
+
+/**
+ * First process of a sandbox: waits for the command and ends as it does. bubblewrap's own first process would stay a zombie of the
+ * machine's, and the end of the command with it unnoticed for a second.
+ */
+const init = ["--as-pid-1", "--", "/bin/sh", "-c", "\"$@\"; exit \"$?\"", "sh"]
+
+const isolation = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--disable-userns", "--cap-drop", "ALL", "--die-with-parent"]
+
+const HolderInfo = Schema.fromJsonString(Schema.Struct({ "child-pid": Schema.Int }))
+
+/** Text that a process writes, until it has `end` in it. */
+const textUntil = (text: Stream.Stream<Uint8Array, PlatformError>, end: string): Effect.Effect<string, PlatformError> =>
+  text.pipe(
+    Stream.decodeText(),
+    Stream.scan(() => "", (before, more) => before + more),
+    Stream.takeUntil((said) => said.includes(end)),
+    Stream.runLast,
+    Effect.map((last) => last._tag === "Some" ? last.value : "")
+  )
+
+/** Finds the programs that build the wall. */
+const findPrograms = Effect.fnUntraced(function*(fs: FileSystem.FileSystem) {
+  const find = Effect.fnUntraced(function*(name: string) {
+    for (const directory of programDirectories) {
+      if (yield* Effect.orElseSucceed(fs.exists(`${directory}/${name}`), () => false)) return `${directory}/${name}`
+    }
+    return yield* unavailable(`${name} is not installed`)
+  })
+  return { bwrap: yield* find("bwrap"), nsenter: yield* find("nsenter") }
+})
+
+/**
+ * A network namespace without a network, in which all commands of a sandbox reach each other: one waiting process holds it, and is
+ * started again when somebody ended it.
+ */
+const makeNetwork = Effect.fnUntraced(function*(spawner: ChildProcessSpawner["Service"], bwrap: string): Effect.fn.Return<
+  Effect.Effect<number, PlatformError | Schema.SchemaError>,
+  never,
+  Scope.Scope
+> {
+  const scope = yield* Effect.scope
+  const lock = yield* Semaphore.make(1)
+  let held: { readonly handle: ChildProcessHandle; readonly pid: number } | undefined
+  const start = Effect.gen(function*() {
+    const end = yield* Deferred.make<void>()
+    const handle = yield* spawner.spawn(ChildProcess.make(bwrap, [
+      "--unshare-user", "--unshare-net", "--unshare-pid", "--die-with-parent", "--ro-bind", "/", "/", "--info-fd", "3", "--as-pid-1", "--",
+      "/bin/sh", "-c", "echo ready; read -r _"
+    ], { cwd: "/", env: {}, stdin: Stream.drain(Stream.fromEffect(Deferred.await(end))), killSignal: "SIGKILL", additionalFds: { fd3: { type: "output" } } }))
+    // It ends by itself when its input does, which is sooner than what a kill leaves behind is gone.
+    yield* Effect.addFinalizer(() => Effect.andThen(Deferred.succeed(end, undefined), Effect.timeoutOption(Effect.ignore(handle.exitCode), "1 second")))
+    const info = yield* textUntil(handle.getOutputFd(3), "}")
+    // It can be joined when its process runs, and not before.
+    yield* textUntil(handle.stdout, "ready")
+    const { "child-pid": pid } = yield* Schema.decodeEffect(HolderInfo)(info)
+    held = { handle, pid }
+    return pid
+  }).pipe(Effect.provideService(Scope.Scope, scope))
+  return lock.withPermit(Effect.suspend(() =>
+    held === undefined
+      ? start
+      : Effect.flatMap(Effect.orElseSucceed(held.handle.isRunning, () => false), (isRunning) => isRunning && held !== undefined ? Effect.succeed(held.pid) : start)
+  ))
+})
+
+/** Rules of the calls from each directory, for the files that exist now. */
+const makeRules = Effect.fnUntraced(function*(options: Options, temporary: { readonly tmp: string; readonly varTmp: string }) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const trees = yield* WorkingTree.make(options.home)
+
+  /** A rule at the real path; none where nothing is there. */
+  const present = (allows: Rule["allows"]) => (named: string): Effect.Effect<ReadonlyArray<Rule>> =>
+    Effect.gen(function*() {
+      const real = yield* fs.realPath(named)
+      const { type } = yield* fs.stat(real)
+      return [{ path: real, allows, isFile: type !== "Directory" }]
+    }).pipe(
+      // Not there, or not to be seen by this user and so by no command either.
+      Effect.orElseSucceed(() => [])
+    )
+
+  const environmentFiles = (tree: string) =>
+    !options.hidesEnvFiles ? Effect.succeed([]) : Effect.orElseSucceed(fs.readDirectory(tree), () => []).pipe(
+      Effect.map((names) => names.filter((name) => /^\.env(?:\.|$)/.test(name) && !/\.(?:example|sample|template|dist|defaults)$/.test(name))),
+      Effect.map((names) => names.map((name) => path.join(tree, name)))
+    )
+
+  const ofTree = Effect.fnUntraced(function*(directory: string) {
+    const tree = yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () => directory)
+    if (tree === "/" || options.home !== undefined && within(options.home, tree)) return []
+    const git = yield* WorkingTree.gitFiles(tree)
+    const lists = yield* Effect.all([
+      Effect.forEach([tree, ...git.directories], present(options.policy === "read-only" ? "read" : "write")),
+      Effect.forEach([...git.fixed, path.join(tree, ".hermes")], present("read")),
+      Effect.forEach(yield* environmentFiles(tree), present("nothing"))
+    ])
+    return lists.flat(2)
+  }, Effect.provideContext(services))
+
+  const fixed: ReadonlyArray<Rule> = [
+    { path: "/tmp", allows: "write", source: temporary.tmp },
+    { path: "/var/tmp", allows: "write", source: temporary.varTmp }
+  ]
+
+  return Effect.gen(function*() {
+    const directory = yield* CallDirectory
+    const lists = yield* Effect.all([
+      directory === undefined ? Effect.succeed([]) : ofTree(directory),
+      Effect.map(Effect.forEach(options.policy === "read-only" ? [] : options.writable, present("write")), (list) => list.flat()),
+      // Sockets of services: a container daemon's gives away the machine.
+      Effect.map(Effect.forEach(["/run", ...options.hidden], present("nothing")), (list) => list.flat()),
+      Effect.map(Effect.forEach(options.shown, present("read")), (list) => list.flat())
+    ], { concurrency: "unbounded" })
+    return ordered([...fixed, ...lists.flat()])
+  })
+})
+
+const denials: ReadonlyArray<readonly [RegExp, string]> = [
+  [/read-only file system|EROFS/i, "the sandbox lets commands write below the working tree and in /tmp only"],
+  [/could not resolve host|temporary failure in name resolution|network is unreachable|ENETUNREACH|EAI_AGAIN|ENOTFOUND/i, "the sandbox has no network"]
+]
+
+/** Explains the output of a command that this sandbox stopped. */
+const explained = (network: boolean) => (output: string): string | undefined => {
+  const reason = denials.find(([pattern, reason]) => pattern.test(output) && !(network && reason.includes("network")))?.[1]
+  return reason === undefined ? undefined : `${reason}. Do not work around it: tell the user what needs more, who can change terminal.sandbox.`
+}
+
+/** Environment of a sandbox; it fails where the wall does not stand. */
+export const make = Effect.fnUntraced(function*(options: Options) {
+  const host = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const outer = yield* ChildProcessSpawner
+  const programs = yield* findPrograms(host)
+  const network = yield* makeNetwork(outer, programs.bwrap)
+  const base = yield* host.makeTempDirectoryScoped({ prefix: "hermes-sandbox-" }).pipe(Effect.flatMap(host.realPath))
+  const temporary = { tmp: path.join(base, "tmp"), varTmp: path.join(base, "var-tmp") }
+  yield* Effect.forEach(Object.values(temporary), (directory) => host.makeDirectory(directory, { mode: 0o700 }), { discard: true })
+  const rules = yield* makeRules(options, temporary)
+
+  const confined = Effect.fnUntraced(function*(command: ChildProcess.StandardCommand) {
+    const list = yield* rules
+    const cwd = command.options.cwd ?? (yield* CallDirectory) ?? "/tmp"
+    const joined = options.network ? [] : ["--user", "--net", "--preserve-credentials", "--target", String(yield* network), "--", programs.bwrap]
+    const line = command.options.shell === undefined || command.options.shell === false
+      ? [command.command, ...command.args]
+      : ["/bin/sh", "-c", [command.command, ...command.args].join(" ")]
+    const { shell: _, ...kept } = command.options
+    return ChildProcess.make(options.network ? programs.bwrap : programs.nsenter, [
+      ...joined,
+      ...isolation,
+      "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
+      ...mounts(list),
+      ...unset.flatMap((name) => ["--unsetenv", name]),
+      "--setenv", "TMPDIR", "/tmp", "--setenv", "HERMES_SANDBOX", options.policy,
+      "--chdir", cwd, ...init, ...line
+    ], { ...kept, cwd: "/" })
+  })
+
+  const inside = (command: ChildProcess.Command): Effect.Effect<ChildProcess.Command, PlatformError | Schema.SchemaError> =>
+    command._tag === "StandardCommand"
+      ? confined(command)
+      : Effect.map(Effect.all([inside(command.left), inside(command.right)]), ([left, right]) => ChildProcess.pipeTo(left, right, command.options))
+
+  const spawner = makeSpawner((command) =>
+    inside(command).pipe(
+      // The process that holds the network said something else than bubblewrap does: the wall is broken.
+      Effect.catchTag("SchemaError", (error) => Effect.die(error)),
+      Effect.flatMap(outer.spawn)
+    ))
+
+  const tried = yield* Effect.scoped(Effect.gen(function*() {
+    const handle = yield* spawner.spawn(ChildProcess.make("/bin/sh", ["-c", "exit 0"], { env: {}, stdin: "ignore" }))
+    const said = yield* Effect.all([Stream.mkString(Stream.decodeText(handle.stderr)), handle.exitCode], { concurrency: 2 })
+    return { said: said[0], code: said[1] }
+  }))
+  if (tried.code !== 0) return yield* unavailable(TextCut.head(tried.said.trim(), 200))
+  return CommandEnvironment.of({ name: "sandbox", isConfined: true, explain: explained(options.network), spawner, files: SandboxFiles.make(host, path, rules) })
+}, Effect.mapError((error) => error._tag === "ConfigError" ? error : unavailable(error.message)))
+
+/** {@link make} as a Layer; the temporary directories and the network end with it. */
+export const layer = (options: Options): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
+  Layer.effect(CommandEnvironment, make(options))

@@ -1,0 +1,74 @@
+/**
+ * Rules of a sandbox: what its processes may do with each path, as one ordered list. Pure.
+ *
+ * **Details**
+ *
+ * The rule with the longest path that holds a path decides about it; of two rules of one path the stricter one does. A path
+ * without a rule may be read. The list is both the mounts of the sandbox, in their order, and the judgement of the file tools.
+ *
+ * Source: `ARCHITECTURE.md` §7 ("walls").
+ */
+import * as Arr from "effect/Array"
+import * as Order from "effect/Order"
+
+/** Rule for a path and everything below it. */
+export interface Rule {
+  /** Absolute and real: without symbolic links. */
+  readonly path: string
+  readonly allows: "write" | "read" | "nothing"
+  /** Directory of the host that stands at `path`; `path` itself when absent. */
+  readonly source?: string | undefined
+  /** True of one file. */
+  readonly isFile?: boolean | undefined
+}
+
+const strictness: Readonly<Record<Rule["allows"], number>> = { write: 0, read: 1, nothing: 2 }
+
+const depth = (path: string): number => path === "/" ? 0 : path.split("/").length - 1
+
+/** The rules in the order in which they apply: a later one wins. */
+export const ordered = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> =>
+  Arr.sortBy(
+    Order.mapInput(Order.Number, ({ path }: Rule) => depth(path)),
+    Order.mapInput(Order.Number, ({ allows }: Rule) => strictness[allows])
+  )(rules)
+
+/** True when `path` is `root` or below it. */
+export const within = (path: string, root: string): boolean => root === "/" || path === root || path.startsWith(`${root}/`)
+
+/** The rule that decides about a path; undefined where none does, and the path may be read. */
+export const ruleOf = (rules: ReadonlyArray<Rule>, path: string): Rule | undefined => rules.findLast((rule) => within(path, rule.path))
+
+/** Path on the host of a path in the sandbox. */
+export const onHost = (rules: ReadonlyArray<Rule>, path: string): string => {
+  const rule = ruleOf(rules, path)
+  return rule?.source === undefined ? path : rule.source + path.slice(rule.path.length)
+}
+
+/** Path in the sandbox of a path on the host. */
+export const inSandbox = (rules: ReadonlyArray<Rule>, path: string): string => {
+  const rule = rules.findLast(({ source }) => source !== undefined && within(path, source))
+  return rule?.source === undefined ? path : rule.path + path.slice(rule.source.length)
+}
+
+/** Arguments of bubblewrap that mount what the rules say over a root that can only be read. */
+export const mounts = (rules: ReadonlyArray<Rule>): ReadonlyArray<string> => [
+  ...rules.flatMap(({ allows, isFile, path, source = path }) => {
+    switch (allows) {
+      case "write":
+        return ["--bind", source, path]
+      case "read":
+        return ["--ro-bind", source, path]
+      case "nothing":
+        return isFile === true ? ["--ro-bind", "/dev/null", path] : ["--tmpfs", path]
+    }
+  }),
+  // Last: what is shown below a hidden directory is mounted into it before.
+  ...rules.flatMap(({ allows, isFile, path }) => allows === "nothing" && isFile !== true ? ["--remount-ro", path] : [])
+]
+
+/** Description of a sandbox for the model that works in it. */
+export const described = (policy: "read-only" | "workspace-write", network: boolean): string =>
+  `Commands and file tools work in a sandbox: ${
+    policy === "read-only" ? "nothing but /tmp can be written" : "only the working tree and /tmp can be written"
+  }, credentials cannot be read${network ? "" : ", and commands reach each other by the network but nothing else"}. Do not work around it: tell the user what needs more.`

@@ -1,0 +1,226 @@
+// The wall itself, tried from inside: commands that want out, over bubblewrap. Where the machine has none, the tests say so and check
+// that nothing runs.
+import { assert, describe, it } from "@effect/vitest"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import type { PlatformError } from "effect/PlatformError"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { spawnSync } from "node:child_process"
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
+import { join } from "node:path"
+import { CallDirectory, CommandEnvironment } from "../../src/environment/CommandEnvironment.ts"
+import * as Sandbox from "../../src/environment/Sandbox.ts"
+import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+
+const bwrap = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"])
+const stands = bwrap.status === 0
+
+/** Outside of the directories for temporary files, of which a sandbox has its own. */
+const homeDirectory = Effect.acquireRelease(
+  Effect.sync(() => {
+    const cache = join(import.meta.dirname, "../../node_modules/.cache")
+    mkdirSync(cache, { recursive: true })
+    return realpathSync(mkdtempSync(join(cache, "sandbox-")))
+  }),
+  (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
+)
+
+/** A home with secrets, and a project in it that is a repository. */
+const machine = Effect.map(homeDirectory, (home) => {
+  const tree = join(home, "project")
+  const put = (name: string, text: string) => {
+    mkdirSync(join(home, name, ".."), { recursive: true })
+    writeFileSync(join(home, name), text)
+  }
+  put(".ssh/id_ed25519", "PRIVATE KEY")
+  put(".npmrc", "//registry/:_authToken=PRIVATE TOKEN")
+  put(".hermes/.env", "PRIVATE SETTING")
+  put(".hermes/skills/pdf/run.sh", "echo skill")
+  put(".bashrc", "# theirs")
+  put("other/notes.txt", "readable")
+  put("project/.git/config", "[core]")
+  put("project/.git/hooks/pre-commit", "#!/bin/sh")
+  put("project/.hermes/agent.yaml", "type: agent")
+  put("project/.env", "PRIVATE PROJECT")
+  put("project/.env.example", "KEY=")
+  put("project/a.txt", "one\n")
+  return { home, tree, read: (name: string) => readFileSync(join(home, name), "utf8"), has: (name: string) => existsSync(join(home, name)) }
+})
+
+const optionsOf = (home: string): Sandbox.Options => ({
+  policy: "workspace-write",
+  network: false,
+  home,
+  writable: [],
+  hidden: [join(home, ".ssh"), join(home, ".npmrc"), join(home, ".hermes"), join(home, ".absent")],
+  shown: [join(home, ".hermes/skills")],
+  hidesEnvFiles: true
+})
+
+const inSandbox = (change: (options: Sandbox.Options) => Sandbox.Options = (options) => options) =>
+  Effect.gen(function*() {
+    const at = yield* machine
+    const context = yield* Layer.build(Sandbox.layer(change(optionsOf(at.home))))
+    const { files, spawner } = yield* Effect.provideContext(CommandEnvironment, context)
+    const sh = (script: string, directory = at.tree) =>
+      Effect.scoped(Effect.gen(function*() {
+        const handle = yield* spawner.spawn(ChildProcess.make("/bin/sh", ["-c", `exec 2>&1\n${script}`], { cwd: directory, env: { PATH: "/usr/bin:/bin", HOME: at.home } }))
+        const [out, code] = yield* Effect.all([Stream.mkString(Stream.decodeText(handle.stdout)), handle.exitCode], { concurrency: 2 })
+        return { out, code: Number(code) }
+      })).pipe(Effect.provideService(CallDirectory, directory))
+    const inTree = <A, E>(effect: Effect.Effect<A, E>) => Effect.provideService(effect, CallDirectory, at.tree)
+    return { ...at, files, sh, inTree }
+  })
+
+const live = (name: string, test: Effect.Effect<void, unknown, Scope.Scope | NodeServices.NodeServices>) =>
+  it.live.skipIf(!stands)(stands ? name : `${name} (not tested: bubblewrap ${bwrap.error?.message ?? bwrap.stderr.toString().trim()})`, () => Effect.scoped(test).pipe(Effect.provide(NodeServices.layer)))
+
+describe("commands", () => {
+  live("write below the working tree and in temporary directories of their own, and nowhere else", Effect.gen(function*() {
+    const { has, home, sh, tree } = yield* inSandbox()
+    const { out } = yield* sh(`
+      echo two > b.txt && echo tree
+      echo x > /tmp/x && echo tmp
+      echo x > ${home}/.bashrc && echo BASHRC
+      echo x > ${home}/new && echo HOME
+      echo x > /etc/hermes-escape && echo ETC
+      ln -s ${home}/.bashrc link && echo x > link && echo LINK
+      ln ${home}/other/notes.txt hard && echo HARD
+      mount -o remount,rw / && echo REMOUNT
+      cat ${home}/other/notes.txt`)
+    assert.deepStrictEqual(out.split("\n").filter((line) => /^[a-zA-Z]+$/.test(line)), ["tree", "tmp", "readable"])
+    assert.deepStrictEqual([has("project/b.txt"), has("new"), existsSync("/etc/hermes-escape"), existsSync("/tmp/x")], [true, false, false, false])
+    assert.strictEqual((yield* sh("cat /tmp/x")).out, "x\n", "the next command has the same temporary directory")
+    assert.strictEqual((yield* sh("cat b.txt", tree)).out, "two\n")
+  }))
+
+  live("change nothing from which something runs later", Effect.gen(function*() {
+    const { has, read, sh } = yield* inSandbox()
+    const { out } = yield* sh(`
+      echo x > .git/hooks/pre-commit && echo HOOK
+      echo x > .git/hooks/post-commit && echo NEW
+      echo x > .git/config && echo CONFIG
+      mv .git .git2 && echo MOVED
+      rm -rf .git && echo REMOVED
+      mv .hermes gone && echo MOVED
+      echo x > .hermes/agent.yaml && echo AGENT
+      echo x > .git/index && echo index`)
+    assert.deepStrictEqual(out.split("\n").filter((line) => /^[a-zA-Z]+$/.test(line)), ["index"])
+    assert.deepStrictEqual([read("project/.git/config"), read("project/.hermes/agent.yaml"), has("project/.git/hooks/post-commit")], ["[core]", "type: agent", false])
+  }))
+
+  live("see no credentials, no sockets of services and no other process", Effect.gen(function*() {
+    const { home, sh } = yield* inSandbox()
+    const { out } = yield* sh(`
+      cat ${home}/.ssh/id_ed25519 ${home}/.npmrc ${home}/.hermes/.env .env
+      ls -A ${home}/.ssh /run
+      touch ${home}/.ssh/planted && echo PLANTED
+      cp -r ${home} /tmp/all 2>/dev/null; grep -r PRIVATE /tmp/all
+      kill -9 ${process.pid} && echo KILLED
+      cat /proc/${process.pid}/environ && echo ENVIRON
+      unshare --user --map-root-user true && echo NAMESPACE
+      cat .env.example; sh ${home}/.hermes/skills/pdf/run.sh`)
+    assert.notInclude(out, "PRIVATE")
+    assert.deepStrictEqual(out.split("\n").filter((line) => /^[A-Z]+$/.test(line)), [])
+    assert.include(out, "KEY=")
+    assert.include(out, "skill\n")
+  }))
+
+  live("reach each other by the network, and nothing else", Effect.gen(function*() {
+    const { sh } = yield* inSandbox()
+    const server = yield* Effect.acquireRelease(
+      Effect.promise(() => new Promise<ReturnType<typeof createServer>>((resolve) => {
+        const server = createServer((socket) => socket.end("OUTSIDE"))
+        server.listen(0, "127.0.0.1", () => resolve(server))
+      })),
+      (server) => Effect.sync(() => server.close())
+    )
+    const address = server.address()
+    const port = typeof address === "object" && address !== null ? address.port : 0
+    const read = (at: string) => `"${process.execPath}" -e 'require("net").connect(${at}, "127.0.0.1").on("data", (d) => console.log(String(d))).on("error", (e) => console.log(e.code))'`
+    assert.include((yield* sh(read(String(port)))).out, "ECONNREFUSED")
+    yield* Effect.forkScoped(sh(`"${process.execPath}" -e 'require("net").createServer((s) => { s.end("INSIDE"); process.exit() }).listen(4567, "127.0.0.1", () => require("fs").writeFileSync("/tmp/ready", ""))'`))
+    assert.include((yield* sh(`while [ ! -e /tmp/ready ]; do sleep 0.05; done; ${read("4567")}`)).out, "INSIDE")
+  }))
+
+  live("leave nothing running, and end with their own exit code", Effect.gen(function*() {
+    const { has, sh } = yield* inSandbox()
+    assert.strictEqual((yield* sh("exit 7")).code, 7)
+    yield* sh("(setsid sh -c 'sleep 1; touch survived' >/dev/null 2>&1 &) ; exit 0")
+    yield* sh("sleep 1.2")
+    assert.isFalse(has("project/survived"))
+  }))
+
+  live("write a working tree that lies in a directory for temporary files", Effect.gen(function*() {
+    const { sh } = yield* inSandbox()
+    const directory = realpathSync(yield* temporaryDirectory)
+    const { out } = yield* sh(`echo one > a && cat a; ls -A ${join(directory, "..")} | grep -c hermes-sandbox`, directory)
+    assert.deepStrictEqual([out, readFileSync(join(directory, "a"), "utf8")], ["one\n0\n", "one\n"])
+  }))
+
+  live("write nothing where the tree holds the home directory, or where the policy is to read", Effect.gen(function*() {
+    const atHome = yield* inSandbox()
+    assert.include((yield* atHome.sh("echo x > new && echo WROTE", atHome.home)).out, "Read-only file system")
+    const reading = yield* inSandbox((options) => ({ ...options, policy: "read-only" }))
+    assert.include((yield* reading.sh("cat a.txt; echo x > a.txt && echo WROTE; echo x > /tmp/x && echo tmp")).out, "one\n")
+    assert.strictEqual(reading.read("project/a.txt"), "one\n")
+  }))
+})
+
+describe("file tools", () => {
+  live("see what commands see", Effect.gen(function*() {
+    const { files, home, inTree, sh, tree } = yield* inSandbox()
+    yield* inTree(files.writeFileString("/tmp/from-tool", "tool"))
+    assert.strictEqual((yield* sh("cat /tmp/from-tool; echo command > /tmp/from-command")).out, "tool")
+    assert.strictEqual(yield* inTree(files.readFileString("/tmp/from-command")), "command\n")
+    assert.strictEqual(yield* inTree(files.realPath("/tmp/from-tool")), "/tmp/from-tool")
+    assert.match(yield* inTree(files.makeTempDirectory({ prefix: "p-" })), /^\/tmp\/p-/)
+    yield* inTree(files.writeFileString(join(tree, "made.txt"), "x"))
+    assert.strictEqual(yield* inTree(files.readFileString(join(home, "other/notes.txt"))), "readable")
+  }))
+
+  live("are refused what commands are refused", Effect.gen(function*() {
+    const { files, home, inTree, read, tree } = yield* inSandbox()
+    symlinkSync(join(home, ".ssh"), join(tree, "keys"))
+    symlinkSync(join(home, ".bashrc"), join(tree, "rc"))
+    symlinkSync("/etc/hermes-dangling", join(tree, "dangling"))
+    const refused = (effect: Effect.Effect<unknown, PlatformError>) =>
+      Effect.map(Effect.flip(inTree(effect)), ({ reason }) => reason._tag)
+    const reasons = yield* Effect.all([
+      refused(files.readFileString(join(home, ".ssh/id_ed25519"))),
+      refused(files.readFileString(join(tree, "keys/id_ed25519"))),
+      refused(files.readFileString(join(tree, ".env"))),
+      refused(files.writeFileString(join(home, ".bashrc"), "x")),
+      refused(files.writeFileString(join(tree, "rc"), "x")),
+      refused(files.writeFileString(join(tree, "dangling"), "x")),
+      refused(files.writeFileString(join(tree, ".git/hooks/pre-commit"), "x")),
+      refused(files.writeFileString(join(tree, ".hermes/new.yaml"), "x")),
+      refused(files.remove(join(tree, ".git"), { recursive: true })),
+      refused(files.rename(join(tree, ".hermes"), join(tree, "gone"))),
+      refused(files.link(join(home, "other/notes.txt"), join(tree, "hard"))),
+      refused(files.copy(home, join(tree, "all"))),
+      refused(files.writeFileString("/etc/hermes-escape", "x"))
+    ])
+    assert.deepStrictEqual([...new Set(reasons)], ["PermissionDenied"])
+    assert.deepStrictEqual([read(".bashrc"), read("project/.git/hooks/pre-commit")], ["# theirs", "#!/bin/sh"])
+    assert.deepStrictEqual((yield* inTree(files.readDirectory(home, { recursive: true }))).filter((name) => /id_ed25519|\.npmrc|\.hermes\/\.env/.test(name)), [])
+  }))
+})
+
+describe("a wall that does not stand", () => {
+  it.effect("is one line that names the remedy, and nothing runs", () =>
+    Effect.gen(function*() {
+      const bare = FileSystem.layerNoop({ exists: () => Effect.succeed(false) })
+      const error = yield* Effect.flip(Effect.scoped(Layer.build(Sandbox.layer(optionsOf("/home/ada"))))).pipe(Effect.provide(bare))
+      assert.strictEqual(error.path, "terminal.backend")
+      assert.strictEqual(
+        error.message,
+        "terminal.backend: the sandbox cannot start: bwrap is not installed. Remedy: install the package bubblewrap and allow user namespaces, or set terminal.backend to local to run commands without a sandbox"
+      )
+    }).pipe(Effect.provide(NodeServices.layer)))
+})
