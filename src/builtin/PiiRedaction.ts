@@ -25,6 +25,14 @@
  * // => write to [EMAIL]
  * ```
  *
+ * **Example** (Under its name in the kit)
+ *
+ * ```ts
+ * import { Redact, Runtime } from "hermes-effect"
+ *
+ * export const runtime = Runtime.layer({ middleware: [Redact.make({ kinds: ["email", "phone"] })] })
+ * ```
+ *
  * Source: `ARCHITECTURE.md` §6.
  */
 import * as Effect from "effect/Effect"

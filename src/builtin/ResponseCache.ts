@@ -28,6 +28,15 @@
  * // => hello
  * ```
  *
+ * **Example** (Under its name in the kit)
+ *
+ * ```ts
+ * import { Cache, Runtime } from "hermes-effect"
+ *
+ * // Needs `Persistence`: in memory, in SQL or in Redis.
+ * export const runtime = Runtime.layer({ middleware: [Cache.make({ timeToLiveSeconds: 300 })] })
+ * ```
+ *
  * Source: `ARCHITECTURE.md` §2.
  */
 import * as Effect from "effect/Effect"

@@ -363,6 +363,7 @@ export const lifecyclePerRun = <Caught = never, Fails = never, Needs = never, co
 /** A {@link LifecycleMiddleware} as a stack runs it, whose types were checked where it was made. */
 export const lifecycleUndeclared = (entry: Lifecycle.Entry): LifecycleMiddleware => make("lifecycle", entry.name, entry)
 
+export type { LlmContext, ToolArguments, ToolCallContext } from "./Kind.ts"
 export type {
   AfterAgentInput, AfterModelInput, AfterToolInput, BeforeAgentInput, BeforeModelInput, BeforeToolInput, Methods, RunFacts
 } from "./Lifecycle.ts"

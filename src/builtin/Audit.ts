@@ -1,0 +1,121 @@
+/**
+ * Writes an entry before and after each model call and each tool call. A call whose entry cannot be written does not run: the middleware
+ * is closed.
+ *
+ * **Details**
+ *
+ * Entries come in pairs with one `id`: `begin`, then `end` with its status, also for a call that fails or is interrupted. They hold
+ * no conversation: of a model call the number of messages and the route that answered, of a tool call its name and its final
+ * arguments, without secrets and cut at 2,000 characters.
+ *
+ * **Gotchas**
+ *
+ * Put it first in the list, and it sees what every other entry let through or vetoed; put it last, and it sees what really ran. Hooks
+ * (`Hooks.on`) are the way to observe without holding up a run; `RunRecord` has everything that happened.
+ *
+ * **Example** (An entry for each call)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Audit, Files, Runtime } from "hermes-effect"
+ *
+ * const audit = Audit.make({ write: (entry) => Effect.sync(() => console.log(entry.kind, entry.phase, entry.name)) })
+ *
+ * await Effect.runPromise(Effect.provide(
+ *   Agent.run({ prompt: "Read the file package.json" }),
+ *   Runtime.layer({ tools: [Files.toolset], middleware: [audit] })
+ * ))
+ * // => model_call begin model
+ * // => model_call end offline
+ * // => tool_call begin read_file
+ * // => tool_call end read_file
+ * // => model_call begin model
+ * // => model_call end offline
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §6.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Json from "../domain/Json.ts"
+import * as Redaction from "../domain/Redaction.ts"
+import * as Faults from "../middleware/Faults.ts"
+import * as Middleware from "../middleware/Middleware.ts"
+
+/** An entry; times are milliseconds since 1970. */
+export interface Entry {
+  readonly kind: "model_call" | "tool_call"
+  readonly phase: "begin" | "end"
+  /** The same for both entries of a call. */
+  readonly id: string
+  readonly at: number
+  readonly sessionId: string
+  readonly turnId: string
+  /** Name of the tool; of a model call, the model that answered, and `model` before. */
+  readonly name: string
+  /** Arguments of a tool as JSON; `N messages` of a model call. */
+  readonly input: string
+  /** Of `end` only. */
+  readonly status?: "ok" | "failed" | "interrupted" | undefined
+  /** Failure of a call in one line. */
+  readonly error?: string | undefined
+}
+
+/** Options of the middleware; `R` is what `write` needs. */
+export interface Options<R> {
+  readonly write: (entry: Entry) => Effect.Effect<unknown, unknown, R>
+}
+
+const longest = 2_000
+
+const oneLine = (text: string): string => Redaction.redactStart(text, longest).replaceAll(/\s+/g, " ")
+
+/** Fields that both entries of a call share. */
+type Call = Pick<Entry, "kind" | "id" | "sessionId" | "turnId" | "input">
+
+const around = <A, E, R, R2>(
+  write: (entry: Entry) => Effect.Effect<unknown, unknown, R2>,
+  call: Call,
+  name: string,
+  run: Effect.Effect<A, E, R>,
+  nameOf: (value: A) => string
+): Effect.Effect<A, E, R | R2> => {
+  // An entry that cannot be written is a defect of the middleware, which is closed.
+  const entry = (more: Pick<Entry, "phase" | "name" | "status" | "error">) =>
+    Effect.flatMap(Clock.currentTimeMillis, (at) => Effect.orDie(write({ ...call, ...more, at })))
+  return Effect.andThen(
+    entry({ phase: "begin", name }),
+    Effect.onExit(run, (exit) =>
+      Exit.isSuccess(exit)
+        ? entry({ phase: "end", name: nameOf(exit.value), status: "ok" })
+        : Exit.hasInterrupts(exit)
+        ? entry({ phase: "end", name, status: "interrupted" })
+        : entry({ phase: "end", name, status: "failed", error: oneLine(Faults.describe(Exit.isFailure(exit) ? exit.cause : undefined)) }))
+  )
+}
+
+/** Makes the middleware. */
+export const make = <R = never>({ write }: Options<R>): Middleware.LifecycleMiddleware<never, never, R> => {
+  let calls = 0
+  return Middleware.lifecycle({
+    name: "Audit",
+    onFailure: "closed",
+    wrapModelCall: (next, { sessionId, turnId }) => (params) =>
+      around(
+        write,
+        { kind: "model_call", id: `${turnId}:${++calls}`, sessionId, turnId, input: `${params.call.messages.length} messages` },
+        "model",
+        next(params),
+        ({ route }) => route.model
+      ),
+    wrapToolCall: (next, { sessionId, toolCallId, toolName, turnId }) => (args) =>
+      around(
+        write,
+        { kind: "tool_call", id: toolCallId, sessionId, turnId, input: oneLine(Json.toText(Redaction.redactValue(args))) },
+        toolName,
+        next(args),
+        () => toolName
+      )
+  })
+}

@@ -1,0 +1,100 @@
+/**
+ * Bounds the number of model calls and tool calls in a time, by the `RateLimiter` of `effect/persistence`: in memory for one process,
+ * in Redis for several.
+ *
+ * **Details**
+ *
+ * | option | default | |
+ * | --- | --- | --- |
+ * | `limit` | – | calls in a window |
+ * | `window` | – | length of the window |
+ * | `key` | one for all calls | what is counted apart: of the session, the platform, the tool |
+ * | `exceeded` | `delay` | `delay` waits for the next window, `refuse` vetoes the call with `ExecutionBlocked` |
+ * | `tools` | all | names of the tools that count |
+ * | `onFailure` | `open` | `closed` fails a call that could not be counted |
+ *
+ * **Gotchas**
+ *
+ * Waits count as the wrapper's own time: a window longer than the deadline of a call ends it. Rate limits of providers need none of
+ * this: routes keep to the limits that a provider states.
+ *
+ * **Example** (One call an hour)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import * as RateLimiter from "effect/persistence/RateLimiter"
+ * import { Agent, RateLimit, Runtime } from "hermes-effect"
+ *
+ * const limit = RateLimit.modelCalls({ limit: 1, window: "1 hour", exceeded: "refuse" })
+ * const runtime = Runtime.layer({ middleware: [limit] }).pipe(
+ *   Layer.provide(RateLimiter.layer),
+ *   Layer.provide(RateLimiter.layerStoreMemory)
+ * )
+ * const ask = Effect.match(Agent.run({ prompt: "Reply exactly hello" }), { onSuccess: ({ text }) => text, onFailure: ({ message }) => message })
+ *
+ * for (const text of await Effect.runPromise(Effect.provide(Effect.all([ask, ask]), runtime))) console.log(text)
+ * // => hello
+ * // => blocked by middleware: more than 1 model calls in 1h
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §2 and §6.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as RateLimiter from "effect/persistence/RateLimiter"
+import { ExecutionBlocked } from "../domain/AgentError.ts"
+import * as Middleware from "../middleware/Middleware.ts"
+
+/** Options of a limit; see the table above. `Context` is what middleware is told of a call. */
+export interface Options<Context> extends Pick<Middleware.Registration, "onFailure"> {
+  readonly limit: number
+  readonly window: Duration.Input
+  readonly key?: ((context: Context) => string) | undefined
+  readonly exceeded?: "delay" | "refuse" | undefined
+}
+
+/** Counts a call: goes on at once, after a delay, or not at all. */
+const counted = <Context>(
+  what: string,
+  { exceeded = "delay", key = () => "all", limit, window }: Options<Context>,
+  context: Context
+): Effect.Effect<void, ExecutionBlocked, RateLimiter.RateLimiter> =>
+  Effect.gen(function*() {
+    const limiter = yield* RateLimiter.RateLimiter
+    const { delay } = yield* limiter.consume({
+      key: `${what}:${key(context)}`,
+      limit,
+      window,
+      onExceeded: exceeded === "delay" ? "delay" : "fail"
+    })
+    if (Duration.isGreaterThan(delay, Duration.zero)) yield* Effect.sleep(delay)
+  }).pipe(Effect.catchTag("RateLimiterError", (error) =>
+    error.reason._tag === "RateLimitExceeded"
+      ? Effect.fail(new ExecutionBlocked({
+        reason: `more than ${limit} ${what} in ${Duration.format(Duration.fromInputUnsafe(window))}`,
+        metadata: { checked_by: "RateLimit", retry_after_ms: Duration.toMillis(error.reason.retryAfter) }
+      }))
+      // A store that cannot count is the wrapper's own failure.
+      : Effect.die(error)))
+
+/** Bounds model calls. */
+export const modelCalls = (options: Options<Middleware.CallContext>): Middleware.WrapModelCall<never, never, RateLimiter.RateLimiter> =>
+  Middleware.wrapModelCall({
+    name: "RateLimit",
+    onFailure: options.onFailure,
+    wrap: (next, context) => (params) => Effect.andThen(counted("model calls", options, context), next(params))
+  })
+
+/** Bounds calls of tools. */
+export const toolCalls = (
+  options: Options<Middleware.ToolCallContext> & { readonly tools?: ReadonlyArray<string> | undefined }
+): Middleware.WrapToolCall<never, never, RateLimiter.RateLimiter> =>
+  Middleware.wrapToolCall({
+    name: "RateLimit",
+    onFailure: options.onFailure,
+    wrap: (next, context) => (args) =>
+      options.tools !== undefined && !options.tools.includes(context.toolName)
+        ? next(args)
+        : Effect.andThen(counted("tool calls", options, context), next(args))
+  })
