@@ -14,7 +14,7 @@
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Json from "../domain/Json.ts"
-import type { ModelRequest, ModelResponse } from "../domain/Model.ts"
+import type { ExecuteOptions, ModelRequest, ModelResponse } from "../domain/Model.ts"
 import type { ToolOutput } from "../domain/ToolOutput.ts"
 import { observerVersion } from "../hooks/PayloadTable.ts"
 import * as Frozen from "./Frozen.ts"
@@ -22,6 +22,7 @@ import { type LlmContext, middlewareSchemaVersion, type ToolArguments, type Tool
 import * as Middleware from "./Middleware.ts"
 import * as Pipeline from "./Pipeline.ts"
 import * as PlainExecution from "./PlainExecution.ts"
+import * as PlainParts from "./PlainParts.ts"
 import * as PlainReturn from "./PlainReturn.ts"
 
 /** The one object that a plain function gets. */
@@ -124,7 +125,7 @@ const passedOn = <Req extends Readonly<Record<string, unknown>>>(shown: () => Re
 
 /**
  * An `llm_execution` function. `next_call` gives the raw body of the answer, and a raw body (of the same `api_mode`) is
- * what it hands back.
+ * what it hands back. `next_call(request, { on_part })` sees the parts of a streamed answer, see `PlainParts`.
  */
 export const llmExecution = (options: Middleware.Registration, callback: Callback): Middleware.LlmExecution =>
   Middleware.llmExecutionUndeclared({
@@ -132,11 +133,12 @@ export const llmExecution = (options: Middleware.Registration, callback: Callbac
     wrap: (next, context) => (request) => {
       const shown = once((): ModelRequest => Frozen.copy(request))
       const bodies = new Map<unknown, ModelResponse>()
-      return PlainExecution.run<ModelRequest, ModelResponse>({
+      return PlainExecution.run<ModelRequest, ExecuteOptions, ModelResponse>({
         kind: "llm_execution",
         name: options.name,
         next,
         request: passedOn(shown),
+        options: PlainParts.options,
         show: (response) => {
           const body = Frozen.copy(response.raw)
           bodies.set(body, response)
@@ -164,11 +166,12 @@ export const toolExecution = (options: Middleware.Registration, callback: Callba
     wrap: (next, context) => (args) => {
       const shown = once((): ToolArguments => Frozen.copy(args))
       let below: { readonly text: string; readonly output: ToolOutput } | undefined
-      return PlainExecution.run<ToolArguments, ToolOutput>({
+      return PlainExecution.run<ToolArguments, undefined, ToolOutput>({
         kind: "tool_execution",
         name: options.name,
         next,
         request: passedOn(shown),
+        options: () => undefined,
         show: (output) => {
           below = { text: Json.toText(output.output), output }
           return below.text

@@ -16,18 +16,21 @@ import * as Fiber from "effect/Fiber"
 import { ExecutionBlocked, TranslatedFailure } from "../domain/AgentError.ts"
 import * as Faults from "./Faults.ts"
 import type { Kind } from "./Kind.ts"
+import type * as PlainParts from "./PlainParts.ts"
 import * as PlainReturn from "./PlainReturn.ts"
 
-/** `next_call` as a plugin sees it: without an argument, or with nothing, the payload stays. */
-export type NextCall = (payload?: unknown) => Promise<unknown>
+/** `next_call` as a plugin sees it: without an argument, or with nothing, the payload stays. Only model calls take options. */
+export type NextCall = (payload?: unknown, options?: PlainParts.NextOptions) => Promise<unknown>
 
 /** One call of a plain execution function. */
-interface Call<Req, A> {
+interface Call<Req, Options, A> {
   readonly kind: Kind
   readonly name: string
-  readonly next: (request?: Req) => Effect.Effect<A, unknown, unknown>
+  readonly next: (request?: Req, options?: Options) => Effect.Effect<A, unknown, unknown>
   /** Request that the plugin passed to `next_call`; undefined keeps the current one. */
   readonly request: (payload: unknown) => Req | undefined
+  /** Reads the options that the plugin passed to `next_call`. */
+  readonly options: (given: unknown) => Options | undefined
   /** Value that `next_call` resolves to. */
   readonly show: (value: A) => unknown
   /** Result that the plugin handed back; undefined when it said nothing. */
@@ -42,8 +45,8 @@ const signed = (error: ExecutionBlocked, name: string): ExecutionBlocked =>
     : new ExecutionBlocked({ reason: error.reason, metadata: { ...error.metadata, checked_by: name } })
 
 /** Runs a plain execution function beside an Effect `next`. */
-export const run = Effect.fnUntraced(function*<Req, A>(
-  { invoke, kind, name, next, read, request, show }: Call<Req, A>
+export const run = Effect.fnUntraced(function*<Req, Options, A>(
+  { invoke, kind, name, next, options, read, request, show }: Call<Req, Options, A>
 ): Effect.fn.Return<A | undefined, unknown, unknown> {
   const fork = Effect.runForkWith(yield* Effect.context<unknown>())
   const running = new Set<Fiber.Fiber<A, unknown>>()
@@ -51,9 +54,9 @@ export const run = Effect.fnUntraced(function*<Req, A>(
   const interrupted = Deferred.makeUnsafe<never>()
   let failure: Cause.Cause<unknown> | undefined
 
-  const nextCall: NextCall = (payload) => {
+  const nextCall: NextCall = (payload, given) => {
     if (ended) return Promise.reject(new Error("next_call() was called after the function had returned"))
-    const fiber = fork(next(request(payload)))
+    const fiber = fork(next(request(payload), options(given)))
     running.add(fiber)
     const settled = Effect.runPromise(Fiber.await(fiber)).then((exit) => {
       running.delete(fiber)
