@@ -251,6 +251,14 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       promptSources: yield* PromptSources,
       settings
     }
+    /** Services of the runs of each sub-agent: its own settings, and its middleware inside of the others. */
+    const ofSubAgents = new Map((settings.delegation?.agents ?? []).map((one): readonly [string, AgentServices] => [one.name, {
+      ...services,
+      settings: { ...settings, identity: undefined, instructions: undefined, temperature: undefined, ...one.settings },
+      interceptors: { stack: Stack.make([...outermost, ...middleware ?? [], ...one.middleware ?? []]), hooks }
+    }]))
+    const servicesOf = (lineage: Lineage | undefined): AgentServices =>
+      (lineage?.agent === undefined ? undefined : ofSubAgents.get(lineage.agent)) ?? services
     const needs = yield* Effect.context<Middleware.Needs<Middlewares>>()
     const active = new Map<string, Deferred.Deferred<void, SessionBusy>>()
 
@@ -371,7 +379,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
               Effect.tap((finished) => restore(emit(run, finished))),
               Effect.tap((finished) => reviewed(prepared.opened, input, finished))
             ))
-      })).pipe(Effect.provideService(Services, services))
+      })).pipe(Effect.provideService(Services, servicesOf(lineage)))
 
     /** An effect with what middleware needs, and with what the application gives to this run or call. */
     const within = <A, Failure>(effect: Effect.Effect<A, Failure>, own: Context.Context<never> | undefined) =>

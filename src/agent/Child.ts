@@ -31,7 +31,7 @@ import type { RunOptions } from "./RunInput.ts"
 import { Services } from "./Services.ts"
 
 /** Tools that a child never has. */
-const withheld: ReadonlySet<string> = new Set(["clarify", "memory", "send_message", "execute_code", "cronjob"])
+const withheld: ReadonlySet<string> = new Set(["clarify", "memory", "send_message", "execute_code", "cronjob", "Agent"])
 
 /** Input of the selection. */
 interface ToolSelectionInput {
@@ -137,8 +137,9 @@ export const plan = Effect.fnUntraced(function*(
   registered: ReadonlyArray<string>,
   delegationId?: string
 ): Effect.fn.Return<Child, never, Services> {
-  const { settings } = yield* Services
+  const { registry, settings } = yield* Services
   const delegation = settings.delegation ?? {}
+  const named = delegation.agents?.find(({ name }) => name === task.agent)
   const subagentId = `sa-${index}-${yield* Ids.hex(8)}`
   const sessionId = yield* Ids.makeSessionId
   const { tool_call_id: callId } = yield* Correlation
@@ -151,10 +152,12 @@ export const plan = Effect.fnUntraced(function*(
     subagentId,
     callId: callId === "" ? undefined : callId,
     goal: task.goal,
+    agent: task.agent ?? parent.lineage?.agent,
     depth,
     budget: parent.budget
   }
-  const route = delegation.route ?? parent.routeWanted
+  const route = named?.route === "parent" ? parent.routeWanted : named?.route ?? delegation.route ?? parent.routeWanted
+  const own = named?.tools === undefined ? undefined : Toolsets.choose(named.tools, yield* registry.list, []).selection
   return {
     index,
     task,
@@ -178,15 +181,15 @@ export const plan = Effect.fnUntraced(function*(
       source: "subagent",
       cwd,
       tools: selectTools(task, {
-        parent: parent.tools,
+        parent: own ?? parent.tools,
         registered,
         mayDelegate: mayDelegate && task.role === "orchestrator",
         keepMcp: delegation.inheritMcpToolsets ?? true
       }),
-      maxIterations,
+      maxIterations: named?.maxIterations ?? maxIterations,
       streaming: parent.streaming,
       readsText: false,
-      reasoningEffort: delegation.reasoningEffort ?? parent.reasoningEffort,
+      reasoningEffort: named?.settings?.reasoningEffort ?? delegation.reasoningEffort ?? parent.reasoningEffort,
       route,
       onEvent: ChildWatch.watch(subagentId, watched, delegationId === undefined
         ? (events) => emit(parent, ...events)

@@ -7,6 +7,7 @@ import type { PromptCache, ReasoningEffort } from "../domain/Model.ts"
 import type * as RunContext from "../domain/RunContext.ts"
 import type { Route } from "../domain/Route.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
+import type * as Middleware from "../middleware/Middleware.ts"
 import type { Enforcement } from "../prompt/SystemPrompt.ts"
 import type { Limits as ResultLimits } from "../tool/ResultText.ts"
 import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
@@ -54,6 +55,19 @@ export interface RunOptions {
   readonly onEvent?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
 }
 
+/** A child agent with a name: what is absent is as with any child. */
+export interface SubAgent {
+  readonly name: string
+  readonly settings?: Pick<AgentSettings, "identity" | "instructions" | "maxOutputTokens" | "reasoningEffort" | "temperature"> | undefined
+  /** The route that it asks; `parent` for its parent's also where other children have another one. */
+  readonly route?: Route | "parent" | undefined
+  readonly maxIterations?: number | undefined
+  /** Names of toolsets and tools, which its parent need not have. */
+  readonly tools?: ReadonlyArray<string> | undefined
+  /** Inside of the parent's. */
+  readonly middleware?: ReadonlyArray<Middleware.Contained> | undefined
+}
+
 /** Limits and rights of children of a run (`hermes-product.md` §3); each has a default. */
 export interface DelegationSettings {
   /** 2 when absent: a grandchild never delegates. */
@@ -74,6 +88,8 @@ export interface DelegationSettings {
   readonly reasoningEffort?: ReasoningEffort | undefined
   /** True when a child keeps the toolsets of MCP servers beside those that its task asks for; yes when absent. */
   readonly inheritMcpToolsets?: boolean | undefined
+  /** Sub-agents that a task can name; see `SubAgents`, the tool for them. */
+  readonly agents?: ReadonlyArray<SubAgent> | undefined
 }
 
 /** Distances of reviews of a conversation (`BackgroundReview`); 0 or absent is never. */

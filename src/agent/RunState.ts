@@ -33,6 +33,8 @@ export interface Lineage {
   /** The tool call that asked for it; absent where no call did. */
   readonly callId: string | undefined
   readonly goal: string
+  /** Name of the sub-agent that it is, or that it works for; absent for a child like its parent. */
+  readonly agent: string | undefined
   /** 1 for a child of a top-level run. */
   readonly depth: number
   /** The parent's, which what the child uses counts for. */

@@ -160,15 +160,19 @@ export const chat = Effect.fn("hermes chat")(function*(flags: ChatFlags) {
     yield* tellIgnored
   }
   const prompt = yield* read(flags, input)
+  const { agent } = flags
+  const agentFile = agent === undefined ? undefined : yield* Effect.promise(() => import("./AgentChoice.ts")).pipe(
+    Effect.flatMap(({ choose }) => choose(agent, prompt === undefined))
+  )
   if (prompt !== undefined) {
     const SingleQuery = yield* Effect.promise(() => import("./SingleQuery.ts"))
-    return yield* SingleQuery.run(flags, prompt)
+    return yield* SingleQuery.run({ ...flags, agentFile }, prompt)
   }
   if (!terminal.input) {
     return yield* usage("Not a terminal. Pass a prompt with -q TEXT, or pipe one.")
   }
   const InteractiveChat = yield* Effect.promise(() => import("./InteractiveChat.ts"))
-  return yield* InteractiveChat.run(flags)
+  return yield* InteractiveChat.run({ ...flags, agentFile })
 })
 
 export const command = Command.make(

@@ -5,6 +5,7 @@
  */
 import * as Flag from "effect/cli/Flag"
 import { Configurable } from "../domain/ApiMode.ts"
+import type { AgentFile } from "../config/AgentFile.ts"
 import type * as Config from "../config/Config.ts"
 
 /** The last value of a flag, undefined when it is not given. */
@@ -55,6 +56,7 @@ export const chat = {
   queryFile: text("query-file", "PATH", "Read the prompt from a file; - is stdin"),
   image: text("image", "PATH", "Attach an image to the prompt"),
   skills: many("skills", "A,B", "Skills to follow (`hermes skills` lists them); repeatable", "s"),
+  agent: text("agent", "FILE", "Agent file, or the name of one (`hermes agents` lists them)"),
   quiet: yes("quiet", "Print only the final text", "Q"),
   format: last(Flag.Literals("format", ["text", "stream-json"]), "Output format: text, or one JSON object per line"),
   maxTurns: last(Flag.Int("max-turns").pipe(Flag.withMetavar("N")), "Maximum number of model calls"),
@@ -91,8 +93,9 @@ const settings = (flags: Globals & Partial<Chat>): ReadonlyArray<Config.Flag> =>
   { name: "--yolo", key: "approvals.mode", value: flags.yolo ? "off" : undefined }
 ]
 
-/** Options for loading the settings under these flags. */
-export const configOptions = (flags: Globals & Partial<Chat>): Config.Options => ({
+/** Options for loading the settings under these flags, and under the agent file that they name. */
+export const configOptions = (flags: Globals & Partial<Chat> & { readonly agentFile?: AgentFile | undefined }): Config.Options => ({
   flags: settings(flags),
+  agent: flags.agentFile?.settings,
   ignoreUserConfig: flags.ignoreUserConfig
 })

@@ -47,6 +47,7 @@ const entries = [
   entry("skills", "List, show, install, check and remove skills", () => import("./SkillsCommand.ts")),
   entry("plugins", "List, enable, disable, install, update and remove plugins", () => import("./PluginsCommand.ts")),
   entry("middleware", "Show the order, sources and failure policy of the middleware", () => import("./MiddlewareCommand.ts")),
+  entry("agents", "List and check agent files", () => import("./AgentsCommand.ts")),
   entry("trust", "List, add and remove folders whose own files may have an effect", () => import("./TrustCommand.ts")),
   entry("hooks", "List, test and revoke shell hooks, and print event schemas", () => import("./HooksCommand.ts")),
   entry("mcp", "Manage MCP servers, or serve this agent as one", () => import("./McpCommand.ts")),

@@ -5,10 +5,12 @@ import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import * as BuiltinMiddleware from "../builtin/BuiltinMiddleware.ts"
 import * as MiddlewareImports from "../builtin/MiddlewareImports.ts"
+import type { AgentFile } from "../config/AgentFile.ts"
 import * as FolderTrust from "../config/FolderTrust.ts"
 import { Settings, type Values } from "../config/Settings.ts"
 import * as StackOutline from "../middleware/StackOutline.ts"
 import { Plugins } from "../plugin/Plugins.ts"
+import * as AgentChoice from "./AgentChoice.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import { usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
@@ -16,25 +18,28 @@ import { Program } from "./Program.ts"
 import { line } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
-/** The stack as an agent gets it: plugins in load order, then the entries of the settings. */
-const stackOf = Effect.fnUntraced(function*(settings: Values) {
+/** The stack as an agent gets it: plugins in load order, then the entries of the settings and of the agent file. */
+const stackOf = Effect.fnUntraced(function*(settings: Values, agentFile: AgentFile | undefined) {
   const program = yield* Program
   const { middleware } = yield* Effect.provide(Effect.flatMap(Plugins, ({ loaded }) => loaded), program.layer(settings, { withoutModel: true }))
   const configured = yield* MiddlewareImports.ofSettings(settings.middlewares)
+  const ofAgent = agentFile === undefined ? [] : yield* MiddlewareImports.make(agentFile.middlewares, agentFile.file)
   return [
     ...middleware.map((entry): StackOutline.Given => ({ middleware: entry, source: `plugin ${entry.name.split(":")[0] ?? entry.name}` })),
-    ...configured
+    ...configured,
+    ...ofAgent
   ]
 })
 
 const flags = {
+  agent: Flags.text("agent", "FILE", "With the middleware of an agent file"),
   json: Flags.yes("json", "Print JSON"),
   picture: Flags.yes("picture", "Draw a run with its middleware")
 }
 
-const explain = Command.make("explain", flags, Effect.fn("hermes middleware explain")(function*({ json, picture }) {
+const explain = Command.make("explain", flags, Effect.fn("hermes middleware explain")(function*({ agent, json, picture }) {
   if (json && picture) return yield* usage("--json and --picture exclude each other: give one of them")
-  const outline = StackOutline.make(yield* stackOf(yield* Settings))
+  const outline = StackOutline.make(yield* stackOf(yield* Settings, agent === undefined ? undefined : yield* AgentChoice.choose(agent, true)))
   yield* line(json ? SafeText.json(outline, 2) : picture ? StackOutline.picture(outline) : StackOutline.text(outline))
 }, Effect.scoped, Effect.provide(FolderTrust.layer), CommandSettings.provide)).pipe(Command.withDescription("Show order, sources and failure policy of the middleware"))
 

@@ -7,6 +7,7 @@ import type * as Layer from "effect/Layer"
 import type { Agent } from "../agent/Agent.ts"
 import type { BackgroundWork } from "../agent/BackgroundWork.ts"
 import type { Children } from "../agent/Children.ts"
+import type { AgentFile } from "../config/AgentFile.ts"
 import type { Environment, Home } from "../config/Environment.ts"
 import type { Values } from "../config/Settings.ts"
 import type { ConfigError } from "../domain/AgentError.ts"
@@ -24,6 +25,8 @@ import type { ToolRegistry } from "../tool/ToolRegistry.ts"
 
 /** Start options besides the settings. */
 export interface Start {
+  /** Agent file whose middleware, prompt and sub-agents count; its settings are among the settings already. */
+  readonly agentFile?: AgentFile | undefined
   /** File with a scenario that answers in place of a model. */
   readonly script?: string | undefined
   /** File that the exchanges with the model are appended to. */

@@ -8,6 +8,7 @@
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import type { RunInput } from "../agent/RunInput.ts"
+import type { AgentFile } from "../config/AgentFile.ts"
 import type { Values } from "../config/Settings.ts"
 import * as Offline from "../provider/Offline.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
@@ -53,8 +54,25 @@ export const selectTools = Effect.fnUntraced(function*(
   return selection
 })
 
-/** The flags of `hermes chat`. */
-export type ChatFlags = Flags.Globals & Flags.Chat
+/** The tools that an agent file names; undefined where it names none. A name that is unknown is an error. */
+export const toolsOf = (
+  agent: AgentFile | undefined,
+  sets: Toolsets.Registered,
+  settings: Pick<Values, "disabledToolsets">
+): Effect.Effect<Selection | undefined, Failure> => {
+  if (agent?.tools === undefined) return Effect.undefined
+  const withAgents = agent.subAgents.length > 0 ? [...agent.tools, Toolsets.ofSubAgents] : agent.tools
+  const { selection, unknown } = Toolsets.choose(withAgents, sets, settings.disabledToolsets)
+  const [first] = unknown
+  return first === undefined ? Effect.succeed(selection) : Effect.fail(usage(
+    `${agent.file.name}: tools: there is no toolset or tool "${first.name}": ${first.nearest === undefined ? "`hermes tools` lists them" : `did you mean "${first.nearest}"?`}`
+  ))
+}
+
+/** The flags of `hermes chat`, and the agent file that they name. */
+export type ChatFlags = Flags.Globals & Flags.Chat & {
+  readonly agentFile?: AgentFile | undefined
+}
 
 type RunOptions = Pick<RunInput, "maxIterations" | "source" | "streaming" | "tools">
 
@@ -70,7 +88,10 @@ export const prepare = Effect.fnUntraced(function*(
   flags: ChatFlags,
   settings: Values
 ): Effect.fn.Return<RunOptions, Failure, ModelRouter | Output | ToolRegistry> {
-  const tools = yield* selectTools(flags, settings)
+  const own = flags.toolsets === undefined && flags.agentFile !== undefined
+    ? yield* Effect.flatMap(ToolRegistry.use(({ list }) => list), (sets) => toolsOf(flags.agentFile, sets, settings))
+    : undefined
+  const tools = own ?? (yield* selectTools(flags, settings))
   yield* mention(flags, settings)
   return {
     tools,

@@ -10,7 +10,6 @@ import * as Path from "effect/Path"
 import * as Result from "effect/Result"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import * as Prompt from "effect/cli/Prompt"
 import { Home } from "../config/Environment.ts"
 import * as Yaml from "../config/Yaml.ts"
 import { workingDirectory } from "../platform/CurrentProcess.ts"
@@ -20,6 +19,7 @@ import * as SkillInstaller from "../prompt/SkillInstaller.ts"
 import type * as SkillStore from "../prompt/SkillStore.ts"
 import { store } from "./ChatSkills.ts"
 import * as CommandSettings from "./CommandSettings.ts"
+import { confirmed } from "./Confirm.ts"
 import { notDone, silent, unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { line, note, Output, table, warn } from "./ProgramOutput.ts"
@@ -118,10 +118,6 @@ const planned = ({ bytes, facts, files, name, remarks, warnings }: SkillInstalle
     ...[...remarks, ...warnings].map((text) => `Warning: ${text}`)
   ].map(SafeText.line).map((text, at) => at === 0 ? text : `  ${text}`).join("\n")
 }
-
-const confirmed = (message: string) =>
-  // Somebody who leaves the question has not said yes.
-  Effect.orElseSucceed(Prompt.run(Prompt.Confirm({ message, initial: false })), () => false)
 
 /** Copies of repositories by `git`: an address, `owner/repo` of GitHub where there is no such folder. */
 const cloner = (isFolder: boolean) => (source: string, directory: string) => {

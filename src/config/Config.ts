@@ -264,6 +264,8 @@ export interface Flag {
 /** Options of {@link load}. */
 export interface Options {
   readonly flags?: ReadonlyArray<Flag> | undefined
+  /** Settings of an agent file, which count before the environment's and behind flags. */
+  readonly agent?: ReadonlyArray<Flag> | undefined
   /** Leaves `config.yaml` alone; `.env` still counts, since it holds the keys. */
   readonly ignoreUserConfig?: boolean | undefined
 }
@@ -282,6 +284,7 @@ export interface Sources {
   readonly file: unknown
   readonly environment: Environment["Service"]
   readonly flags: ReadonlyArray<Flag>
+  readonly agent?: ReadonlyArray<Flag> | undefined
 }
 
 const assignment = ({ key, name, value }: Flag): ReadonlyArray<SettingSources.Assignment> => {
@@ -293,7 +296,7 @@ const failure = (lines: ReadonlyArray<{ readonly path: string; readonly text: st
   new ConfigError({ path: lines[0]?.path ?? "config.yaml", message: lines.map(({ text }) => text).join("\n") })
 
 /** Resolves the settings from their sources; pure. */
-export const resolve = ({ environment, file, flags }: Sources): Effect.Effect<Loaded, ConfigError> =>
+export const resolve = ({ agent = [], environment, file, flags }: Sources): Effect.Effect<Loaded, ConfigError> =>
   Effect.suspend(() => {
     if (file !== undefined && file !== null && !Tree.isMapping(file)) {
       return Effect.fail(new ConfigError({ path: "config.yaml", message: "config.yaml: expected a mapping of keys" }))
@@ -301,7 +304,7 @@ export const resolve = ({ environment, file, flags }: Sources): Effect.Effect<Lo
     const { missing, tree } = Tree.expand(file ?? {}, (name) => environment.process[name] ?? environment.file[name])
     const fromFile = SettingSources.read(environment.file, "env-file")
     const fromProcess = SettingSources.read(environment.process, "environment")
-    const layers = SettingSources.layered(tree, [fromFile.assignments, fromProcess.assignments, flags.flatMap(assignment)])
+    const layers = SettingSources.layered(tree, [fromFile.assignments, fromProcess.assignments, agent.flatMap(assignment), flags.flatMap(assignment)])
     const origins = SettingSources.collect(layers.assignments)
     const { remarks, settings, wrong } = check(layers.tree)
     const line = (path: Tree.Path, text: string) => ({ path: Tree.show(path), text: `${SettingSources.label(origins, path)}: ${text}` })
@@ -353,7 +356,7 @@ export const load = Effect.fn("Config.load")(
     const home = yield* Home
     const environment = yield* Environment
     const file = options.ignoreUserConfig === true ? undefined : yield* readFile(home.config)
-    const loaded = yield* resolve({ file, environment, flags: options.flags ?? [] })
+    const loaded = yield* resolve({ file, environment, flags: options.flags ?? [], agent: options.agent })
     yield* registered(loaded.settings)
     yield* hideNamed(loaded, file, environment.process)
     const limits = InheritedLimits.read(environment.process)

@@ -38,3 +38,15 @@ export const Configurable = Schema.Literals([
 ])
 /** Type of {@link Configurable}. */
 export type Configurable = typeof Configurable.Type
+
+/** Protocols by the names that files of the lifecycle document give them (`api_type`), and by our own. */
+export const apiTypes: Readonly<Record<string, Configurable>> = {
+  openai_chat_completion: "chat_completions",
+  openai_responses: "codex_responses",
+  anthropic_chat_completion: "anthropic_messages",
+  gemini_rest: "chat_completions",
+  chat_completions: "chat_completions",
+  codex_responses: "codex_responses",
+  anthropic_messages: "anthropic_messages",
+  bedrock_converse: "bedrock_converse"
+}

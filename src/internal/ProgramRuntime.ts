@@ -6,7 +6,9 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
+import type * as Scope from "effect/Scope"
 import * as Agent from "../agent/Agent.ts"
+import type { AgentFile, SubAgent } from "../config/AgentFile.ts"
 import * as DerivedSettings from "../config/DerivedSettings.ts"
 import * as FolderTrust from "../config/FolderTrust.ts"
 import { Environment, Home } from "../config/Environment.ts"
@@ -17,6 +19,7 @@ import { ConfigError } from "../domain/AgentError.ts"
 import type { SessionId } from "../domain/Ids.ts"
 import * as Secrets from "../domain/Secrets.ts"
 import type * as ShellHooks from "../hooks/ShellHooks.ts"
+import type * as Middleware from "../middleware/Middleware.ts"
 import { bundled } from "../observability/Bundled.ts"
 import * as ChildProcesses from "../platform/ChildProcesses.ts"
 import { workingDirectory } from "../platform/CurrentProcess.ts"
@@ -40,6 +43,7 @@ import * as Scanner from "../tool/fence/Scanner.ts"
 import * as ConfiguredSkills from "../tool/ConfiguredSkills.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import { agentUnder, assemble, type PluginLayer, plugins, type Services, withoutPlugins } from "./Assembly.ts"
+import * as AgentFiles from "./AgentFiles.ts"
 import * as SettingsMapping from "./SettingsMapping.ts"
 import * as SideTasks from "./SideTasks.ts"
 
@@ -120,13 +124,14 @@ const loginsOf = (
     ? Effect.succeed(undefined)
     : Effect.flatMap(Effect.promise(() => import("../routing/Logins.ts")), ({ load }) => load(settings))
 
-const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder, logins: Logins | undefined) {
+const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder, logins: Logins | undefined, agentFile: AgentFile | undefined) {
   const home = yield* Home
   const environment = yield* Environment
   const { providers } = yield* Plugins.use(({ loaded }) => loaded)
   const configured = { settings, environment, logins, brought: providers }
   const { entries, problems } = yield* Effect.fromResult(ConfiguredRoutes.chain(configured))
   const delegated = yield* Effect.fromResult(ConfiguredRoutes.delegated(configured))
+  const ofSubAgents = yield* Effect.fromResult(AgentFiles.routes(configured, agentFile))
   for (const problem of problems) yield* Effect.logWarning(problem)
   for (const line of ConfiguredRoutes.explain(settings, entries, delegated)) yield* Effect.logDebug(line)
   const known = OpenRoute.make({ routing: settings.providerRouting })
@@ -135,7 +140,7 @@ const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder,
     Effect.flatMap(Effect.fromResult(DerivedSettings.guarded(route, settings)), (guarded) =>
       (ProviderSources.find(providers, route.provider)?.open ?? known)(guarded))
   const [first, ...further] = entries
-  if (further.length === 0 && first.route.provider === "offline" && delegated === undefined) return one(recorded(yield* standIn))
+  if (further.length === 0 && first.route.provider === "offline" && delegated === undefined && ofSubAgents.length === 0) return one(recorded(yield* standIn))
   const [{ layer }, PoolStore, EndpointMemory, RateGuard] = yield* Effect.promise(() =>
     Promise.all([
       import("../routing/RoutedModelRouter.ts"),
@@ -149,7 +154,7 @@ const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder,
   const pooled = entries.some(({ credentials = [] }) => credentials.length > 1)
   return layer({
     chain: entries,
-    apart: delegated === undefined ? [] : [delegated],
+    apart: [...delegated === undefined ? [] : [delegated], ...ofSubAgents],
     open: (route) => Effect.map(Effect.flatMap(Catalogue.withExtraBody(catalogue, route), open), recorded),
     maxAttempts: settings.agent.apiMaxRetries,
     catalogue,
@@ -163,13 +168,13 @@ const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder,
 /** Layer of the router of a program. */
 const routerLayer = (
   settings: Values,
-  start: Substitutes,
+  start: Start,
   logins: Logins | undefined
 ): Layer.Layer<ModelRouter.ModelRouter, ConfigError, Home | Environment | FileSystem.FileSystem | Path.Path | Plugins> =>
   Layer.unwrap(Effect.gen(function*() {
     const recorded = yield* recorder(start.record)
     const instead = substitute(start)
-    return instead === undefined ? yield* routed(settings, recorded, logins) : one(recorded(yield* instead))
+    return instead === undefined ? yield* routed(settings, recorded, logins, start.agentFile) : one(recorded(yield* instead))
   }))
 
 /** Toolsets of a program beside those that it always has. */
@@ -225,8 +230,30 @@ const pluginsOf = (settings: Values, cwd: string, reserved: Reserved | undefined
       : withoutPlugins
   }))
 
+type Imported = Effect.Effect<ReadonlyArray<Middleware.Contained>, ConfigError, Home | FileSystem.FileSystem | Path.Path | Scope.Scope>
+
+/** Middleware of `config.yaml`, then that of the agent file; the code that imports some is loaded where there is some. */
+const importsOf = Effect.fnUntraced(function*({ middlewares }: Values, agentFile: AgentFile | undefined) {
+  const nothing: Imported = Effect.succeed([])
+  const isEmpty = middlewares.length === 0 &&
+    (agentFile === undefined || [agentFile, ...agentFile.subAgents.map(({ agent }) => agent)].every((agent) => agent.middlewares.length === 0))
+  if (isEmpty) return { stack: nothing, ofAgent: () => nothing }
+  const { make, ofSettings } = yield* Effect.promise(() => import("../builtin/MiddlewareImports.ts"))
+  const made = <R>(entries: Effect.Effect<ReadonlyArray<{ readonly middleware: Middleware.Contained }>, ConfigError, R | FolderTrust.FolderTrust>) =>
+    Effect.map(entries, (all) => all.map(({ middleware }) => middleware)).pipe(Effect.provide(FolderTrust.layer))
+  const ofAgent = (agent: AgentFile): Imported => made(make(agent.middlewares, agent.file))
+  const stack: Imported = Effect.zipWith(made(ofSettings(middlewares)), agentFile === undefined ? nothing : ofAgent(agentFile), (a, b) => [...a, ...b])
+  return { stack, ofAgent }
+})
+
+const subAgentTool = (agents: ReadonlyArray<SubAgent>) =>
+  Effect.map(Effect.promise(() => import("../tool/builtin/SubAgents.ts")), ({ make }) =>
+    make(agents.map(({ agent, name }) => ({ name, description: agent.description }))))
+
 /** Choices of one start of a program besides its settings. */
 export interface Start extends Substitutes {
+  /** Agent file whose middleware, prompt and sub-agents count; its settings are among the settings already. */
+  readonly agentFile?: AgentFile | undefined
   /** Asks whether a shell hook may run; absent where there is nobody to ask. */
   readonly confirmHook?: ShellHooks.Settings["confirm"]
   /** New sessions begin without the user's files: `SOUL.md`, those of the project, memory. */
@@ -289,12 +316,10 @@ export const program = (
         import("../tool/builtin/Delegate.ts")
       ])
     )
-    const middleware = settings.middlewares.length === 0 ? [] : yield* Effect.promise(() => import("../builtin/MiddlewareImports.ts")).pipe(
-      Effect.flatMap(({ ofSettings }) => ofSettings(settings.middlewares)),
-      Effect.map((entries) => entries.map(({ middleware }) => middleware)),
-      Effect.provide(FolderTrust.layer),
-      Effect.provide(configured)
-    )
+    const { agentFile } = start
+    const importing = yield* importsOf(settings, agentFile)
+    const middleware = yield* Effect.provide(importing.stack, configured)
+    const agents = agentFile?.subAgents ?? []
     const [{ toolset: files }, { toolset: terminal }, { toolset: todo }, { toolset: delegation }] = builtin
     const parts = {
       store: SessionRetention.layerAuto(settings.sessions, start.session).pipe(
@@ -302,7 +327,7 @@ export const program = (
       ),
       record: undefined,
       environment: yield* SettingsMapping.commandEnvironment(settings, { environment, home }),
-      tools: [files, terminal, todo, delegation, ...yield* furtherToolsets, ...yield* memoryToolset(memory)] as const,
+      tools: [files, terminal, todo, delegation, ...yield* furtherToolsets, ...yield* memoryToolset(memory), ...agents.length === 0 ? [] : [yield* subAgentTool(agents)]] as const,
       hooks: yield* shellHooks(settings, start),
       hookSettings: SettingsMapping.hooks(settings),
       middleware,
@@ -312,7 +337,20 @@ export const program = (
         Layer.provide([configured, ChildProcesses.layer])
       )
     }
-    const own = yield* SettingsMapping.agent(settings, { environment, home, logins }, isReplaced(start))
+    const mapped = yield* SettingsMapping.agent(settings, { environment, home, logins }, isReplaced(start))
+    const own = agentFile === undefined ? mapped : {
+      ...mapped,
+      ...AgentFiles.ofFile(agentFile),
+      delegation: {
+        ...mapped.delegation,
+        agents: yield* AgentFiles.subAgents(
+          { settings, environment, logins, brought: ConfiguredRoutes.unknown(settings) },
+          agentFile,
+          (agent) => Effect.provide(importing.ofAgent(agent), configured),
+          isReplaced(start)
+        )
+      }
+    }
     const agent = agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never>({ ...own, passSessionId: start.passSessionId, outermost: [...outermost, ...middleware] }))
     return assemble(agent, parts, {
       places: SettingsMapping.places(settings, { environment, home, inherited }),

@@ -20,6 +20,8 @@ export interface Task {
   /** Of the parent's toolsets; all of them when absent. */
   readonly toolsets?: ReadonlyArray<string> | undefined
   readonly role: Role
+  /** Name of the sub-agent that does it (`DelegationSettings.agents`); absent: a child like its parent. */
+  readonly agent?: string | undefined
 }
 
 /** Status in which a child ended; its `exit_reason` says whether the work is whole. */

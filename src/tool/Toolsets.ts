@@ -159,6 +159,43 @@ export const resolve = ({ disabled = [], foreign = [], toolsets }: Choice): Reso
   }
 }
 
+/** Name of the toolset of an agent file's sub-agents. */
+export const ofSubAgents = "agents"
+
+/** The toolsets that are registered, with their tools. */
+export type Registered = ReadonlyArray<{ readonly toolset: string; readonly tools: ReadonlyArray<{ readonly tool: { readonly name: string } }> }>
+
+/** Chooses from what is registered by names of toolsets and of single tools. */
+export const choose = (
+  given: ReadonlyArray<string>,
+  registered: Registered,
+  disabled: ReadonlyArray<string>
+): Pick<Resolved, "selection" | "unknown"> => {
+  const tools = new Map(registered.flatMap(({ tools, toolset }) => tools.map(({ tool: { name } }) => [name, toolset] as const)))
+  const foreign = registered.map(({ toolset }) => toolset).filter((name) => entryOf(name) === undefined)
+  const isSet = (name: string): boolean => everyName.has(name) || entryOf(name) !== undefined || foreignOf(foreign, name).length > 0
+  const single = new Set(given.filter((name) => !isSet(name) && tools.has(name)))
+  const off = resolve({ toolsets: disabled, foreign }).selection
+  const isOff = (name: string): boolean => {
+    const toolset = tools.get(name)
+    return disabled.length > 0 && toolset !== undefined && off.toolset?.(toolset) === true && off.tool?.(name) === true
+  }
+  const sets = resolve({ toolsets: given.filter((name) => !single.has(name)), disabled, foreign })
+  const ofSingle = new Set(Array.from(single, (name) => tools.get(name)))
+  return {
+    unknown: sets.unknown.map(({ name }) => ({ name, nearest: nearest(name, [...Object.keys(catalogue), ...foreign, ...tools.keys()]) })),
+    selection: {
+      toolset: (name) => sets.selection.toolset?.(name) === true || ofSingle.has(name),
+      tool: (name) => {
+        if (single.has(name)) return !isOff(name)
+        const toolset = tools.get(name)
+        // A toolset that is here for one of its tools brings no other one.
+        return (toolset === undefined || sets.selection.toolset?.(toolset) === true) && sets.selection.tool?.(name) === true
+      }
+    }
+  }
+}
+
 /** Those of some known names that stand for none of the tools that there are. */
 export const withoutTools = (names: ReadonlyArray<string>, tools: ReadonlySet<string>): ReadonlyArray<string> =>
   names.filter((name) => entryOf(name) !== undefined && ![...toolsOf(name)].some((tool) => tools.has(tool)))

@@ -103,6 +103,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
     { args: "skills install nope", line: "Not a terminal. Look at the skill, then pass --yes to install it." },
     { args: "skills install nope --yes", line: /^nope: "nope" is not a folder, not a tarball, and not an address of a repository/ }
   ],
+  "agents check": [{ args: "agents check nope", line: "no agent \"nope\": list them with `hermes agents list`" }],
   "trust add": [{ args: "trust add nope", line: /\/nope: cannot be trusted: no such file or directory$/ }],
   "trust remove": [{ args: "trust remove nope", line: /^no trusted folder ".*\/nope": list them with `hermes trust list`$/ }],
   "config unset": [
@@ -114,7 +115,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
 
 /** Commands that take no name and no path. */
 const withoutNames = [
-  "model", "model list", "model test", "model logout", "sessions", "sessions list", "sessions stats", "sessions optimize", "sessions repair", "prompt", "prompt size", "tools", "tools list", "plugins", "plugins list", "memory", "skills", "skills list", "middleware", "middleware explain", "middleware list", "trust", "trust list", "hooks",
+  "model", "model list", "model test", "model logout", "sessions", "sessions list", "sessions stats", "sessions optimize", "sessions repair", "prompt", "prompt size", "tools", "tools list", "plugins", "plugins list", "memory", "skills", "skills list", "middleware", "middleware explain", "middleware list", "agents", "agents list", "trust", "trust list", "hooks",
   "hooks list", "hooks doctor", "mcp", "mcp list", "mcp add", "cron", "cron list", "cron status", "cron tick", "cron serve", "trace", "trace serve",
   "config",
   "config show", "config edit", "config check", "config path", "config env-path", "doctor"

@@ -5,7 +5,7 @@
  */
 import * as Result from "effect/Result"
 import { ConfigError } from "../../domain/AgentError.ts"
-import type { Configurable } from "../../domain/ApiMode.ts"
+import { apiTypes, type Configurable } from "../../domain/ApiMode.ts"
 import * as Json from "../../domain/Json.ts"
 import * as Detection from "../../routing/Detection.ts"
 
@@ -66,18 +66,6 @@ export interface Settings {
 }
 
 const defaultStatusCodes = [500, 502, 503]
-
-/** Names of protocols as the failover document knows them, and our own. */
-const apiTypes: Readonly<Record<string, Configurable>> = {
-  openai_chat_completion: "chat_completions",
-  openai_responses: "codex_responses",
-  anthropic_chat_completion: "anthropic_messages",
-  gemini_rest: "chat_completions",
-  chat_completions: "chat_completions",
-  codex_responses: "codex_responses",
-  anthropic_messages: "anthropic_messages",
-  bedrock_converse: "bedrock_converse"
-}
 
 type Read<A> = Result.Result<A, ConfigError>
 

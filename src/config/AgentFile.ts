@@ -1,0 +1,359 @@
+/**
+ * Agent files: an agent as a YAML file, with its model, tools, middleware, sub-agents and system prompt.
+ *
+ * **Details**
+ *
+ * | key | is |
+ * | --- | --- |
+ * | `type` | `agent` |
+ * | `name`, `description` | its name (needed), and a line about it |
+ * | `system_prompt`, `system_prompt_suffix` | its identity in the system prompt: a text or a list of texts; an addition |
+ * | `system_prompt_type` | `string` (default), or `file`: `system_prompt` is the path of the text |
+ * | `llm_config` | see {@link llmKeys}; a part that is absent comes from the user's settings, as far as the route stays one value |
+ * | `tools` | names of toolsets and tools; those of the user's settings when absent |
+ * | `sub_agents` | `{ name, config_path }`: agent files that it may give work to |
+ * | `middlewares` | `{ import, params }`, or the import alone; after those of `config.yaml` |
+ * | `variables` | values for `${variables.…}` |
+ * | `max_iterations`, `max_context_tokens`, `max_running_subagents`, `retry_attempts` | limits |
+ * | `tool_call_mode` | `structured` |
+ *
+ * A file counts only when its folder is trusted (`FolderTrust`); until then nothing of it is read. Paths are relative to the file.
+ * Everything that is wrong in a file is told at once, a line each with file, line and place.
+ *
+ * Source: the lifecycle document, `nexau.md` §6.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import { ConfigError } from "../domain/AgentError.ts"
+import { apiTypes } from "../domain/ApiMode.ts"
+import { reasonOf } from "../domain/PathProblem.ts"
+import { nearest } from "../domain/Similarity.ts"
+import type { Flag } from "./Config.ts"
+import * as ConfigFile from "./ConfigFile.ts"
+import { Environment } from "./Environment.ts"
+import { FolderTrust, untrusted } from "./FolderTrust.ts"
+import * as Tree from "./internal/Tree.ts"
+import * as Yaml from "./Yaml.ts"
+
+/** An entry of `middlewares`. */
+export interface MiddlewareEntry {
+  readonly import: string
+  readonly params?: Readonly<Record<string, unknown>> | undefined
+}
+
+/** An agent file. */
+export interface AgentFile {
+  readonly file: ConfigFile.ConfigFile
+  readonly name: string
+  readonly description: string | undefined
+  readonly systemPrompt: string | undefined
+  readonly systemPromptSuffix: string | undefined
+  /** Settings that it makes, in the words of `config.yaml`, each with its place. */
+  readonly settings: ReadonlyArray<Flag>
+  readonly temperature: number | undefined
+  readonly tools: ReadonlyArray<string> | undefined
+  readonly middlewares: ReadonlyArray<MiddlewareEntry>
+  readonly subAgents: ReadonlyArray<SubAgent>
+}
+
+/** An agent that another one may give work to. */
+export interface SubAgent {
+  readonly name: string
+  readonly agent: AgentFile
+}
+
+interface Kind {
+  readonly expected: string
+  /** The value as the settings take it; undefined where it does not fit. */
+  readonly read: (value: unknown) => unknown
+}
+
+const text: Kind = { expected: "a text", read: (value) => typeof value === "string" && value.trim() !== "" ? value : undefined }
+
+const amount = (expected: string, fits: (value: number) => boolean): Kind => ({
+  expected,
+  read: (value) => {
+    const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value
+    return typeof number === "number" && Number.isFinite(number) && fits(number) ? number : undefined
+  }
+})
+
+const positive = amount("a positive integer", (value) => Number.isInteger(value) && value > 0)
+const seconds = amount("a positive number of seconds", (value) => value > 0)
+const temperature = amount("a number from 0 to 2", (value) => value >= 0 && value <= 2)
+
+const flag: Kind = {
+  expected: "true or false",
+  read: (value) => typeof value === "string" ? Tree.boolean(value) : typeof value === "boolean" ? value : undefined
+}
+
+const choice = (words: Readonly<Record<string, unknown>>): Kind => ({
+  expected: `one of ${Object.keys(words).join(", ")}`,
+  read: (value) => typeof value === "string" && Object.hasOwn(words, value) ? words[value] : undefined
+})
+
+const asThey = (...words: ReadonlyArray<string>): Kind => choice(Object.fromEntries(words.map((word) => [word, word])))
+
+interface Key {
+  readonly kind: Kind
+  /** The setting that the key makes. */
+  readonly setting?: string
+}
+
+/** Keys of `llm_config`, and the settings that they make. `temperature` is the agent's alone. */
+export const llmKeys: Readonly<Record<string, Key>> = {
+  model: { kind: text, setting: "model.default" },
+  provider: { kind: text, setting: "model.provider" },
+  base_url: { kind: text, setting: "model.base_url" },
+  api_key: { kind: text, setting: "model.api_key" },
+  api_type: { kind: choice(apiTypes), setting: "model.api_mode" },
+  max_tokens: { kind: positive, setting: "model.max_tokens" },
+  temperature: { kind: temperature },
+  stream: { kind: flag, setting: "model.streaming" },
+  timeout: { kind: seconds, setting: "network.request_timeout_seconds" },
+  max_retries: { kind: positive, setting: "agent.api_max_retries" },
+  reasoning_effort: { kind: asThey("none", "minimal", "low", "medium", "high", "xhigh"), setting: "agent.reasoning_effort" }
+}
+
+const keys: Readonly<Record<string, Key>> = {
+  max_iterations: { kind: positive, setting: "agent.max_turns" },
+  max_context_tokens: { kind: positive, setting: "model.context_length" },
+  max_running_subagents: { kind: positive, setting: "delegation.max_concurrent_children" },
+  retry_attempts: { kind: positive, setting: "agent.api_max_retries" },
+  tool_call_mode: { kind: asThey("structured") },
+  type: { kind: asThey("agent") },
+  name: { kind: text },
+  description: { kind: text },
+  system_prompt_type: { kind: asThey("string", "file") },
+  system_prompt_suffix: { kind: text }
+}
+
+/** Keys with a reader of their own. */
+const structured = ["system_prompt", "llm_config", "tools", "sub_agents", "middlewares", "variables"]
+
+/** Keys of the document that have no reader here, with the remedy. */
+const unsupported: Readonly<Record<string, string>> = {
+  mcp_servers: "name the servers below mcp_servers in config.yaml",
+  plugins: "enable them with `hermes plugins enable`",
+  skills: "install them with `hermes skills install`",
+  ...Object.fromEntries([
+    "after_model_hooks", "after_tool_hooks", "before_model_hooks", "before_tool_hooks", "context", "global_storage", "initial_config",
+    "initial_context", "initial_state", "retry_backoff_max_seconds", "sandbox_config", "source_id", "stop_tools", "timeout", "token_counter",
+    "tracers"
+  ].map((key) => [key, "remove it"])),
+  ...Object.fromEntries([
+    "additional_drop_params", "allow_unsigned_thinking", "cache_control_ttl", "connect_timeout_ms", "debug", "frequency_penalty",
+    "presence_penalty", "stream_idle_timeout_ms", "tokenizer_path", "tool_streaming", "top_p"
+  ].map((key) => [`llm_config.${key}`, "remove it"]))
+}
+
+/** The largest text of a system prompt. */
+const maxPromptBytes = 1_048_576
+
+/** Settings of a whole run, which a sub-agent shares with its parent. */
+const ofRun: ReadonlySet<string> = new Set([
+  "agent.api_max_retries", "delegation.max_concurrent_children", "model.context_length", "model.streaming", "network.request_timeout_seconds"
+])
+
+/** Sub-agents below each other; a file of one that has some is refused. */
+const maxDepth = 1
+
+type Needs = Environment | FileSystem.FileSystem | FolderTrust | Path.Path
+
+/** The real path of a file whose folder is trusted. */
+const admitted = Effect.fnUntraced(function*(path: string): Effect.fn.Return<string, ConfigError, Needs> {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const trust = yield* FolderTrust
+  const real = yield* Effect.catch(fs.realPath(path), (error) =>
+    Effect.gen(function*() {
+      const beside = yield* Effect.orElseSucceed(fs.readDirectory(paths.dirname(path)), () => [])
+      const meant = nearest(paths.basename(path), beside)
+      return yield* new ConfigError({ path, message: `${path}: ${reasonOf(error)}${meant === undefined ? "" : `; did you mean ${meant}?`}` })
+    }))
+  const folder = paths.dirname(real)
+  if (!(yield* trust.isTrusted(folder))) return yield* untrusted(real, yield* trust.projectOf(folder))
+  return real
+})
+
+const readText = Effect.fnUntraced(function*(path: string): Effect.fn.Return<string, ConfigError, Needs> {
+  const fs = yield* FileSystem.FileSystem
+  return yield* Effect.gen(function*() {
+    const { size } = yield* fs.stat(path)
+    if (size > maxPromptBytes) return yield* new ConfigError({ path, message: `${path}: larger than 1 MiB` })
+    return yield* fs.readFileString(path)
+  }).pipe(Effect.mapError((error) => error._tag === "ConfigError" ? error : new ConfigError({ path, message: `${path}: ${reasonOf(error)}` })))
+})
+
+interface Wrong {
+  readonly path: ConfigFile.Path
+  readonly message: string
+}
+
+const shown = (value: unknown): string =>
+  value === undefined || value === null || value === "" ? "nothing" : Array.isArray(value) ? "a list" : Tree.isMapping(value) ? "a mapping" : typeof value === "string" ? "another text" : String(value)
+
+/** Reads parsed values; what is wrong is collected. */
+const reader = (tree: Tree.Mapping, fileName: string, depth: number) => {
+  const wrong: Array<Wrong> = []
+  const settings: Array<Flag> = []
+  const refuse = (path: ConfigFile.Path, message: string): undefined => {
+    wrong.push({ path, message })
+    return undefined
+  }
+
+  const scalar = (value: unknown, { kind, setting }: Key, path: ConfigFile.Path): unknown => {
+    if (value === undefined || value === null) return undefined
+    const read = kind.read(value)
+    // The value of a key may be a secret.
+    if (read === undefined) return refuse(path, `expected ${kind.expected}, got ${shown(value)}`)
+    if (depth > 0 && setting !== undefined && ofRun.has(setting)) {
+      return refuse(path, "not supported for a sub-agent: set it in the file of the main agent, or remove it")
+    }
+    if (setting !== undefined) settings.push({ name: `${fileName}: ${Tree.show(path)}`, key: setting, value: read })
+    return read
+  }
+
+  const unknownKeys = (value: Tree.Mapping, known: ReadonlyArray<string>, at: ConfigFile.Path): void => {
+    for (const key of Object.keys(value)) {
+      if (known.includes(key)) continue
+      const remedy = unsupported[Tree.show([...at, key])]
+      const meant = nearest(key, known)
+      refuse([...at, key], remedy !== undefined
+        ? `not supported in agent files: ${remedy}`
+        : `unknown key${meant === undefined ? `; the keys are ${known.join(", ")}` : `; did you mean "${meant}"?`}`)
+    }
+  }
+
+  const mapping = (value: unknown, path: ConfigFile.Path): Tree.Mapping | undefined =>
+    Tree.isMapping(value) ? value : refuse(path, `expected a mapping, got ${shown(value)}`)
+
+  const list = <A>(key: string, item: (value: unknown, path: ConfigFile.Path) => A | undefined): ReadonlyArray<A> | undefined => {
+    const value = tree[key]
+    if (value === undefined || value === null) return undefined
+    if (!Array.isArray(value)) return refuse([key], `expected a list, got ${shown(value)}`)
+    return value.flatMap((one: unknown, index) => item(one, [key, index]) ?? [])
+  }
+
+  const textAt = (value: unknown, path: ConfigFile.Path): string | undefined => {
+    const read = scalar(value ?? "", { kind: text }, path)
+    return typeof read === "string" ? read : undefined
+  }
+
+  const named = (value: unknown, path: ConfigFile.Path, known: ReadonlyArray<string>) => {
+    const entry = mapping(value, path)
+    if (entry !== undefined) unknownKeys(entry, known, path)
+    return entry
+  }
+
+  return {
+    wrong,
+    refuse,
+    settings,
+    scalar: (key: string): unknown => {
+      const declared = keys[key]
+      return declared === undefined ? undefined : scalar(tree[key], declared, [key])
+    },
+    topKeys: () => unknownKeys(tree, [...Object.keys(keys), ...structured], []),
+    llm: (): number | undefined => {
+      const value = tree["llm_config"]
+      if (value === undefined || value === null) return undefined
+      const config = mapping(value, ["llm_config"])
+      if (config === undefined) return undefined
+      unknownKeys(config, Object.keys(llmKeys), ["llm_config"])
+      const read = Object.fromEntries(Object.entries(llmKeys).map(([key, declared]) => [key, scalar(config[key], declared, ["llm_config", key])]))
+      return typeof read["temperature"] === "number" ? read["temperature"] : undefined
+    },
+    systemPrompt: (): string | undefined => {
+      const value = tree["system_prompt"]
+      if (value === undefined || value === null) return undefined
+      if (!Array.isArray(value)) return textAt(value, ["system_prompt"])
+      return value.flatMap((one: unknown, index) => textAt(one, ["system_prompt", index]) ?? []).join("\n\n")
+    },
+    tools: () => list("tools", (value, path) => {
+      if (typeof value === "string") return textAt(value, path)
+      const entry = named(value, path, ["name"])
+      return entry === undefined ? undefined : textAt(entry["name"], [...path, "name"])
+    }),
+    middlewares: () => list("middlewares", (value, path): MiddlewareEntry | undefined => {
+      if (typeof value === "string") return { import: value }
+      const entry = named(value, path, ["import", "params"])
+      if (entry === undefined) return undefined
+      const name = textAt(entry["import"], [...path, "import"])
+      const params = entry["params"] === undefined || entry["params"] === null ? undefined : mapping(entry["params"], [...path, "params"])
+      return name === undefined ? undefined : { import: name, params }
+    }),
+    subAgents: () => list("sub_agents", (value, path) => {
+      const entry = named(value, path, ["name", "config_path"])
+      if (entry === undefined) return undefined
+      const name = textAt(entry["name"], [...path, "name"])
+      const configPath = textAt(entry["config_path"], [...path, "config_path"])
+      if (name !== undefined && !/^[\w-]{1,64}$/.test(name)) return refuse([...path, "name"], "expected letters, digits, - and _")
+      return name === undefined || configPath === undefined ? undefined : { name, configPath, path }
+    })
+  }
+}
+
+const read: (path: string, depth: number) => Effect.Effect<AgentFile, ConfigError, Needs> = Effect.fnUntraced(function*(path, depth) {
+  const paths = yield* Path.Path
+  const environment = yield* Environment
+  const real = yield* admitted(path)
+  const source = yield* readText(real)
+  const folder = paths.dirname(real)
+  const file: ConfigFile.ConfigFile = { name: real, folder, text: Effect.succeed(source) }
+  const raw = yield* Yaml.read(source, real)
+  if (!Tree.isMapping(raw)) return yield* new ConfigError({ path: real, message: `${real}: expected a mapping of keys such as type, name and system_prompt` })
+  const { variables = undefined } = raw
+  const { missing, tree } = ConfigFile.expand(raw, { folder, variable: environment.get, variables: variables ?? undefined })
+  const from = reader(Tree.isMapping(tree) ? tree : {}, real, depth)
+  const { refuse, scalar, wrong } = from
+  wrong.push(...missing)
+  from.topKeys()
+  if (scalar("type") === undefined && raw["type"] === undefined) refuse([], "type is missing: write type: agent")
+  const name = scalar("name")
+  if (name === undefined && (raw["name"] === undefined || raw["name"] === null)) refuse([], "name is missing: give the agent one")
+  for (const key of ["max_iterations", "max_context_tokens", "max_running_subagents", "retry_attempts", "tool_call_mode"]) scalar(key)
+  const isFile = scalar("system_prompt_type") === "file"
+  const said = from.systemPrompt()
+  const agent = {
+    file,
+    name: typeof name === "string" ? name : "",
+    description: scalar("description"),
+    systemPromptSuffix: scalar("system_prompt_suffix"),
+    temperature: from.llm(),
+    tools: from.tools(),
+    middlewares: from.middlewares() ?? [],
+    settings: from.settings
+  }
+  const entries = from.subAgents() ?? []
+  if (depth >= maxDepth && entries.length > 0) refuse(["sub_agents"], "a sub-agent cannot have sub-agents of its own: list them in the file of the main agent")
+  const twice = entries.find((one, index) => entries.findIndex((other) => other.name === one.name) < index)
+  if (twice !== undefined) refuse([...twice.path, "name"], `two sub-agents are named "${twice.name}": rename one of them`)
+  const failures: Array<ConfigError> = []
+  const systemPrompt = said === undefined || !isFile ? said : yield* Effect.flatMap(admitted(paths.resolve(folder, said)), readText).pipe(
+    Effect.catch(({ message }) => Effect.sync(() => refuse(["system_prompt"], message)))
+  )
+  const subAgents: Array<SubAgent> = []
+  if (depth < maxDepth) {
+    for (const { configPath, name, path: at } of entries) {
+      const below = yield* Effect.result(read(paths.resolve(folder, configPath), depth + 1))
+      if (below._tag === "Success") subAgents.push({ name, agent: below.success })
+      else if (below.failure.message.startsWith(`${real}:`)) refuse([...at, "config_path"], "this is the file itself")
+      else failures.push(below.failure)
+    }
+  }
+  const lines = yield* Effect.forEach(wrong, (one) => ConfigFile.error(file, one.path, one.message))
+  const [first, ...more] = [...lines, ...failures]
+  if (first !== undefined) return yield* new ConfigError({ path: first.path, message: [first, ...more].map(({ message }) => message).join("\n") })
+  return {
+    ...agent,
+    description: typeof agent.description === "string" ? agent.description : undefined,
+    systemPromptSuffix: typeof agent.systemPromptSuffix === "string" ? agent.systemPromptSuffix : undefined,
+    systemPrompt,
+    subAgents
+  }
+})
+
+/** Reads the agent file at an absolute path, and those of its sub-agents. */
+export const load = (path: string): Effect.Effect<AgentFile, ConfigError, Needs> => read(path, 0)

@@ -1,0 +1,103 @@
+/**
+ * An agent file as parts of a program's runtime: its middleware, and its sub-agents with their routes.
+ */
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import type { SubAgent } from "../agent/RunInput.ts"
+import type { AgentFile } from "../config/AgentFile.ts"
+import type { Values } from "../config/Settings.ts"
+import type { ConfigError } from "../domain/AgentError.ts"
+import { apiTypes } from "../domain/ApiMode.ts"
+import { Secrets } from "../domain/Secrets.ts"
+import type * as Middleware from "../middleware/Middleware.ts"
+import type { ChainEntry } from "../routing/RoutedModelRouter.ts"
+import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
+
+const textOf = ({ settings }: AgentFile, key: string): string | undefined => {
+  const value = settings.findLast((one) => one.key === key)?.value
+  return typeof value === "string" ? value : undefined
+}
+
+const numberOf = ({ settings }: AgentFile, key: string): number | undefined => {
+  const value = settings.findLast((one) => one.key === key)?.value
+  return typeof value === "number" ? value : undefined
+}
+
+const hasRoute = ({ settings }: AgentFile): boolean =>
+  settings.some(({ key }) => ["model.default", "model.provider", "model.base_url", "model.api_key", "model.api_mode"].includes(key))
+
+/** Settings under which the route of children is that of a sub-agent. */
+const settingsOf = (settings: Values, agent: AgentFile): Values => {
+  const apiMode = textOf(agent, "model.api_mode")
+  const apiKey = textOf(agent, "model.api_key")
+  const { apiKey: _key, apiMode: _mode, baseUrl: _url, model: _model, provider: _provider, ...limits } = settings.delegation
+  const route = {
+    model: textOf(agent, "model.default"),
+    provider: textOf(agent, "model.provider"),
+    baseUrl: textOf(agent, "model.base_url"),
+    apiKey: apiKey === undefined ? undefined : Redacted.make(apiKey),
+    apiMode: apiMode === undefined ? undefined : apiTypes[apiMode]
+  }
+  const stated = Object.fromEntries(Object.entries(route).filter(([, value]) => value !== undefined))
+  return { ...settings, delegation: { ...limits, ...stated } }
+}
+
+/** The route of a sub-agent; undefined where it has none of its own, or that of its parent. */
+const entryOf = (configured: ConfiguredRoutes.Configured, agent: AgentFile): Result.Result<ChainEntry | undefined, ConfigError> =>
+  hasRoute(agent)
+    ? Result.mapError(
+      ConfiguredRoutes.delegated({ ...configured, settings: settingsOf(configured.settings, agent) }),
+      ConfiguredRoutes.relocated(`${agent.file.name}: llm_config`)
+    )
+    : Result.succeed(undefined)
+
+/** The routes of all sub-agents of a file. */
+export const routes = (configured: ConfiguredRoutes.Configured, agent: AgentFile | undefined): Result.Result<ReadonlyArray<ChainEntry>, ConfigError> =>
+  Result.gen(function*() {
+    const entries: Array<ChainEntry> = []
+    for (const sub of agent?.subAgents ?? []) {
+      const entry = yield* entryOf(configured, sub.agent)
+      if (entry !== undefined) entries.push(entry)
+    }
+    return entries
+  })
+
+/** Settings of the agent that a file describes, beside those that it shares with `config.yaml`. */
+export const ofFile = (agent: AgentFile) => ({
+  ...agent.systemPrompt === undefined ? {} : { identity: agent.systemPrompt },
+  ...agent.systemPromptSuffix === undefined ? {} : { instructions: agent.systemPromptSuffix },
+  ...agent.temperature === undefined ? {} : { temperature: agent.temperature }
+})
+
+const efforts = ["none", "minimal", "low", "medium", "high", "xhigh"] as const
+
+/** The sub-agents of a file. `isReplaced`: something answers in place of every model, and no route is looked for. */
+export const subAgents = Effect.fnUntraced(function*<R>(
+  configured: ConfiguredRoutes.Configured,
+  agent: AgentFile | undefined,
+  middleware: (agent: AgentFile) => Effect.Effect<ReadonlyArray<Middleware.Contained>, ConfigError, R>,
+  isReplaced: boolean
+): Effect.fn.Return<ReadonlyArray<SubAgent>, ConfigError, R> {
+  const secrets = yield* Secrets
+  return yield* Effect.forEach(agent?.subAgents ?? [], Effect.fnUntraced(function*({ agent, name }) {
+    const key = textOf(agent, "model.api_key")
+    if (key !== undefined) secrets.add(key)
+    const entry = isReplaced ? undefined : yield* Effect.fromResult(entryOf(configured, agent))
+    const effort = textOf(agent, "agent.reasoning_effort")
+    return {
+      name,
+      settings: {
+        identity: agent.systemPrompt,
+        instructions: agent.systemPromptSuffix,
+        temperature: agent.temperature,
+        maxOutputTokens: numberOf(agent, "model.max_tokens"),
+        reasoningEffort: efforts.find((one) => one === effort)
+      },
+      route: hasRoute(agent) ? entry?.route ?? "parent" : undefined,
+      maxIterations: numberOf(agent, "agent.max_turns"),
+      tools: agent.tools,
+      middleware: yield* middleware(agent)
+    } satisfies SubAgent
+  }))
+})
