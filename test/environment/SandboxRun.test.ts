@@ -42,6 +42,7 @@ describe("a run in a sandbox", () => {
       ])
       const environment = Sandbox.layer({ policy: "workspace-write", network: false, home, writable: [], hidden: [], shown: [], hidesEnvFiles: true })
       const results: Array<string> = []
+      const asked: Array<string> = []
       const last = (tool: string) => results.findLast((text) => text.includes(`"name":"${tool}"`)) ?? ""
       const onEvent = (events: ReadonlyArray<RunEvent.RunEvent>) =>
         Effect.sync(() => {
@@ -51,7 +52,10 @@ describe("a run in a sandbox", () => {
         provider: script,
         environment,
         cwd: tree,
-        approvals: Approvals.layerCallback(() => Effect.succeed("once" as const)),
+        approvals: Approvals.layerCallback((question) => Effect.sync(() => {
+          asked.push(JSON.stringify(question))
+          return "once" as const
+        })),
         tools: [Files.toolset, Terminal.toolset, ExecuteCode.toolset]
       })
       const { text } = yield* Effect.provide(Agent.run({ prompt: "go", onEvent }), runtime)
@@ -59,6 +63,7 @@ describe("a run in a sandbox", () => {
       assert.strictEqual(readFileSync(join(tree, "copy.txt"), "utf8"), "from the tool\n", results.join("\n"))
       assert.include(readFileSync(join(tree, "script.txt"), "utf8"), "from the tool")
       assert.isFalse(existsSync(join(home, "planted")))
+      assert.deepStrictEqual(asked.filter((question) => question.includes("outside of the working tree")), [], "the wall stops it: nobody is asked")
       const stopped = results.find((text) => text.includes("sandbox_note")) ?? ""
       assert.include(stopped, "the sandbox lets commands write below the working tree and in /tmp only")
       assert.include(last("execute_code"), "EROFS")

@@ -23,7 +23,7 @@ import * as WriteFile from "./WriteFile.ts"
 
 const toolkit = Toolkit.make(ReadFile.tool, WriteFile.tool, Patch.tool, SearchFiles.tool)
 
-const guarded: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path | Places | FileState> = guardFiles(Toolset.make(
+const guarded: Toolset.Toolset<never, CommandEnvironment | FileSystem.FileSystem | Path.Path | Places | FileState> = guardFiles(Toolset.make(
   "file",
   toolkit,
   toolkit.toLayer(Effect.all({

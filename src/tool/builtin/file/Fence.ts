@@ -13,7 +13,7 @@
  *
  * Writes outside of the working tree of a run need an approval. The tree is the repository that holds the directory of the call,
  * else that directory; a repository that holds the user's whole home is none. Paths of the file tools are judged as they really are,
- * with symbolic links followed.
+ * with symbolic links followed. In an environment that confines writes itself they need none: they fail there.
  *
  * **Gotchas**
  *
@@ -31,6 +31,8 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Result from "effect/Result"
 import type { ToolArguments } from "../../../middleware/Kind.ts"
+import { CommandEnvironment } from "../../../environment/CommandEnvironment.ts"
+import * as WorkingTrees from "../../../environment/WorkingTree.ts"
 import { ProcessEnvironment } from "../../../platform/ProcessVariables.ts"
 import { credentialDirectories, credentialFiles, isOwnSecret, isPlainSecret } from "../../danger/PathClass.ts"
 import { ToolContext } from "../../ToolContext.ts"
@@ -209,14 +211,14 @@ interface WorkingTree {
 }
 
 /** Over the file system, and the machine's {@link Places} where they are known. */
-const makeWorkingTree: Effect.Effect<WorkingTree, never, FileSystem.FileSystem | Path.Path> = Effect.gen(function*() {
-  const fs = yield* FileSystem.FileSystem
+const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | FileSystem.FileSystem | Path.Path> = Effect.gen(function*() {
+  const { isConfined } = yield* CommandEnvironment
   const path = yield* Path.Path
   const platform = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const environment = yield* ProcessEnvironment
   const places = Option.getOrUndefined(yield* Effect.serviceOption(Places))
   const home = places?.home
-  const trees = new Map<string, string>()
+  const trees = yield* WorkingTrees.make(home)
 
   const real = (name: string): Effect.Effect<string> =>
     canonical(name).pipe(
@@ -225,28 +227,15 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, FileSystem.FileSystem |
       Effect.provideContext(platform)
     )
 
-  const treeOf = Effect.fnUntraced(function*(cwd: string) {
-    const known = trees.get(cwd)
-    if (known !== undefined) return known
-    let tree = cwd
-    for (let at = cwd; at !== path.dirname(at) && at !== home && !(home ?? "").startsWith(`${at}/`); at = path.dirname(at)) {
-      if (yield* Effect.orElseSucceed(fs.exists(path.join(at, ".git")), () => false)) {
-        tree = at
-        break
-      }
-    }
-    trees.set(cwd, tree)
-    return tree
-  })
-
   const surroundings = Effect.fnUntraced(function*(directory: string | undefined) {
     const { cwd } = yield* ToolContext
-    const tree = yield* treeOf(cwd)
+    const tree = yield* trees.rootOf(cwd)
     const temporary = environment()["TMPDIR"]
     const at = directory === undefined ? cwd : path.resolve(cwd, expandHome(directory, home))
     return {
       cwd: at,
-      roots: [tree, yield* real(tree), ...places?.safeRoots ?? []],
+      // A wall stands around the working tree already: a question about what it stops would have no effect.
+      roots: isConfined ? ["/"] : [tree, yield* real(tree), ...places?.safeRoots ?? []],
       temporary: [...systemTemporary, ...temporary === undefined || !path.isAbsolute(temporary) ? [] : [path.resolve(temporary), yield* real(path.resolve(temporary))]],
       home,
       agentHomes: places?.agentHomes ?? [],
@@ -280,11 +269,11 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, FileSystem.FileSystem |
 })
 
 /** A `file` toolset whose writes ask for an approval where the boundary says so. */
-export const guardFiles = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R | FileSystem.FileSystem | Path.Path> =>
+export const guardFiles = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R | CommandEnvironment | FileSystem.FileSystem | Path.Path> =>
   Toolset.withConcerns(toolset, Effect.map(makeWorkingTree, ({ files }) => (tool, args) => files(writtenBy(tool, args))))
 
 /** A `terminal` toolset whose commands do. */
-export const guardCommands = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R | FileSystem.FileSystem | Path.Path> =>
+export const guardCommands = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R | CommandEnvironment | FileSystem.FileSystem | Path.Path> =>
   Toolset.withConcerns(toolset, Effect.map(makeWorkingTree, ({ command }) => (tool, args) => tool === "terminal" ? command(args) : Effect.succeed([])))
 
 /** Paths that a call of `write_file` or `patch` writes, as the model wrote them. */
