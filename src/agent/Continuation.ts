@@ -19,6 +19,8 @@ import * as Conversation from "../domain/Conversation.ts"
 import * as History from "../domain/History.ts"
 import * as Ids from "../domain/Ids.ts"
 import * as SystemPrompt from "../prompt/SystemPrompt.ts"
+import * as ContextCopy from "../session/ContextCopy.ts"
+import type { Service as RunRecord } from "../session/RunRecord.ts"
 import type { RunOptions } from "./RunInput.ts"
 import * as RunStart from "./RunStart.ts"
 import { emit, type RunState } from "./RunState.ts"
@@ -53,6 +55,35 @@ const promptOf = Effect.fnUntraced(function*(
   )
 })
 
+/** Entries that say what the new session begins with: copies of messages, the summary, and what was left out. */
+const recordOf = (
+  record: RunRecord,
+  { recorder, sessionId: source }: RunState,
+  { at, count, messages, sessionId }: {
+    readonly sessionId: Ids.SessionId
+    readonly at: number
+    /** Messages of the session that was compacted. */
+    readonly count: number
+    readonly messages: ReadonlyArray<Prompt.Message>
+  }
+) => {
+  const copies = ContextCopy.copies(messages, recorder?.stored ?? [])
+  return ContextCopy.entries(record, {
+    sessionId,
+    turnId: turnOf(sessionId),
+    at,
+    link: { _tag: "ReplayBegun", source, position: count, changed: ["compression"] },
+    rewritten: {
+      _tag: "ContextRewritten",
+      reason: "compression",
+      before: count,
+      after: messages.length,
+      source,
+      removed: ContextCopy.removed(copies, count)
+    }
+  }, copies)
+}
+
 /** Makes the session in which that of a run goes on; gives its id, undefined where the run's own stays. `reason` is that of the run's end. */
 export const make = Effect.fnUntraced(function*(
   opened: RunStart.Opened,
@@ -72,8 +103,8 @@ export const make = Effect.fnUntraced(function*(
     const at = yield* Clock.currentTimeMillis
     const messages = stored(run)
     const made = store.continueIn(run.sessionId, { id, provider, model, systemPrompt, messages, endReason: reason })
-    const link = { _tag: "ReplayBegun", source: run.sessionId, position: session.messageCount, changed: ["compression"] } as const
-    const written = record === undefined ? made : Effect.tap(made, () => record.append([{ sessionId: id, turnId: turnOf(id), at, event: link }]))
+    const entries = record === undefined ? [] : yield* recordOf(record, run, { sessionId: id, at, count: session.messageCount, messages })
+    const written = record === undefined ? made : Effect.tap(made, () => record.append(entries))
     yield* store.together === undefined || record?.together !== store.together ? written : store.together(written)
     if (files !== undefined) yield* files.moved(run.sessionId, id)
     return id

@@ -90,6 +90,16 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   }))
 })
 
+/** The message of another session that a message repeats. */
+export const Original = Schema.Struct({
+  sessionId: SessionId,
+  position: Schema.Int,
+  /** True where it differs: results, long arguments or pictures were left out, or a replay has another result. */
+  changed: Schema.optionalKey(Schema.Boolean)
+})
+/** Type of {@link Original}. */
+export type Original = typeof Original.Type
+
 /**
  * A message is new. One with a `position` is part of the session; one with an `id` is sent and never stored. `message` is
  * undefined where the session's own copy cannot be read any more.
@@ -97,6 +107,8 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
 export const MessageAppended = Schema.TaggedStruct("MessageAppended", {
   origin: Origin,
   position: Schema.optionalKey(Schema.Int),
+  /** Of a message that the session began with: the one that it is a copy of. */
+  copyOf: Schema.optionalKey(Original),
   id: Schema.optionalKey(Schema.String),
   /** The request whose answer it is. */
   apiRequestId: Schema.optionalKey(Schema.String),
@@ -257,7 +269,10 @@ export const ContextRewritten = Schema.TaggedStruct("ContextRewritten", {
   reason: Schema.String,
   /** Messages before and after. */
   before: Schema.Int,
-  after: Schema.Int
+  after: Schema.Int,
+  /** Of a session that goes on from the compacted conversation of another one: that session, and the positions in it that are left out. */
+  source: Schema.optionalKey(SessionId),
+  removed: Schema.optionalKey(Schema.Array(Reference))
 })
 
 /** A child agent begins. What it does stands under its own session and turn. */
@@ -302,7 +317,10 @@ export const SessionEnded = Schema.TaggedStruct("SessionEnded", {
   reason: Schema.String
 })
 
-/** A session repeats another one: the messages before its first run are that session's. */
+/**
+ * A session repeats another one: the messages before its first run are that session's. They follow under the same turn, and where the
+ * conversation was compacted so does a `ContextRewritten`.
+ */
 export const ReplayBegun = Schema.TaggedStruct("ReplayBegun", {
   /** The session that is repeated. */
   source: SessionId,

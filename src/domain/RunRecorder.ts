@@ -23,6 +23,8 @@ export interface Recorder {
   readonly turnId: TurnId
   /** True for the run of a child agent. */
   readonly isChild: boolean
+  /** Messages of the session by their position, as they were given to it. */
+  readonly stored: ReadonlyArray<Prompt.Message>
   readonly write: (event: RecordEvent) => void
   /** Writes messages that were appended to the session, in order; `position` is that of the first. */
   readonly appended: (origin: Origin, position: number, messages: ReadonlyArray<Prompt.Message>, apiRequestId?: string) => void
@@ -124,6 +126,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
   return {
     turnId,
     isChild,
+    stored,
     write,
     appended: (origin, first, messages, apiRequestId) =>
       messages.forEach((message, index) => {

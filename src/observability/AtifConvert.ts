@@ -144,6 +144,8 @@ const marked = (state: State, event: Atof.MarkEvent): void => {
     const agent = agentOf(state, event)
     ModelSteps.flushFailures(agent)
     flushPending(agent)
+    // The run before was killed after a rewrite.
+    NamedMessages.rewritten(agent, "")
     if (NamedMessages.appended(agent, event)) return
     const message = Message.content(event.metadata?.["user_message"])
     if (message !== undefined) agent.pending = { message, timestamp: timestampText(event) }
@@ -151,6 +153,7 @@ const marked = (state: State, event: Atof.MarkEvent): void => {
     const agent = agentOf(state, event)
     flushPending(agent)
     ModelSteps.flushFailures(agent)
+    NamedMessages.rewritten(agent, "")
     if (event.metadata?.["interrupted"] === true) agent.draft.extra["interrupted"] = true
     else delete agent.draft.extra["interrupted"]
   } else if (event.name === "hermes.message") {
@@ -159,7 +162,10 @@ const marked = (state: State, event: Atof.MarkEvent): void => {
     ModelSteps.stored(agentOf(state, event), event)
   } else if (event.name === "hermes.context.rewritten") {
     const { after, before, reason } = fields(event.metadata)
-    agentOf(state, event).told.rewritten = { reason: reason ?? null, before: before ?? null, after: after ?? null }
+    agentOf(state, event).told.rewritten.push({
+      facts: { reason: reason ?? null, before: before ?? null, after: after ?? null },
+      timestamp: timestampText(event)
+    })
   } else if (event.name === "hermes.approval.response") {
     const tool = event.parent_uuid === undefined || event.parent_uuid === null ? undefined : state.tools.get(event.parent_uuid)
     const facts = fields(event.metadata)
@@ -184,7 +190,10 @@ const started = (state: State, event: Atof.ScopeEvent): void => {
 const ended = (state: State, event: Atof.ScopeEvent): void => {
   if (event.category === "agent") {
     const agent: AgentScope | undefined = state.agents.get(event.uuid)
-    if (agent !== undefined) ModelSteps.flushFailures(agent)
+    if (agent !== undefined) {
+      ModelSteps.flushFailures(agent)
+      NamedMessages.rewritten(agent, "")
+    }
     return
   }
   if (event.category === "llm") {

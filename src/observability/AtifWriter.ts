@@ -15,7 +15,8 @@
  *
  * The runs of a session are kept in memory until the session is given up, for its next run adds to the same file. A session that
  * goes on later, or in another process, has its earlier runs as copied context, in a file of its own: `-2` before the ending,
- * `-3`, and so on. The file before it names it as its `continued_trajectory_ref`; none is written over.
+ * `-3`, and so on. The file before it names it as its `continued_trajectory_ref`; none is written over. So does the last file of a
+ * session that was compacted name the first one of the session in which it goes on.
  *
  * Source: `hermes-contract.md` §4.2 and §4.6, `relay-atof-atif.md` §2.
  */
@@ -32,6 +33,7 @@ import * as Atif from "./Atif.ts"
 import * as Draft from "./atif/Draft.ts"
 import * as FromRuns from "./atif/FromRuns.ts"
 import type { Pictures } from "./atif/RunContent.ts"
+import { fields, text } from "./atif/Value.ts"
 import * as RunTree from "./RunTree.ts"
 
 /** Directory, file names and agent of the documents. */
@@ -67,7 +69,16 @@ const segment = (name: string, n: number): string => {
   return n === 1 ? name : dot <= 0 ? `${name}-${n}` : `${name.slice(0, dot)}-${n}${name.slice(dot)}`
 }
 
-/** Trajectories with the names of their files: the parts of one session count, and each names the next. */
+/** The session whose compacted conversation a trajectory goes on from; undefined of every other one, copies for a replay among them. */
+const continuedFrom = ({ extra }: Atif.Trajectory): string | undefined => {
+  const { context_rewritten: rewritten, session_id: id } = fields(extra?.["continues"])
+  return rewritten === undefined ? undefined : text(id)
+}
+
+/**
+ * Trajectories with the names of their files: the parts of one session count, and each names the next; the last one names the first of
+ * the session that goes on from it.
+ */
 export const segments = (template: string, trajectories: ReadonlyArray<Atif.Trajectory>): ReadonlyArray<{ readonly name: string; readonly trajectory: Atif.Trajectory }> => {
   const counts = new Map<string, number>()
   const named = trajectories.map((trajectory) => {
@@ -76,10 +87,12 @@ export const segments = (template: string, trajectories: ReadonlyArray<Atif.Traj
     counts.set(name, n)
     return { first: name, n, trajectory }
   })
-  return named.map(({ first, n, trajectory }) => ({
-    name: segment(first, n),
-    trajectory: n < (counts.get(first) ?? n) ? { ...trajectory, continued_trajectory_ref: segment(first, n + 1) } : trajectory
-  }))
+  return named.map(({ first, n, trajectory }) => {
+    const next = n < (counts.get(first) ?? n)
+      ? segment(first, n + 1)
+      : named.find((other) => other.n === 1 && continuedFrom(other.trajectory) === trajectory.session_id)?.first
+    return { name: segment(first, n), trajectory: next === undefined ? trajectory : { ...trajectory, continued_trajectory_ref: next } }
+  })
 }
 
 /** Name of a picture beside the documents of a directory: by its bytes, so that each is there once. */
@@ -173,17 +186,29 @@ export const make = (
       }
     })
 
+    /** Files of a session that are there. */
+    const countOf = Effect.fnUntraced(function*(name: string) {
+      let count = 0
+      while (yield* fs.exists(paths.join(options.directory, segment(name, count + 1)))) count++
+      return count
+    })
+
     /** The file of each trajectory that has one: of a session by its id, of a child with its root's before it. */
     const places = new Map<string, string>()
     const put = Effect.fnUntraced(function*(key: string, trajectory: Atif.Trajectory, text: string) {
       yield* fs.makeDirectory(options.directory, { recursive: true, mode: 0o700 })
       const name = fileName(chosen.template, trajectory.session_id ?? "unknown")
-      let n = 1
-      if (!places.has(key)) while (yield* fs.exists(paths.join(options.directory, segment(name, n)))) n++
+      const isNew = !places.has(key)
+      const n = isNew ? (yield* countOf(name)) + 1 : 1
       const place = places.get(key) ?? segment(name, n)
       yield* write(paths.join(options.directory, place), text)
       places.set(key, place)
       if (n > 1) yield* link(paths.join(options.directory, segment(name, n - 1)), place, trajectory.session_id)
+      const before = continuedFrom(trajectory)
+      if (!isNew || n > 1 || before === undefined) return
+      const earlier = fileName(chosen.template, before)
+      const last = yield* countOf(earlier)
+      if (last > 0) yield* link(paths.join(options.directory, segment(earlier, last)), place, before)
     }, unwritable)
 
     const shown = new Set<string>()

@@ -113,6 +113,7 @@ export const live = (view: RunSpans.View, sink: Sink): Live => {
           if (change._tag === "Opened" && has(change.node)) sink.open?.(headOf(change.node))
           else if (change._tag === "Closed") over(change.node, change.at)
         }
+        if (entry.event._tag === "SessionEnded") tree.release(entry.sessionId)
       }
       settle()
       for (const root of tree.roots.slice()) {

@@ -24,6 +24,18 @@ export interface Message {
   readonly position: number | undefined
   /** Undefined where the session's copy cannot be read any more. */
   readonly message: Prompt.Message | undefined
+  /** Of a message that the session began with: its original. */
+  readonly copyOf?: Record.Original | undefined
+}
+
+/** Beginning of a session that repeats another one: its messages before its first run. */
+export interface Beginning {
+  readonly at: number
+  readonly turnId: string
+  readonly link: Tagged<"ReplayBegun">
+  /** Present where the conversation of the other session was compacted. */
+  rewritten: Tagged<"ContextRewritten"> | undefined
+  readonly messages: Array<Message>
 }
 
 /** Events between attempts: a wait, another route, a notice, a rewritten context, lost entries. */

@@ -15,7 +15,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../domain/Conversation.ts"
 import type { ToolDefinition } from "../domain/Model.ts"
 import type * as Record from "../domain/RecordEvent.ts"
-import type { Approval, Attempt, Call, Child, Message, Node, Run, Step } from "./RunNodes.ts"
+import type { Approval, Attempt, Beginning, Call, Child, Message, Node, Run, Step } from "./RunNodes.ts"
 
 export type * from "./RunNodes.ts"
 
@@ -48,10 +48,14 @@ export interface Tree {
   readonly unstored: (attempt: Attempt) => ReadonlyArray<Prompt.Message>
   /** Tools of an attempt. */
   readonly tools: (attempt: Attempt) => ReadonlyArray<ToolDefinition>
+  /** Beginning of a session that repeats another one; undefined of every other session. */
+  readonly beginning: (sessionId: string) => Beginning | undefined
   /** All messages of a session that the record has, by position. */
   readonly conversation: (sessionId: string) => ReadonlyArray<Message>
   /** Forgets a root that has ended, its children and its session's contents if no other run of it is in the tree. */
   readonly forget: (root: Run) => void
+  /** Forgets the contents of a session if no run of it is in the tree. */
+  readonly release: (sessionId: string) => void
 }
 
 /** Contents of a session, by how attempts refer to them. */
@@ -77,10 +81,13 @@ const callsOf = (message: Prompt.Message | undefined): ReadonlyArray<Prompt.Tool
 /** An empty tree. */
 export const make = (): Tree => {
   const roots: Array<Run> = []
+  /** By session and turn: a side task may be of a turn whose session goes on in another one. */
   const open = new Map<string, Open>()
+  const placeOf = ({ sessionId, turnId }: Pick<Record.Entry | Run, "sessionId" | "turnId">): string => `${sessionId} ${turnId}`
   const contents = new Map<string, Contents>()
   /** Children by their session, until their run begins and after. */
   const children = new Map<string, Child>()
+  const beginnings = new Map<string, Beginning>()
   let changes: Array<Change> = []
 
   const contentsOf = (sessionId: string): Contents => {
@@ -112,11 +119,11 @@ export const make = (): Tree => {
     if (isFirst) child.run = run
     else roots.push(run)
     const state: Open = { run, attempts: new Map(), calls: new Map(), step: undefined }
-    open.set(turnId, state)
+    open.set(placeOf(run), state)
     opened(run, at)
     return state
   }
-  const of = (entry: Record.Entry): Open => open.get(entry.turnId) ?? beginRun(entry, undefined)
+  const of = (entry: Record.Entry): Open => open.get(placeOf(entry)) ?? beginRun(entry, undefined)
 
   const endStep = (state: Open, at: number): void => {
     const { step } = state
@@ -174,9 +181,9 @@ export const make = (): Tree => {
     Array.from(open.values()).findLast((one) => one.run !== run && one.run.sessionId === run.sessionId && one.run.end === undefined && one.calls.has(id))
       ?.calls.get(id)
 
-  const keep = ({ at, sessionId }: Record.Entry, { id, message, origin, position }: Tagged<"MessageAppended">): Message => {
+  const keep = ({ at, sessionId }: Record.Entry, { copyOf, id, message, origin, position }: Tagged<"MessageAppended">): Message => {
     const known = contentsOf(sessionId)
-    const kept: Message = { at, origin, position, message }
+    const kept: Message = { at, origin, position, message, ...(copyOf === undefined ? {} : { copyOf }) }
     if (position !== undefined) known.positions.set(position, kept)
     // An id is a hash: the message is the one that was known, so that views make their forms of it once.
     if (id !== undefined && known.named.get(id) === undefined) known.named.set(id, message)
@@ -231,15 +238,29 @@ export const make = (): Tree => {
     closed(over, at)
   }
 
+  const release = (sessionId: string): void => {
+    if (roots.some((root) => root.sessionId === sessionId) || children.has(sessionId)) return
+    contents.delete(sessionId)
+    beginnings.delete(sessionId)
+  }
+
   const handle = (entry: Record.Entry): void => {
     const { at, event } = entry
     if (event._tag === "RunStarted") return void beginRun(entry, event)
     if (event._tag === "SessionEnded") {
-      const last = open.get(entry.turnId)?.run
+      const last = open.get(placeOf(entry))?.run
       return last === undefined ? undefined : void changes.push({ _tag: "Noted", at, run: last, event })
     }
-    // A link, a score and a note are about a session and no part of its runs.
-    if (event._tag === "ReplayBegun" || event._tag === "Scored" || event._tag === "Noted") return
+    if (event._tag === "ReplayBegun") {
+      return void beginnings.set(entry.sessionId, { at, turnId: entry.turnId, link: event, rewritten: undefined, messages: [] })
+    }
+    // A score and a note are about a session and no part of its runs.
+    if (event._tag === "Scored" || event._tag === "Noted") return
+    const beginning = beginnings.get(entry.sessionId)
+    if (beginning?.turnId === entry.turnId) {
+      if (event._tag === "MessageAppended" && event.position !== undefined) return void beginning.messages.push(keep(entry, event))
+      if (event._tag === "ContextRewritten") return void (beginning.rewritten = event)
+    }
     const state = of(entry)
     const { run } = state
     switch (event._tag) {
@@ -341,22 +362,24 @@ export const make = (): Tree => {
       return start.messages.flatMap((reference) => typeof reference === "string" ? named.get(reference) ?? [] : [])
     },
     tools: toolsOf,
+    beginning: (sessionId) => beginnings.get(sessionId),
     conversation: (sessionId) =>
       Array.from(contentsOf(sessionId).positions.values()).toSorted((a, b) => (a.position ?? 0) - (b.position ?? 0)),
     forget: (root) => {
       const index = roots.indexOf(root)
       if (index >= 0) roots.splice(index, 1)
       const drop = (run: Run): void => {
-        open.delete(run.turnId)
+        open.delete(placeOf(run))
         const below = [...run.children, ...run.steps.flatMap(({ calls }) => calls.flatMap((call) => call.children))]
         for (const { run: inner, start: { sessionId } } of below) {
           children.delete(sessionId)
           if (inner !== undefined) drop(inner)
         }
-        if (!roots.some(({ sessionId }) => sessionId === run.sessionId)) contents.delete(run.sessionId)
+        release(run.sessionId)
       }
       drop(root)
-    }
+    },
+    release
   }
 }
 

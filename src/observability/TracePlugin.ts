@@ -132,7 +132,7 @@ export const eventsOf = (stream: AtofStream, earlier: Earlier) => {
       const { event, sessionId, turnId } = entry
       if (event._tag === "RunStarted" && event.resumed && !stream.knows(sessionId)) stream.recall(yield* earlier(sessionId, turnId))
       events.push(...stream.add(entry))
-      if (event._tag === "SessionEnded" || event._tag === "ChildEnded") stream.forgetEnded()
+      if (event._tag === "SessionEnded" || event._tag === "ChildEnded") stream.forgetEnded(sessionId)
     }
     return events
   })

@@ -13,7 +13,8 @@ import * as Option from "effect/Option"
 import type * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../domain/AgentError.ts"
 import * as Ids from "../domain/Ids.ts"
-import { appendChecked, type RunRecord } from "./RunRecord.ts"
+import * as ContextCopy from "./ContextCopy.ts"
+import { appendChecked, RunRecord } from "./RunRecord.ts"
 import { type Session, SessionStore } from "./SessionStorePort.ts"
 
 /** Contents of a fork. */
@@ -49,9 +50,14 @@ export const fork = Effect.fnUntraced(function*(
     title,
     cwd: session.cwd
   })
+  const turnId = Ids.TurnId.make(`${id}:${source}`)
   yield* Effect.gen(function*() {
     if (history.length > 0) yield* store.append(id, history)
-    yield* appendChecked(id, Ids.TurnId.make(`${id}:${source}`), { _tag: "ReplayBegun", source: session.id, position, changed })
+    const link = { _tag: "ReplayBegun", source: session.id, position, changed } as const
+    const at = yield* appendChecked(id, turnId, link)
+    const record = yield* RunRecord
+    const copies = ContextCopy.copies(history, yield* store.messages(session.id))
+    yield* record.append((yield* ContextCopy.entries(record, { sessionId: id, turnId, at, link }, copies)).slice(1))
   }).pipe(Effect.onError(() => Effect.ignore(store.remove(id))))
   return made
 })

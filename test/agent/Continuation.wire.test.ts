@@ -163,9 +163,17 @@ describe("a run that was compacted", () => {
         ])
         const record = yield* RunRecord.RunRecord
         const entries = yield* Stream.runCollect(record.read({ sessionId: SessionId.make(result.sessionId) }))
-        assert.deepStrictEqual(entries.map(({ event }) => event), [
-          { _tag: "ReplayBegun", source: SessionId.make("s1"), position: 14, changed: ["compression"] }
+        const [link, rewritten, ...copies] = entries.map(({ event }) => event)
+        assert.deepStrictEqual(link, { _tag: "ReplayBegun", source: SessionId.make("s1"), position: 14, changed: ["compression"] })
+        assert.deepStrictEqual(rewritten, {
+          _tag: "ContextRewritten", reason: "compression", before: 14, after: 9, source: SessionId.make("s1"), removed: [[3, 8]]
+        })
+        const recorded = copies.flatMap((event) => event._tag === "MessageAppended" ? [event] : [])
+        assert.deepStrictEqual(recorded.map(({ copyOf, origin, position }) => [position, origin, copyOf?.position]), [
+          [0, "user", 0], [1, "model", 1], [2, "tool", 2], [3, "runtime", undefined], [4, "model", 9], [5, "tool", 10], [6, "model", 11], [7, "tool", 12], [8, "model", 13]
         ])
+        const kept = yield* messages(result.sessionId)
+        assert.deepStrictEqual(recorded.map(({ message }) => message), kept.slice())
         return result.sessionId
       }).pipe(Effect.provide(runtime(url, { database, hooks })))
       // The runtime closed: what was open then is the new session alone.

@@ -74,8 +74,8 @@ const endsAreComplete = ({ heard, isDead, sessionId, stored }: Outcome) => {
   const turnOf = (turn: string): string => cut.has(turn) ? ofSession[ofSession.findIndex((one) => one === turn) + 1] ?? turn : turn
   const groups = groupBy(stored.filter((entry) => entry.sessionId === sessionId || !cut.has(entry.turnId)), ({ turnId }) => turnOf(turnId))
   for (const [turn, entries] of groups) {
-    const asked = of(entries, "MessageAppended").flatMap(({ message, origin }) =>
-      origin === "model" && message?.role === "assistant" ? message.content.flatMap((part) => part.type === "tool-call" ? [part.id] : []) : [])
+    const asked = of(entries, "MessageAppended").flatMap(({ copyOf, message, origin }) =>
+      copyOf === undefined && origin === "model" && message?.role === "assistant" ? message.content.flatMap((part) => part.type === "tool-call" ? [part.id] : []) : [])
     const ended = of(entries, "CallEnded").filter(({ parentCallId }) => parentCallId === undefined).map(({ callId }) => callId)
     startedAndEnded(`calls of ${turn}`, asked, ended)
     for (const { callId, parentCallId } of of(entries, "CallStarted")) if (parentCallId === undefined) assert.include(ended, callId)
@@ -86,6 +86,48 @@ const endsAreComplete = ({ heard, isDead, sessionId, stored }: Outcome) => {
 
 const attemptsOf = (run: RunTree.Run): ReadonlyArray<RunTree.Attempt> => [...run.steps.flatMap(({ attempts }) => attempts), ...run.sideTasks]
 
+/** The session of the plan and those in which it goes on from compacted conversations, in order. */
+const chainOf = ({ sessionId, sessions }: Outcome): ReadonlyArray<SessionStore.Session> => {
+  const chain = sessions.filter(({ id }) => id === sessionId)
+  for (let next = chain[0]; next !== undefined;) {
+    const { id } = next
+    next = sessions.find(({ continues }) => continues === id)
+    if (next !== undefined) chain.push(next)
+  }
+  return chain
+}
+
+/** A session that goes on from a compacted one begins with messages of it and a summary, and says which it left out. */
+const beginningsAreExact = (outcome: Outcome) => {
+  const { messages, stored } = outcome
+  const [, ...continued] = chainOf(outcome)
+  for (const { continues: source = "", id } of continued) {
+    const own = stored.filter(({ sessionId }) => sessionId === id)
+    const from = own[0]?.turnId
+    const beginning = own.filter(({ event, turnId }) => turnId === from && event._tag !== "SessionEnded")
+    const [link, rewritten] = [of(beginning, "ReplayBegun")[0], of(beginning, "ContextRewritten")[0]]
+    const before = messages.get(source) ?? []
+    assert.deepStrictEqual([link?.source, link?.position, link?.changed], [source, before.length, ["compression"]] as const)
+    const copies = of(beginning, "MessageAppended")
+    const kept = copies.flatMap(({ copyOf, message }) => {
+      if (copyOf === undefined) return []
+      assert.strictEqual(copyOf.sessionId, source)
+      assert.deepStrictEqual(plain(message), plain(before[copyOf.position]), `copy of ${copyOf.position}`)
+      return [copyOf.position]
+    })
+    assert.strictEqual(new Set(kept).size, kept.length, "copies have originals of their own")
+    const origins = new Map(of(stored.filter(({ sessionId }) => sessionId === source), "MessageAppended").map(({ origin, position }) => [position, origin]))
+    for (const { copyOf, message, origin } of copies) {
+      assert.strictEqual(origin, copyOf === undefined ? "runtime" : origins.get(copyOf.position))
+      if (copyOf === undefined) assert.match(JSON.stringify(message), /note#\d+# of \d+ messages/)
+    }
+    const removed = (rewritten?.removed ?? []).flatMap((one) =>
+      typeof one === "number" ? [one] : Array.isArray(one) ? Array.from({ length: one[1] - one[0] + 1 }, (_, at) => one[0] + at) : [])
+    assert.deepStrictEqual([...kept, ...removed].toSorted((a, b) => a - b), before.map((_, position) => position), "kept and removed")
+    assert.deepStrictEqual([rewritten?.before, rewritten?.after, rewritten?.source], [before.length, copies.length, source])
+  }
+}
+
 const runsBelow = (run: RunTree.Run): ReadonlyArray<RunTree.Run> => {
   const childrenOf = (call: RunTree.Call): ReadonlyArray<RunTree.Child> => [...call.children, ...call.calls.flatMap(childrenOf)]
   const children = [...run.children, ...run.steps.flatMap(({ calls }) => calls.flatMap(childrenOf))]
@@ -95,8 +137,9 @@ const runsBelow = (run: RunTree.Run): ReadonlyArray<RunTree.Run> => {
 const anyCall: Omit<Model.ModelCall, "messages"> = { tools: [], toolChoice: "auto", responseFormat: { type: "text" }, stream: false }
 
 /** A request resolves to what the provider was asked. */
-const requestsAreExact = ({ asked, plan, stored }: Outcome, tree: RunTree.Tree) => {
-  const attempts = tree.roots.flatMap(runsBelow).flatMap(attemptsOf)
+const requestsAreExact = ({ asked, plan, stored }: Outcome, trees: ReadonlyArray<RunTree.Tree>) => {
+  const treeOf = new Map(trees.flatMap((tree) => tree.roots.flatMap(runsBelow).flatMap(attemptsOf).map((attempt) => [attempt, tree] as const)))
+  const attempts = Array.from(treeOf.keys())
   assert.strictEqual(attempts.length, of(stored, "AttemptStarted").length, "every attempt is in the tree")
   if (plan.routes !== undefined) return
   const inOrder = new Map(of(stored, "AttemptStarted").map(({ apiRequestId }, index) => [apiRequestId, index]))
@@ -109,11 +152,11 @@ const requestsAreExact = ({ asked, plan, stored }: Outcome, tree: RunTree.Tree) 
     own.forEach((attempt, index) => {
       const question = questions[index]
       if (question === undefined) return
-      const messages = tree.request(attempt).messages.flatMap((message): ReadonlyArray<Prompt.Message> => {
+      const messages = (treeOf.get(attempt)?.request(attempt).messages ?? []).flatMap((message): ReadonlyArray<Prompt.Message> => {
         assert.isDefined(message, `a message of ${attempt.start.apiRequestId}`)
         return message === undefined ? [] : [message]
       })
-      const abilities = Route.abilities(question.provider.info)
+      const abilities = Route.abilities(question.info)
       const { apiRequestId, continues = 0 } = attempt.start
       // The rest of an answer that broke off is asked for after its beginning, of which the record has the length.
       const spoken = question.messages.findLast(({ role }) => role === "assistant")
@@ -164,10 +207,12 @@ const tally = (texts: ReadonlyArray<string>): Record<string, number> => {
 }
 
 /** The trajectory tells every message, argument and result whole, and nothing as what it is not. */
-const trajectoryIsWhole = ({ messages, plan, stored }: Outcome, root: Atif.Trajectory) => {
-  assert.deepStrictEqual(AtifCheck.check(plain(root)).filter(({ severity }) => severity === "error"), [])
-  assert.deepStrictEqual(AtifSchema.errors(plain(root)), [])
-  const all = new Map(trajectoriesBelow(root).map((one) => [one.session_id ?? "", one]))
+const trajectoriesAreWhole = ({ messages, plan, stored }: Outcome, roots: ReadonlyArray<Atif.Trajectory>) => {
+  for (const root of roots) {
+    assert.deepStrictEqual(AtifCheck.check(plain(root)).filter(({ severity }) => severity === "error"), [])
+    assert.deepStrictEqual(AtifSchema.errors(plain(root)), [])
+  }
+  const all = new Map(roots.flatMap(trajectoriesBelow).map((one) => [one.session_id ?? "", one]))
   for (const [sessionId, own] of messages) {
     const said = own.map(masked)
     const trajectory = all.get(sessionId)
@@ -216,15 +261,20 @@ const trajectoryIsWhole = ({ messages, plan, stored }: Outcome, root: Atif.Traje
     for (const { after, before } of of(entries, "ContextRewritten")) assert.isBelow(after, before)
     const rewritten = steps.filter(({ extra, source }) => source === "system" && Object.hasOwn(extra ?? {}, "before"))
     assert.strictEqual(rewritten.length, of(entries, "ContextRewritten").length, "rewritten contexts")
-    const hasTextPrompt = users.some(({ content }) => content.length === 1)
-    if (plan.withContext && hasTextPrompt) assert.isTrue(steps.some(({ message, source }) => source === "system" && textOfContent(message).includes("context of a plugin")), "context of a plugin")
-    if (plan.addsMessages) assert.isTrue(steps.some(({ message, source }) => source === "system" && textOfContent(message) === "remember the rules"), "a message of middleware")
+    // A context that was rewritten before the first request stands in the step that tells of it.
+    const sent = steps.flatMap(({ message, observation, source }) => source === "system" ? [message, ...(observation?.results ?? []).map(({ content }) => content)].map(textOfContent) : [])
+    const isAsked = (turn: string): boolean => entries.some(({ event, turnId }) => turnId === turn && event._tag === "AttemptStarted" && event.task === undefined)
+    const hasTextPrompt = entries.some(({ event, turnId }) =>
+      event._tag === "MessageAppended" && event.copyOf === undefined && event.origin === "user" && event.message?.content.length === 1 && isAsked(turnId))
+    if (plan.withContext && hasTextPrompt) assert.isTrue(sent.some((text) => text.includes("context of a plugin")), "context of a plugin")
+    if (plan.addsMessages) assert.isTrue(sent.some((text) => text.includes("remember the rules")), "a message of middleware")
   }
 }
 
 /** Usage of the record is that of the store, children counted in every session above them. */
 const usageAgrees = ({ isDead, sessions, stored }: Outcome) => {
-  const childrenOf = (id: string): ReadonlyArray<string> => sessions.flatMap((one) => one.parentId === id ? [one.id, ...childrenOf(one.id)] : [])
+  const childrenOf = (id: string): ReadonlyArray<string> =>
+    sessions.flatMap((one) => one.parentId === id && one.continues === undefined ? [one.id, ...childrenOf(one.id)] : [])
   for (const { id, usage } of sessions) {
     const below = new Set([id, ...childrenOf(id)])
     const used = of(stored.filter(({ sessionId }) => below.has(sessionId)), "AttemptEnded").flatMap((end) => end.usage ?? [])
@@ -239,13 +289,13 @@ const usageAgrees = ({ isDead, sessions, stored }: Outcome) => {
 }
 
 /** The first turn of the last runtime; undefined where there was one runtime. */
-const lastBeginning = ({ plan, sessionId, stored }: Outcome): string | undefined => {
+const lastBeginning = ({ plan, stored }: Outcome, sessionId: string): string | undefined => {
   const turns = stored.filter((entry) => entry.sessionId === sessionId && entry.event._tag === "RunStarted").map(({ turnId }) => turnId)
   return plan.restarts && turns.length > 1 ? turns.at(-1) : undefined
 }
 
 /** The first turn after the session was given up last; undefined where it never was before a turn. One that died gives nothing up. */
-const lastSegment = ({ sessionId, stored }: Outcome): string | undefined => {
+const lastSegment = ({ stored }: Outcome, sessionId: string): string | undefined => {
   let since: string | undefined
   let isGivenUp = false
   for (const { event, sessionId: of, turnId } of stored) {
@@ -287,8 +337,8 @@ const beyond = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): ReadonlyArr
 }
 
 /** The stream of events is sound, the same live and stored, readable by the reference converter, and has the steps of the trajectory. */
-const streamIsWhole = (outcome: Outcome, tree: RunTree.Tree) => {
-  const { heard, sessionId, stored } = outcome
+const streamIsWhole = (outcome: Outcome, trees: ReadonlyMap<string, RunTree.Tree>) => {
+  const { heard, stored } = outcome
   const events = AtofRuns.of(stored, Recorded.agent)
   assert.deepStrictEqual(plain(AtofRuns.of(heard, Recorded.agent)), plain(events), "events live and stored")
   const stream = Atof.parse(events.map((event) => `${JSON.stringify(event)}\n`).join(""))
@@ -297,9 +347,20 @@ const streamIsWhole = (outcome: Outcome, tree: RunTree.Tree) => {
   assert.deepStrictEqual(Recorded.refusals(stream.events), [])
   const { faults, trajectories } = AtifConvert.convert(stream.events)
   assert.deepStrictEqual(faults, [])
-  const since = lastSegment(outcome)
+  for (const [sessionId, tree] of trees) segmentIsWhole(outcome, tree, sessionId, trajectories)
+}
+
+/** Tests for a session that was more than begun. */
+const hasRun = ({ roots }: RunTree.Tree): boolean => roots.some(({ start }) => start !== undefined)
+
+/** The last part of a session in a stream has the steps of the trajectory. */
+const segmentIsWhole = (outcome: Outcome, tree: RunTree.Tree, sessionId: string, trajectories: ReadonlyArray<Atif.Trajectory>) => {
+  const { stored } = outcome
+  const since = lastSegment(outcome, sessionId)
   const converted = trajectories.findLast((one) => one.session_id === sessionId)
   const trajectory = FromRuns.trajectory(tree, sessionId, { since })
+  // A session without a run has no step in a stream.
+  if (!hasRun(tree)) return assert.isUndefined(converted)
   if (converted === undefined || trajectory === undefined) return assert.fail("there are trajectories")
   const [ofStream, ofTree] = [told(converted, since !== undefined), told(trajectory, since !== undefined)]
   assert.deepStrictEqual(
@@ -308,50 +369,68 @@ const streamIsWhole = (outcome: Outcome, tree: RunTree.Tree) => {
     "steps that only one has"
   )
   const users = (one: Atif.Trajectory): number => one.steps.filter(({ source }) => source === "user").length
-  // Of a later part the stream has what its requests had: those of a compacted conversation lack its beginning.
-  if (outcome.plan.compacts && since !== undefined) assert.isAtMost(users(converted), users(trajectory), "prompts, copied ones too")
+  // Of a later part the stream has what its requests had: those of a compacted conversation lack its beginning, and there may be none.
+  const isLater = since !== undefined || tree.beginning(sessionId) !== undefined
+  const own = stored.slice(Math.max(0, stored.findIndex(({ event, turnId }) => event._tag === "RunStarted" && turnId === since)))
+  const isAsked = own.some((entry) => entry.sessionId === sessionId && entry.event._tag === "AttemptStarted" && entry.event.task === undefined)
+  if (isLater && (outcome.plan.compacts || !isAsked)) assert.isAtMost(users(converted), users(trajectory), "prompts, copied ones too")
   else assert.strictEqual(users(converted), users(trajectory), "prompts, copied ones too")
 }
 
 /** The files that were written while the runs went on are those of the stored record. */
-const filesAgree = (outcome: Outcome, tree: RunTree.Tree) => {
-  const { files, sessionId, stored } = outcome
+const filesAgree = (outcome: Outcome, trees: ReadonlyMap<string, RunTree.Tree>) => {
+  const { files, stored } = outcome
   const stream = Atof.parse(readFileSync(`${files}/events.jsonl`, "utf8"))
   assert.deepStrictEqual(stream.faults, [])
   const lines = plain(Atof.sorted(AtofRuns.of(stored, exported)))
   // One that died had not written all that it recorded, and the stream of the next begins anew.
   if (!outcome.isDead) assert.deepStrictEqual(plain(stream.events), lines, "the file of events")
-  const last = readdirSync(files).filter((name) => name.startsWith(sessionId) && name.endsWith(".json"))
-    .toSorted((a, b) => Number(/-(\d+)/u.exec(a)?.[1] ?? 1) - Number(/-(\d+)/u.exec(b)?.[1] ?? 1)).at(-1)
-  const written: unknown = JSON.parse(readFileSync(`${files}/${last}`, "utf8"))
-  const trajectory = FromRuns.trajectory(tree, sessionId, { agentName: exported.name, since: lastBeginning(outcome), pictures: AtifWriter.pictureName })
-  assert.deepStrictEqual(written, plain(trajectory), "the file of the trajectory")
-  const shown = JSON.stringify(written).includes("\"path\":\"images/")
+  const filesOf = (sessionId: string): ReadonlyArray<string> =>
+    readdirSync(files).filter((name) => name.startsWith(sessionId) && name.endsWith(".json"))
+      .toSorted((a, b) => Number(/-(\d+)\.json$/u.exec(a)?.[1] ?? 1) - Number(/-(\d+)\.json$/u.exec(b)?.[1] ?? 1))
+  let shown = false
+  const chain = Array.from(trees)
+  chain.forEach(([sessionId, tree], index) => {
+    const last = filesOf(sessionId).at(-1)
+    if (!hasRun(tree)) return assert.isUndefined(last, "the file of a session without a run")
+    const written: unknown = JSON.parse(readFileSync(`${files}/${last}`, "utf8"))
+    const trajectory = FromRuns.trajectory(tree, sessionId, { agentName: exported.name, since: lastBeginning(outcome, sessionId), pictures: AtifWriter.pictureName })
+    const next = filesOf(chain[index + 1]?.[0] ?? "none")[0]
+    assert.deepStrictEqual(written, plain({ ...trajectory, ...(next === undefined ? {} : { continued_trajectory_ref: next }) }), "the file of the trajectory")
+    shown ||= JSON.stringify(written).includes("\"path\":\"images/")
+  })
   assert.deepStrictEqual(existsSync(`${files}/images`) ? readdirSync(`${files}/images`).map((name) => statSync(`${files}/images/${name}`).size) : [], shown ? [35] : [], "pictures")
 }
 
 /** No view has the secret, in whatever form. */
-const secretIsHeld = ({ files, heard, stored }: Outcome, trajectory: Atif.Trajectory) => {
+const secretIsHeld = ({ files, heard, stored }: Outcome, trajectories: ReadonlyArray<Atif.Trajectory>) => {
   const written = readdirSync(files).filter((name) => name.includes(".")).map((name) => readFileSync(`${files}/${name}`, "utf8"))
-  for (const text of [JSON.stringify(heard), JSON.stringify(stored), JSON.stringify(trajectory), ...written]) assert.notInclude(text, heldSecret)
+  for (const text of [JSON.stringify(heard), JSON.stringify(stored), JSON.stringify(trajectories), ...written]) assert.notInclude(text, heldSecret)
 }
 
 const check = Effect.fnUntraced(function*(seed: number) {
   const outcome = yield* runPlan(planOf(seed))
   messagesAreComplete(outcome)
   endsAreComplete(outcome)
-  const session = outcome.sessions.find(({ id }) => id === outcome.sessionId)
-  if (session === undefined) return yield* Effect.die(new Error("the session is not stored"))
-  const tree = yield* Effect.provide(StoredRuns.read(session), SessionStore.layerSqlite({ path: outcome.path }), { local: true })
-  requestsAreExact(outcome, tree)
+  beginningsAreExact(outcome)
+  const chain = chainOf(outcome)
+  const trees = new Map<string, RunTree.Tree>()
+  for (const session of chain) {
+    trees.set(session.id, yield* Effect.provide(StoredRuns.read(session), SessionStore.layerSqlite({ path: outcome.path }), { local: true }))
+  }
+  requestsAreExact(outcome, Array.from(trees.values()))
   yield* readersAgree(outcome)
-  const trajectory = FromRuns.trajectory(tree, outcome.sessionId)
-  assert.deepStrictEqual(plain(FromRuns.trajectory(RunTree.of(outcome.heard), outcome.sessionId)), plain(trajectory), "live and stored")
-  if (trajectory === undefined) return yield* Effect.die(new Error("there is no trajectory"))
-  trajectoryIsWhole(outcome, trajectory)
-  streamIsWhole(outcome, tree)
-  filesAgree(outcome, tree)
-  secretIsHeld(outcome, trajectory)
+  const heard = RunTree.of(outcome.heard)
+  const trajectories = Array.from(trees).flatMap(([id, tree]) => {
+    const trajectory = FromRuns.trajectory(tree, id)
+    assert.deepStrictEqual(plain(FromRuns.trajectory(heard, id)), plain(trajectory), "live and stored")
+    return trajectory ?? []
+  })
+  assert.strictEqual(trajectories.length, chain.length, "each session has a trajectory")
+  trajectoriesAreWhole(outcome, trajectories)
+  streamIsWhole(outcome, trees)
+  filesAgree(outcome, trees)
+  secretIsHeld(outcome, trajectories)
   usageAgrees(outcome)
 }, Effect.scoped)
 

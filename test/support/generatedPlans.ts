@@ -182,8 +182,7 @@ export const planOf = (seed: number): Plan => {
     approves: d.of(["once", "deny"]),
     routes: isRouted(mode) && d.chance(0.4) ? [mode, d.of(["chat_completions", "anthropic_messages", "codex_responses"])] : undefined,
     restarts: d.chance(0.2),
-    // The session that a compacted one goes on in has no copy of its messages in the record yet.
-    compacts: d.chance(0.2) && process.env["HERMES_TEST_COMPACTS"] === "1",
+    compacts: d.chance(0.2),
     dies: undefined
   }
   // A run comes after one that dies.

@@ -65,7 +65,7 @@ export interface Asked {
   /** Undefined of a side task. */
   readonly sessionId: string | undefined
   readonly messages: ReadonlyArray<Prompt.Message>
-  readonly provider: Provider.Service
+  readonly info: Provider.Service["info"]
 }
 
 /** The outcome of a plan. */
@@ -109,15 +109,17 @@ const answerable = (asked: ReadonlyArray<Asked>, stored: ReadonlyArray<RecordEve
 const knownModel = "gpt-5"
 
 const recording = <E>(inner: Layer.Layer<Provider.Provider, E>, asked: Array<Asked>, model: string | undefined, number: () => number) =>
-  Layer.effect(Provider.Provider, Effect.map(Provider.Provider, (provider) =>
-    Provider.Provider.of({
+  Layer.effect(Provider.Provider, Effect.map(Provider.Provider, (provider) => {
+    const info = model === undefined ? provider.info : { ...provider.info, model }
+    return Provider.Provider.of({
       ...provider,
-      info: model === undefined ? provider.info : { ...provider.info, model },
+      info,
       prepare: (call) => {
-        asked.push({ run: number(), sessionId: call.sessionId, messages: [...call.messages], provider })
+        asked.push({ run: number(), sessionId: call.sessionId, messages: [...call.messages], info })
         return provider.prepare(call)
       }
-    }))).pipe(Layer.provide(inner))
+    })
+  })).pipe(Layer.provide(inner))
 
 /** Puts a note in the place of what came before the newest words of the user. */
 const compaction = (): CompactionPort.Service => {
@@ -314,6 +316,7 @@ export const runPlan = (plan: Plan) =>
       const record = yield* RunRecord.RunRecord
       const agent = yield* Agent.Agent
       const auxiliary = yield* Auxiliary.Auxiliary
+      const store = yield* SessionStore.SessionStore
       // The end of the runtime is heard too.
       const own = number + 1
       yield* Scope.provide(record.listen((entries) => {
@@ -348,11 +351,14 @@ export const runPlan = (plan: Plan) =>
         const exit = yield* Fiber.await(fiber)
         yield* Fiber.interrupt(ending)
         if (Exit.isFailure(exit) && Exit.hasDies(exit)) return yield* Effect.die(exit.cause)
+        const children = new Set(heard.flatMap(({ event }) => event._tag === "ChildStarted" ? [event.sessionId] : []))
         if (run.title !== undefined && !(isDead && number === plan.dies)) {
           const messages = [Prompt.userMessage({ content: [Prompt.textPart({ text: run.title })] })]
-          const turnId = heard.findLast((entry) => entry.sessionId === sessionId)?.turnId ?? Ids.TurnId.make("t")
+          // As in the program: the session that goes on, and the turn that is over.
+          const goesOn = yield* store.newest(sessionId)
+          const turnId = heard.findLast(({ event, sessionId: of }) => event._tag === "RunEnded" && !children.has(of))?.turnId ?? Ids.TurnId.make("t")
           begin({ ...run, moves: [{ kind: "say", turn: { text: `TITLE ${run.title}` } }] })
-          yield* auxiliary.call(run.task, { messages, context: { sessionId, turnId, taskId: Ids.TaskId.make(sessionId) } })
+          yield* auxiliary.call(run.task, { messages, context: { sessionId: goesOn, turnId, taskId: Ids.TaskId.make(goesOn) } })
         }
       }
       // Children in the background end after the run that sent them; one that waits for ever ends with the runtime.

@@ -10,6 +10,7 @@
  * - Results stand in the step of their call, in the order in which the calls ended. Calls that a tool made are steps of their
  *   own without a model call (`llm_call_count` 0).
  * - Side tasks (titles, judgements) are no steps: they are listed in the trajectory's `extra`.
+ * - What a session began with that repeats another one is copied context, before its first run.
  * - A child is embedded under the call that made it; the reference to one that did not complete has its status.
  *
  * Source: `relay-atof-atif.md` §2.3, §2.4, §2.7 and §2.9.
@@ -19,6 +20,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import type { Entry } from "../../domain/RecordEvent.ts"
 import type * as Atif from "../Atif.ts"
 import type { Attempt, Call, Child, Message, Run, Step, Tree } from "../RunTree.ts"
+import * as CopiedSteps from "./CopiedSteps.ts"
 import * as Draft from "./Draft.ts"
 import * as MessageText from "./Message.ts"
 import { type Answer, answerOfMessage, answerOfParts, contentOf, contextOf, effortOf, json, metricsOf, noPictures, type Pictures, resultContent, resultOf } from "./RunContent.ts"
@@ -99,12 +101,15 @@ interface Writing {
   readonly places: Map<string, Draft.Step>
   /** Messages that have their place. */
   readonly seen: Set<Prompt.Message>
+  /** Steps of what the session began with, before its first run. */
+  readonly copied: number
 }
 
-const copyOf = ({ draft, places, seen }: Writing): Writing => ({
+const copyOf = ({ copied, draft, places, seen }: Writing): Writing => ({
   draft: { ...draft, steps: [...draft.steps], extra: { ...draft.extra } },
   places: new Map(places),
-  seen: new Set(seen)
+  seen: new Set(seen),
+  copied
 })
 
 const sideTasks = (runs: ReadonlyArray<Run>): Draft.Extra => {
@@ -123,22 +128,28 @@ const sideTasks = (runs: ReadonlyArray<Run>): Draft.Extra => {
 
 /** Writes runs of a session into its draft. */
 const writer = (tree: Tree, { pictures = noPictures, ...options }: Options) => {
-  const begin = (sessionId: string, first: Run | undefined, child: Child | undefined): Writing => ({
-    draft: {
-      sessionId,
-      agent: { name: options.agentName ?? "Hermes Agent", version: options.agentVersion ?? first?.start?.agentVersion ?? "unknown" },
-      goal: child?.start.goal,
-      steps: [],
-      model: first?.start?.model ?? options.modelName,
-      tools: [],
-      extra: {
-        ...(first?.start === undefined ? {} : { source: first.start.source, provider: first.start.provider }),
-        ...(child === undefined ? {} : stateOf(child))
-      }
-    },
-    places: new Map(),
-    seen: new Set()
-  })
+  const begin = (sessionId: string, first: Run | undefined, child: Child | undefined): Writing => {
+    const beginning = tree.beginning(sessionId)
+    const copied = beginning === undefined ? undefined : CopiedSteps.make(beginning, time, pictures)
+    return {
+      draft: {
+        sessionId,
+        agent: { name: options.agentName ?? "Hermes Agent", version: options.agentVersion ?? first?.start?.agentVersion ?? "unknown" },
+        goal: child?.start.goal,
+        steps: copied?.steps ?? [],
+        model: first?.start?.model ?? options.modelName,
+        tools: [],
+        extra: {
+          ...(first?.start === undefined ? {} : { source: first.start.source, provider: first.start.provider }),
+          ...(child === undefined ? {} : stateOf(child)),
+          ...(beginning === undefined ? {} : { continues: CopiedSteps.continuation(beginning) })
+        }
+      },
+      places: copied?.places ?? new Map(),
+      seen: new Set(beginning?.messages.flatMap(({ message }) => message ?? [])),
+      copied: copied?.steps.length ?? 0
+    }
+  }
   const ofChild = (child: Child): Draft.Draft => {
     const runs = child.run === undefined ? [] : [child.run]
     const writing = begin(child.start.sessionId, child.run, child)
@@ -147,7 +158,7 @@ const writer = (tree: Tree, { pictures = noPictures, ...options }: Options) => {
     return writing.draft
   }
 
-  const add = ({ draft, places, seen }: Writing, whole: Run): void => {
+  const add = ({ copied, draft, places, seen }: Writing, whole: Run): void => {
     const place = (step: Draft.Step, call: Call, content: Atif.Content | undefined): void => {
       places.set(call.id, step)
       if (call.end === undefined && content === undefined && call.children.length === 0) return
@@ -312,7 +323,7 @@ const writer = (tree: Tree, { pictures = noPictures, ...options }: Options) => {
         return [{ at, write: () => rewritten(at, attempt, { reason: event.reason, before: event.before, after: event.after }) }]
       })
       const system = run.steps[0]?.attempts[0]
-      if (draft.steps.length === 0 && system !== undefined) systemPrompt(system)
+      if (draft.steps.length === copied && system !== undefined) systemPrompt(system)
       // Messages that begin a run come before its steps of the same millisecond, and the sort is stable.
       for (const { write } of [...messages, ...contexts, ...steps].toSorted((a, b) => a.at - b.at)) write()
       for (const child of run.children) {
@@ -325,6 +336,8 @@ const writer = (tree: Tree, { pictures = noPictures, ...options }: Options) => {
         }))
       }
       const end = run.end
+      // Side tasks between the runs of a session are no run.
+      if (run.start === undefined && run.steps.length === 0 && run.messages.length === 0 && end === undefined) return
       draft.extra["exit"] = end?.exit ?? (run.endedAt === undefined ? "unknown" : "interrupted")
       if (end?.exit === "interrupted" || end?.exit === "interrupted_by_user") draft.extra["interrupted"] = true
       else delete draft.extra["interrupted"]
@@ -335,7 +348,7 @@ const writer = (tree: Tree, { pictures = noPictures, ...options }: Options) => {
       const message = tree.request(attempt).messages.find((one) => one?.role === "system")
       if (message === undefined || message.role !== "system") return
       seen.add(message)
-      draft.steps.push(Draft.step({ source: "system", message: message.content, timestamp: time(attempt.run.startedAt) }))
+      draft.steps.unshift(Draft.step({ source: "system", message: message.content, timestamp: draft.steps[0]?.timestamp ?? time(attempt.run.startedAt) }))
     }
 
     // Messages of the session stand in their own places, however often they are sent.
@@ -412,7 +425,7 @@ export const growing = (tree: Tree, sessionId: string, options: Options = {}): G
     },
     trajectory: () => {
       const runs = tree.roots.filter((run) => run.sessionId === sessionId)
-      if (runs.length === 0) return undefined
+      if (runs.length === 0 && tree.beginning(sessionId) === undefined) return undefined
       over ??= { writing: begin(sessionId, runs[0], undefined), drafts: Draft.drafts(), count: 0 }
       const isNew = options.since === undefined ? -1 : runs.findIndex(({ turnId }) => turnId === options.since)
       const lastEnded = runs.findLastIndex(({ endedAt }) => endedAt !== undefined)

@@ -183,10 +183,10 @@ export const answered = (state: State, event: ScopeEvent): void => {
   const meta = fields(event.metadata)
   const key = keyOf(event)
   const requested = text(start?.category_profile?.["model_name"])
-  const answer = Answer.read(event.data)
+  const answer = Answer.read(event.data ?? { content: "", reasoning_content: meta["reasoning_content"] ?? null })
   if (status === "error" || (data["error"] !== undefined && data["content"] === undefined && data["choices"] === undefined)) {
     const reason = data["reason"] ?? meta["reason"]
-    const isPartial = Answer.textOf(answer) !== "" || answer.calls.length > 0
+    const isPartial = Answer.textOf(answer) !== "" || answer.calls.length > 0 || answer.reasoning !== undefined
     agent.failures.push({
       at: timestampText(event),
       key,

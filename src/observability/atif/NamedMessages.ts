@@ -7,6 +7,7 @@
 import type * as Schema from "effect/Schema"
 import type { MarkEvent, ScopeEvent } from "../Atof.ts"
 import * as Answer from "./Answer.ts"
+import * as CopiedSteps from "./CopiedSteps.ts"
 import * as Draft from "./Draft.ts"
 import * as Message from "./Message.ts"
 import { contextOf } from "./RunContent.ts"
@@ -91,6 +92,19 @@ const transient = (message: Fields, timestamp: string): ReadonlyArray<Draft.Step
   })]
 }
 
+/** Steps of the rewrites of the context since the last request; `content` is the context of the next one, empty where none came. */
+export const rewritten = (agent: AgentScope, content: string): void => {
+  for (const { facts, timestamp } of agent.told.rewritten.splice(0)) {
+    say(agent, {
+      source: "system",
+      message: "",
+      timestamp,
+      results: [{ callId: undefined, content, children: [], extra: {} }],
+      extra: { ...facts, context_management: { type: "compaction", boundary: "replace" } }
+    })
+  }
+}
+
 /** The steps of what is new in a request. */
 export const asked = (agent: AgentScope, event: ScopeEvent, names: ReadonlyArray<Name>): void => {
   const { told } = agent
@@ -99,17 +113,10 @@ export const asked = (agent: AgentScope, event: ScopeEvent, names: ReadonlyArray
   const data = fields(event.data)
   // NeMo Relay puts a request beside its headers.
   const messages = items(data["messages"] ?? fields(data["content"])["messages"]).map(fields)
-  if (told.rewritten !== undefined) {
-    const content = messages.flatMap((message) => message["role"] === "system" ? [] : [Message.plain(contentOf(message) ?? "")]).join("\n\n")
-    say(agent, {
-      source: "system",
-      message: "",
-      timestamp,
-      results: [{ callId: undefined, content, children: [], extra: {} }],
-      extra: { ...told.rewritten, context_management: { type: "compaction", boundary: "replace" } }
-    })
-    told.rewritten = undefined
-    for (const name of names) told.names.add(name)
+  if (told.rewritten.length > 0) {
+    rewritten(agent, messages.flatMap((message) => message["role"] === "system" ? [] : [Message.plain(contentOf(message) ?? "")]).join("\n\n"))
+    // The system prompt of a session that was never asked before is not told yet.
+    names.forEach((name, at) => messages[at]?.["role"] === "system" || told.names.add(name))
   }
   const origins = fields(event.metadata?.["message_origins"])
   const steps = messages.flatMap((message, at): ReadonlyArray<Draft.Step> => {
@@ -123,8 +130,11 @@ export const asked = (agent: AgentScope, event: ScopeEvent, names: ReadonlyArray
   // The prompt of the first turn was told before its request.
   const isBefore = (step: Draft.Step): boolean => !told.isAsked && (step.source === "system" && Object.keys(step.extra).length === 0 || step.rest.is_copied_context === true)
   const prefix = steps.filter(isBefore)
-  if (prefix.some(({ rest }) => rest.is_copied_context === true)) for (const step of prefix) step.rest = { ...step.rest, is_copied_context: true }
-  agent.draft.steps.unshift(...prefix)
+  const isCopied = (step: Draft.Step): boolean => step.rest.is_copied_context === true
+  // A session that goes on from another one has a prompt of its own; a later part of one session repeats that too.
+  if (agent.draft.extra["continues"] === undefined && prefix.some(isCopied)) for (const step of prefix) step.rest = { ...step.rest, is_copied_context: true }
+  const beginning = told.isAsked || told.beginning === undefined ? [] : [CopiedSteps.rewrittenStep(told.beginning, timestamp)]
+  agent.draft.steps.unshift(...prefix.filter((step) => !isCopied(step)), ...beginning, ...prefix.filter(isCopied))
   agent.draft.steps.push(...steps.filter((step) => !isBefore(step)))
   told.isAsked = true
 }

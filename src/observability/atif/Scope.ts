@@ -30,8 +30,10 @@ interface Told {
   /** The first position in the session that this stream tells of; messages before it are copied context. */
   first: number | undefined
   isAsked: boolean
-  /** The context was rewritten since the last request: facts of that. */
-  rewritten: Extra | undefined
+  /** Rewrites of the context since the last request: facts of each, and its time. */
+  readonly rewritten: Array<{ readonly facts: Extra; readonly timestamp: string }>
+  /** Facts of the compaction from which the session goes on. */
+  readonly beginning: Extra | undefined
 }
 
 /** An agent: its trajectory, and where its conversation stands. */

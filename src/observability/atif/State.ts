@@ -1,6 +1,7 @@
 /**
  * State of a conversion: the scopes of a stream and the trajectories that are made of them.
  */
+import type * as Schema from "effect/Schema"
 import type * as Atif from "../Atif.ts"
 import { type Event, micros, type ScopeEvent, timestampOf } from "../Atof.ts"
 import * as Draft from "./Draft.ts"
@@ -50,10 +51,16 @@ export const around = <A>({ parents }: State, event: Event, known: ReadonlyMap<s
   return undefined
 }
 
+const isObject = (value: Schema.Json | undefined): value is Draft.Extra => typeof value === "object" && value !== null && !Array.isArray(value)
+
+const extraOf = (value: Schema.Json | undefined): Draft.Extra | undefined => isObject(value) ? value : undefined
+
 /** An agent scope that has just begun; `root` is the agent that it works for. */
 export const open = ({ options }: State, event: Event, sessionId: string, root: AgentScope | undefined): AgentScope => {
   const meta = fields(event.metadata)
   const own = text(meta["agent_name"])
+  const continues = extraOf(meta["continues"])
+  const rewritten = extraOf(continues?.["context_rewritten"])
   return {
     draft: {
       sessionId,
@@ -65,7 +72,7 @@ export const open = ({ options }: State, event: Event, sessionId: string, root: 
       steps: [],
       model: undefined,
       tools: [],
-      extra: {}
+      extra: continues === undefined ? {} : { continues }
     },
     inputs: Inputs.make(),
     byId: new Map(),
@@ -73,7 +80,7 @@ export const open = ({ options }: State, event: Event, sessionId: string, root: 
     pending: undefined,
     failures: [],
     last: undefined,
-    told: { names: new Set(), first: undefined, isAsked: false, rewritten: undefined },
+    told: { names: new Set(), first: undefined, isAsked: false, rewritten: [], beginning: rewritten },
     root
   }
 }

@@ -24,6 +24,7 @@
 import type * as Record from "../../domain/RecordEvent.ts"
 import { observerVersion } from "../../hooks/PayloadTable.ts"
 import { answerOfMessage, answerOfParts, contentOf, json, resultContent, resultOf } from "../atif/RunContent.ts"
+import * as CopiedSteps from "../atif/CopiedSteps.ts"
 import * as MessageText from "../atif/Message.ts"
 import type { Event, ScopeEvent } from "../Atof.ts"
 import * as RunTree from "../RunTree.ts"
@@ -56,8 +57,8 @@ export interface Stream {
   readonly recall: (entries: ReadonlyArray<Record.Entry>) => void
   /** Tests whether runs of a session are in the stream. */
   readonly knows: (sessionId: string) => boolean
-  /** Forgets the runs of sessions that have ended. */
-  readonly forgetEnded: () => void
+  /** Forgets the runs of sessions that have ended; `sessionId` is one that just has. */
+  readonly forgetEnded: (sessionId: string) => void
   /** Ends everything that is open. */
   readonly close: () => ReadonlyArray<Event>
 }
@@ -90,6 +91,11 @@ export const make = (agent: AgentScopes.Agent): Stream => {
       data: { session_id: run.sessionId, input: child.start.goal }
     })
   }
+  /** Metadata of a session that repeats another one, for readers that mark what was copied. */
+  const continued = (sessionId: string): Facts => {
+    const beginning = tree.beginning(sessionId)
+    return beginning === undefined ? {} : { continues: CopiedSteps.continuation(beginning) }
+  }
   const sessionOf = (run: RunTree.Run): AgentScopes.Session =>
     scopes.session(run.sessionId) ?? (run.child !== undefined ? openChild(run, run.child) : openSession(run.sessionId, run.startedAt, `session ${run.turnId}`, {
       parent: undefined,
@@ -97,7 +103,8 @@ export const make = (agent: AgentScopes.Agent): Stream => {
       version: versionOf(run),
       metadata: {
         telemetry_schema_version: observerVersion,
-        ...(run.start === undefined ? {} : { platform: run.start.platform, provider: run.start.provider, model: run.start.model })
+        ...(run.start === undefined ? {} : { platform: run.start.platform, provider: run.start.provider, model: run.start.model }),
+        ...continued(run.sessionId)
       },
       data: { session_id: run.sessionId }
     }))
@@ -133,7 +140,8 @@ export const make = (agent: AgentScopes.Agent): Stream => {
     const over = attempt.end
     if (open === undefined || over === undefined) return
     session.open.delete(attempt)
-    const data = ChatCompletion.response(attempt, answerOfParts(over.answer, attempt.start.step))
+    const answer = answerOfParts(over.answer, attempt.start.step)
+    const data = ChatCompletion.response(attempt, answer)
     end(session, open, at, {
       data,
       ...(data === null ? {} : { data_schema: ChatCompletion.schema }),
@@ -141,7 +149,8 @@ export const make = (agent: AgentScopes.Agent): Stream => {
         model_name: over.model ?? attempt.start.route.model,
         ...(over.firstPartAt === undefined ? {} : { time_to_first_chunk: (over.firstPartAt - attempt.startedAt) / 1000 })
       },
-      facts: endFacts(attempt)
+      // An answer of thinking alone is none to a reader of `data`.
+      facts: { ...endFacts(attempt), ...(data === null && answer.reasoning !== "" ? { reasoning_content: answer.reasoning } : {}) }
     })
   }
 
@@ -329,8 +338,9 @@ export const make = (agent: AgentScopes.Agent): Stream => {
       for (const entry of entries) tree.add(entry)
     },
     knows: (sessionId) => scopes.session(sessionId) !== undefined || tree.roots.some((root) => root.sessionId === sessionId),
-    forgetEnded: () => {
+    forgetEnded: (ended) => {
       for (const run of tree.roots.filter(({ sessionId }) => scopes.session(sessionId) === undefined)) tree.forget(run)
+      tree.release(ended)
     },
     close: () => {
       scopes.closeAll({ reason: "shutdown" })

@@ -1,0 +1,106 @@
+/**
+ * Entries of the run record for a session that begins with messages of another one: the link, and each message with its original, so
+ * that views tell what was copied from what is new.
+ *
+ * Source: `ARCHITECTURE.md` §4 (run record).
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type * as Prompt from "effect/ai/Prompt"
+import type { SessionId, TurnId } from "../domain/Ids.ts"
+import type { Entry, Origin, RecordEvent, Reference } from "../domain/RecordEvent.ts"
+import type { Service as RunRecord } from "./RunRecord.ts"
+
+/** A message that a session begins with, and the position of its original. */
+export interface Copy {
+  readonly message: Prompt.Message
+  /** Undefined of a message that no session had before, such as the summary of a compaction. */
+  readonly position: number | undefined
+  readonly isChanged: boolean
+}
+
+type Part = Exclude<Prompt.Message["content"], string>[number]
+
+const partsOf = ({ content }: Prompt.Message): ReadonlyArray<Part> => typeof content === "string" ? [] : content
+
+/** Tests for a part of which less is left: a result or a call of the same id, the name of a file in its place, the same text. */
+const stands = (part: Part, original: Part): boolean => {
+  if (original.type === "file") return part.type === "text" || part.type === "file"
+  if (part.type !== original.type) return false
+  if ("id" in part && "id" in original) return part.id === original.id
+  return "text" in part && "text" in original && part.text === original.text
+}
+
+const isVersionOf = (message: Prompt.Message, original: Prompt.Message): boolean => {
+  const [parts, all] = [partsOf(message), partsOf(original)]
+  return message.role === original.role && parts.length > 0 && parts.length === all.length && parts.every((part, at) => {
+    const other = all[at]
+    return other !== undefined && stands(part, other)
+  })
+}
+
+/**
+ * Finds the originals of messages, which stand in the order of `source` but for the results of one answer: the same message, or one with
+ * more in it.
+ */
+export const copies = (messages: ReadonlyArray<Prompt.Message>, source: ReadonlyArray<Prompt.Message>): ReadonlyArray<Copy> => {
+  const positions = new Map(source.map((message, position) => [message, position]))
+  const taken = new Set<number>()
+  let next = 0
+  return messages.map((message) => {
+    const same = positions.get(message)
+    const found = same ?? source.findIndex((original, position) => position >= next && !taken.has(position) && isVersionOf(message, original))
+    if (found < 0) return { message, position: undefined, isChanged: false }
+    taken.add(found)
+    if (message.role !== "tool") next = found + 1
+    return { message, position: found, isChanged: same === undefined && JSON.stringify(message) !== JSON.stringify(source[found]) }
+  })
+}
+
+/** Positions of `count` messages that no copy has for its original. */
+export const removed = (made: ReadonlyArray<Copy>, count: number): ReadonlyArray<Reference> => {
+  const kept = new Set(made.map(({ position }) => position))
+  const ranges: Array<[number, number]> = []
+  for (let position = 0; position < count; position++) {
+    const last = ranges.at(-1)
+    if (kept.has(position)) continue
+    if (last !== undefined && last[1] === position - 1) last[1] = position
+    else ranges.push([position, position])
+  }
+  return ranges.map(([from, to]) => from === to ? from : [from, to])
+}
+
+const originOf = ({ role }: Prompt.Message): Origin => role === "user" ? "user" : role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
+
+/** Place of the entries, and the session that is repeated. */
+interface Beginning {
+  readonly sessionId: SessionId
+  readonly turnId: TurnId
+  /** Epoch milliseconds. */
+  readonly at: number
+  readonly link: Extract<RecordEvent, { readonly _tag: "ReplayBegun" }>
+  /** The compaction on the way; absent where the messages were only copied. */
+  readonly rewritten?: Extract<RecordEvent, { readonly _tag: "ContextRewritten" }> | undefined
+}
+
+/** Makes the entries. Writers of the originals are read from the record; where it has none, the role tells. */
+export const entries = (
+  record: RunRecord,
+  { at, link, rewritten, sessionId, turnId }: Beginning,
+  made: ReadonlyArray<Copy>
+): Effect.Effect<ReadonlyArray<Entry>> =>
+  Stream.runCollect(record.read({ sessionId: link.source, kinds: ["MessageAppended"] })).pipe(
+    Effect.orElseSucceed((): ReadonlyArray<Entry> => []),
+    Effect.map((known) => {
+      const origins = new Map(known.flatMap(({ event }) =>
+        event._tag === "MessageAppended" && event.position !== undefined ? [[event.position, event.origin] as const] : []))
+      const copied = made.map(({ isChanged, message, position: original }, position): RecordEvent => ({
+        _tag: "MessageAppended",
+        origin: original === undefined ? "runtime" : origins.get(original) ?? originOf(message),
+        position,
+        ...(original === undefined ? {} : { copyOf: { sessionId: link.source, position: original, ...(isChanged ? { changed: true } : {}) } }),
+        message
+      }))
+      return [link, ...(rewritten === undefined ? [] : [rewritten]), ...copied].map((event) => ({ sessionId, turnId, at, event }))
+    })
+  )
