@@ -7,7 +7,7 @@
  * Source: `ARCHITECTURE.md` §4 (run record too), `hermes-contract.md` §1.10.
  */
 import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
+import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
@@ -37,7 +37,7 @@ import * as Adaptation from "./Adaptation.ts"
 import * as ContextWindow from "./ContextWindow.ts"
 import * as PartialAnswer from "./PartialAnswer.ts"
 import * as RateLimitGate from "./RateLimitGate.ts"
-import { decisionOf, failureOfProvider, notice, type Progress, type RouteCallState } from "./RouteCallState.ts"
+import { decisionOf, failureOfProvider, notice, nowOf, type Progress, type RouteCallState } from "./RouteCallState.ts"
 import * as StreamTimeout from "./StreamTimeout.ts"
 
 /** An attempt whose request is ready to be sent. */
@@ -158,15 +158,13 @@ const recordEnd = ({ progress, state }: RecordedAttempt, apiRequestId: string, e
 
 /** Runs an attempt whose request is ready, and writes both ends of it to the record of its run. */
 const recorded = <E, R>(sent: RecordedAttempt, execution: Effect.Effect<ModelResponse, E, R>): Effect.Effect<ModelResponse, E, R> =>
-  Effect.flatMap(RunRecorder, (recorder) => {
+  Effect.withFiber((fiber) => {
+    const recorder = fiber.getRef(RunRecorder)
     if (recorder === undefined) return execution
     const { context } = sent.state.question
     const apiRequestId = makeApiRequestId(context.turnId, context.apiCallCount, sent.number)
-    return Correlation.pipe(
-      Effect.tap((ids) => Effect.sync(() => recorder.write(recordStart(recorder, sent, apiRequestId, ids)))),
-      Effect.andThen(execution),
-      Effect.onExit((exit) => Effect.sync(() => recorder.write(recordEnd(sent, apiRequestId, exit))))
-    )
+    recorder.write(recordStart(recorder, sent, apiRequestId, fiber.getRef(Correlation)))
+    return Effect.onExit(execution, (exit) => Effect.sync(() => recorder.write(recordEnd(sent, apiRequestId, exit))))
   })
 
 /** An attempt as its events describe it. */
@@ -376,8 +374,8 @@ const intercepted = Effect.fnUntraced(function*(
       state.route.patience.wrapper(() => ContextWindow.tokensOf(question.call)))(payload, question.options)
   )
   if (!isHeard(hooks)) return yield* execution
-  const clock = yield* Clock.Clock
-  const sent: Sent = { state, context, request: payload, progress, startedAt: clock.currentTimeMillisUnsafe(), clock }
+  const { clock } = state
+  const sent: Sent = { state, context, request: payload, progress, startedAt: nowOf(state), clock }
   return yield* execution.pipe(
     PairedEvents.bracket(hooks, {
       open: opening(sent),
@@ -408,7 +406,7 @@ export const run = <E>(state: RouteCallState, provider: Provider): Effect.Effect
   const delivered = question.delivered?.text() ?? ""
   const progress = StreamTimeout.begin()
   state.progress = progress
-  const watched = StreamTimeout.execute(provider, progress, (get) => RateLimitGate.readHeaders(state, get))
+  const watched = StreamTimeout.execute(provider, progress, (get) => Effect.sync(() => RateLimitGate.readHeaders(state, get)))
   // A provider that interrupts itself has failed; only the run is interrupted.
   const execute: Provider["execute"] = (request, options) =>
     StreamTimeout.bounded(state, provider, progress, Interruption.contain(() => selfInterrupted("execute"))(watched(request, options)))

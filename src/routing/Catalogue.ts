@@ -33,7 +33,6 @@
  *
  * Source: `hermes-llm.md` §4.2, §10.1, §12.3.
  */
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -265,14 +264,21 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
       Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(tabled(route)) })
     )
 
-  const known = Effect.fnUntraced(function*(route: RouteIdentity): Effect.fn.Return<CallFacts> {
-    const now = yield* Clock.currentTimeMillis
-    const found = memory.get(route)
-    if (found !== undefined && now < found.until && found.late === late()) return { ...found.known, window: heeding(route, found.known.window) }
-    const fresh = yield* lookUp(route)
-    memory.set(route, { until: now + lifetime, late: late(), known: fresh })
-    return { ...fresh, window: heeding(route, fresh.window) }
-  })
+  const heeded = (route: RouteIdentity, facts: CallFacts): CallFacts => {
+    const window = heeding(route, facts.window)
+    return window === facts.window ? facts : { ...facts, window }
+  }
+
+  const known = (route: RouteIdentity): Effect.Effect<CallFacts> =>
+    Effect.clockWith((clock) => {
+      const now = clock.currentTimeMillisUnsafe()
+      const found = memory.get(route)
+      if (found !== undefined && now < found.until && found.late === late()) return Effect.succeed(heeded(route, found.known))
+      return Effect.map(lookUp(route), (fresh) => {
+        memory.set(route, { until: now + lifetime, late: late(), known: fresh })
+        return heeded(route, fresh)
+      })
+    })
 
   const notice = Effect.fnUntraced(function*(route: RouteIdentity) {
     const key = `${route.model}@${route.baseUrl ?? ""}`

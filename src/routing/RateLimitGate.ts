@@ -19,7 +19,7 @@ import * as AiError from "effect/ai/AiError"
 import * as Backoff from "./Backoff.ts"
 import * as ContextWindow from "./ContextWindow.ts"
 import * as RequestPacing from "./RequestPacing.ts"
-import { type RouteCallState, takeNext, wait, waiting } from "./RouteCallState.ts"
+import { nowOf, type RouteCallState, takeNext, wait, waiting } from "./RouteCallState.ts"
 
 /** An admitted call. */
 export interface Slot {
@@ -29,26 +29,28 @@ export interface Slot {
   decided: boolean
 }
 
-/** The queues of all keys. */
+/** The queues of all keys. Times are in milliseconds since 1970. */
 export interface RateLimits {
   /** A place in the queues: the lower one is admitted first. A call keeps it until it is answered. */
   readonly place: () => number
-  /** Returns how long a call that comes now will probably wait; zero where nothing is known. */
-  readonly expected: (key: string) => Effect.Effect<Duration.Duration>
+  /** Returns how many milliseconds a call that comes now will probably wait; zero where nothing is known. */
+  readonly expected: (key: string, now: number) => number
+  /** Takes a slot if nobody has to be waited for. */
+  readonly take: (key: string, now: number) => Slot | undefined
   /** Waits until the key may be used. `taken` gets the slot in the moment in which it is taken. */
   readonly enter: (key: string, place: number, taken: (slot: Slot) => void) => Effect.Effect<void>
-  /** Takes a call of so many tokens out of what the provider said is left; returns how long it has to wait for it. */
-  readonly pace: (key: string, tokens: () => number) => Effect.Effect<Duration.Duration>
+  /** Takes a call of so many tokens out of what the provider said is left; returns how many milliseconds it has to wait for it. */
+  readonly pace: (key: string, tokens: () => number, now: number) => number
   /** The provider refused the call: nobody is admitted to the key for this long. */
-  readonly refused: (slot: Slot, closedFor: Duration.Duration) => Effect.Effect<void>
+  readonly refused: (slot: Slot, closedFor: Duration.Duration, now: number) => void
   /** The provider took the call, and answers with these headers. */
-  readonly accepted: (slot: Slot, get?: RequestPacing.GetHeader) => Effect.Effect<void>
+  readonly accepted: (slot: Slot, now: number, get?: RequestPacing.GetHeader) => void
   /** Gives back the slot of a call that ended without a word about the rate. */
   readonly release: (slot: Slot) => void
   /** Reads what the headers of an answer or refusal say is left. */
-  readonly told: (key: string, get: RequestPacing.GetHeader) => Effect.Effect<void>
+  readonly told: (key: string, get: RequestPacing.GetHeader, now: number) => void
   /** Returns what is left of the key's limits, as far as the provider said. */
-  readonly left: (key: string) => Effect.Effect<ReadonlyArray<RequestPacing.Bucket>>
+  readonly left: (key: string, now: number) => ReadonlyArray<RequestPacing.Bucket>
   /** Returns when the key was last answered, in milliseconds since 1970. */
   readonly answeredAt: (key: string) => number | undefined
 }
@@ -117,50 +119,46 @@ export const makeLimits: Effect.Effect<RateLimits> = Effect.sync(() => {
     wake(waiting[0])
   }
 
-  const told: RateLimits["told"] = (key, get) =>
-    Effect.map(Clock.currentTimeMillis, (now) => {
-      const buckets = RequestPacing.readBuckets(get, now)
-      if (buckets.length === 0) return
-      const pace = paces.get(key) ?? RequestPacing.make()
-      paces.set(key, pace)
-      pace.told(buckets, now)
-    })
+  const told: RateLimits["told"] = (key, get, now) => {
+    const buckets = RequestPacing.readBuckets(get, now)
+    if (buckets.length === 0) return
+    const pace = paces.get(key) ?? RequestPacing.make()
+    paces.set(key, pace)
+    pace.told(buckets, now)
+  }
+
+  const slotOf = (key: string, { rate }: Queue, now: number): Slot => ({ key, begun: rate.begin(now), decided: false })
 
   return {
     place: () => ++places,
-    expected: (key) =>
-      Effect.map(Clock.currentTimeMillis, (now) => {
-        const { rate, waiting } = queueOf(key)
-        return Duration.millis(rate.expected(waiting.length, now))
-      }),
+    expected: (key, now) => {
+      const { rate, waiting } = queueOf(key)
+      return rate.expected(waiting.length, now)
+    },
+    take: (key, now) => {
+      const queue = queueOf(key)
+      return queue.waiting.length === 0 && queue.rate.delay(now) <= 0 ? slotOf(key, queue, now) : undefined
+    },
     enter: (key, place, taken) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      Effect.suspend(() => {
         const queue = queueOf(key)
-        const take = (at: number): void => taken({ key, begun: queue.rate.begin(at), decided: false })
-        if (queue.waiting.length === 0 && queue.rate.delay(now) <= 0) return Effect.sync(() => take(now))
         const waiter = join(queue, place)
-        return Effect.ensuring(waitInLine(queue, waiter, take), Effect.sync(() => leave(queue, waiter)))
+        return Effect.ensuring(waitInLine(queue, waiter, (now) => taken(slotOf(key, queue, now))), Effect.sync(() => leave(queue, waiter)))
       }),
-    pace: (key, tokens) =>
-      Effect.map(Clock.currentTimeMillis, (now) => {
-        const pace = paces.get(key)
-        return pace === undefined ? Duration.zero : Duration.millis(pace.take(tokens, now))
-      }),
-    refused: (slot, closedFor) =>
-      Effect.map(Clock.currentTimeMillis, (now) => {
-        // Also after headers had said that it was accepted: a stream may bring the refusal.
-        queueOf(slot.key).rate.refused(slot.begun, Duration.toMillis(closedFor), now)
-        release(slot)
-      }),
-    accepted: (slot, get) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => {
-        queueOf(slot.key).rate.accepted(slot.begun, now)
-        release(slot)
-        return get === undefined ? Effect.void : told(slot.key, get)
-      }),
+    pace: (key, tokens, now) => paces.get(key)?.take(tokens, now) ?? 0,
+    refused: (slot, closedFor, now) => {
+      // Also after headers had said that it was accepted: a stream may bring the refusal.
+      queueOf(slot.key).rate.refused(slot.begun, Duration.toMillis(closedFor), now)
+      release(slot)
+    },
+    accepted: (slot, now, get) => {
+      queueOf(slot.key).rate.accepted(slot.begun, now)
+      release(slot)
+      if (get !== undefined) told(slot.key, get, now)
+    },
     release,
     told,
-    left: (key) => Effect.map(Clock.currentTimeMillis, (now) => paces.get(key)?.left(now) ?? []),
+    left: (key, now) => paces.get(key)?.left(now) ?? [],
     answeredAt: (key) => queues.get(key)?.rate.acceptedAt()
   }
 })
@@ -200,28 +198,47 @@ const others = ({ route }: RouteCallState, delay: Duration.Duration): AiError.Ai
 const why = ({ refused, route: { info } }: RouteCallState): string =>
   refused ? `${info.provider}: rate_limit` : `the rate limit of ${info.provider}`
 
-const paced: (state: RouteCallState) => Effect.Effect<AiError.AiError | undefined> = Effect.fnUntraced(function*(state) {
-  const { question, route, shared: { limits } } = state
-  const key = route.limitKey(state.lease)
-  const expected = yield* limits.expected(key)
+/** Waits in line for the key, unless that takes too long. */
+const queued = Effect.fnUntraced(function*(state: RouteCallState, key: string): Effect.fn.Return<AiError.AiError | undefined> {
+  const { shared: { limits } } = state
+  const expected = Duration.millis(limits.expected(key, nowOf(state)))
   if (isTooLong(state, expected)) return others(state, expected)
-  const attempt = state.failures + 1
-  if (!Duration.isZero(expected)) yield* waiting(state, { reason: why(state), duration: expected, attempt })
+  if (!Duration.isZero(expected)) yield* waiting(state, { reason: why(state), duration: expected, attempt: state.failures + 1 })
   state.refused = false
   state.place ??= limits.place()
   yield* limits.enter(key, state.place, (slot) => {
     state.slot = slot
   })
-  const tokens = (): number => ContextWindow.tokensOf(question.call)
-  const delay = Duration.min(yield* limits.pace(key, tokens), Backoff.longestRetryAfter)
-  if (Duration.isZero(delay)) return undefined
-  if (isTooLong(state, delay)) {
-    release(state)
-    return others(state, delay)
-  }
-  yield* wait(state, { reason: why(state), duration: delay, attempt })
   return undefined
 })
+
+/** Waits for what the provider said is left to be enough for this call, unless that takes too long. */
+const enough = (state: RouteCallState, key: string): Effect.Effect<AiError.AiError | undefined> => {
+  const { question, shared: { limits } } = state
+  const millis = limits.pace(key, () => ContextWindow.tokensOf(question.call), nowOf(state))
+  if (millis <= 0) return open
+  const delay = Duration.min(Duration.millis(millis), Backoff.longestRetryAfter)
+  if (isTooLong(state, delay)) {
+    release(state)
+    return Effect.succeed(others(state, delay))
+  }
+  return Effect.as(wait(state, { reason: why(state), duration: delay, attempt: state.failures + 1 }), undefined)
+}
+
+const open = Effect.succeed(undefined)
+
+const paced = (state: RouteCallState): Effect.Effect<AiError.AiError | undefined> => {
+  const { route, shared: { limits } } = state
+  const key = route.limitKey(state.lease)
+  const slot = limits.take(key, nowOf(state))
+  if (slot === undefined) {
+    return Effect.flatMap(queued(state, key), (failure) => failure === undefined ? enough(state, key) : Effect.succeed(failure))
+  }
+  state.refused = false
+  state.place ??= limits.place()
+  state.slot = slot
+  return enough(state, key)
+}
 
 /**
  * Waits until the key may be used; gives a failure instead when that would take too long and there is another route, or when
@@ -233,11 +250,9 @@ export const pass = (state: RouteCallState): Effect.Effect<AiError.AiError | und
     : Effect.flatMap(guarded(state), (failure) => failure === undefined ? paced(state) : Effect.succeed(failure))
 
 /** Notes that the call was refused, and its key with it for this long. */
-export const refused = (state: RouteCallState, duration: Duration.Duration): Effect.Effect<void> => {
+export const refused = (state: RouteCallState, duration: Duration.Duration): void => {
   state.refused = true
-  return state.slot === undefined
-    ? Effect.void
-    : state.shared.limits.refused(state.slot, Duration.min(duration, Backoff.longestRetryAfter))
+  if (state.slot !== undefined) state.shared.limits.refused(state.slot, Duration.min(duration, Backoff.longestRetryAfter), nowOf(state))
 }
 
 /** Gives back the slot of an attempt that ended without a word about the rate. */
@@ -247,8 +262,9 @@ export const release = (state: RouteCallState): void => {
 }
 
 /** Learns from the headers of the answer that begins. */
-export const readHeaders = ({ shared, slot }: RouteCallState, get: RequestPacing.GetHeader): Effect.Effect<void> =>
-  slot === undefined ? Effect.void : shared.limits.accepted(slot, get)
+export const readHeaders = (state: RouteCallState, get: RequestPacing.GetHeader): void => {
+  if (state.slot !== undefined) state.shared.limits.accepted(state.slot, nowOf(state), get)
+}
 
 /** Returns whether a refusal for the rate costs no attempt: the run still has time, or the key is known to be answered. */
 export const isFree = (
@@ -267,18 +283,19 @@ export const judge = Effect.fnUntraced(function*(state: RouteCallState, { reason
   const { lease, route, shared } = state
   const headers = "http" in reason ? reason.http?.response?.headers : undefined
   if (headers !== undefined) {
-    yield* shared.limits.told(route.limitKey(lease), (name) => Object.hasOwn(headers, name) ? String(headers[name]) : undefined)
+    shared.limits.told(route.limitKey(lease), (name) => Object.hasOwn(headers, name) ? String(headers[name]) : undefined, nowOf(state))
   }
   const key = route.guardKey(lease)
   if (key === undefined) return
-  const millis = RequestPacing.exhaustion(yield* shared.limits.left(route.limitKey(lease)))
+  const millis = RequestPacing.exhaustion(shared.limits.left(route.limitKey(lease), nowOf(state)))
   state.spent = millis !== undefined
   if (millis !== undefined) yield* shared.guard.close(key, millis)
 })
 
 /** Notes that the call was answered: its key takes calls at this rate, and its account is open. */
-export const answered = ({ lease, route, shared, slot }: RouteCallState): Effect.Effect<void> => {
+export const answered = (state: RouteCallState): Effect.Effect<void> => {
+  const { lease, route, shared, slot } = state
+  if (slot !== undefined && !slot.decided) shared.limits.accepted(slot, nowOf(state))
   const key = route.guardKey(lease)
-  const accepted = slot === undefined || slot.decided ? Effect.void : shared.limits.accepted(slot)
-  return key === undefined ? accepted : Effect.andThen(accepted, shared.guard.open(key))
+  return key === undefined ? Effect.void : shared.guard.open(key)
 }

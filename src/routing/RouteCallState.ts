@@ -3,6 +3,7 @@
  * is the route with its keys and what was learnt of its endpoint; all sessions share it.
  */
 import * as Cause from "effect/Cause"
+import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -149,6 +150,7 @@ export interface RouteCallState extends Call, Position {
   readonly route: ManagedRoute
   /** Window and prices of the route's model. */
   readonly known: CallFacts
+  readonly clock: Clock.Clock
   /** In milliseconds since 1970. */
   readonly startedAt: number
   lease: Lease | undefined
@@ -178,12 +180,16 @@ export interface RouteCallState extends Call, Position {
   readonly changes: Set<Change>
 }
 
+/** The time, in milliseconds since 1970. */
+export const nowOf = ({ clock }: Pick<RouteCallState, "clock">): number => clock.currentTimeMillisUnsafe()
+
 /** Makes the state of a call on a route before its first attempt, which begins at `startedAt`. */
 export const make = (
   { interceptors, log, question, shared }: Call,
   { hasNext, isPrimary }: Position,
   route: ManagedRoute,
   known: CallFacts,
+  clock: Clock.Clock,
   startedAt: number
 ): RouteCallState => ({
   shared,
@@ -194,6 +200,7 @@ export const make = (
   isPrimary,
   route,
   known,
+  clock,
   startedAt,
   lease: undefined,
   slot: undefined,

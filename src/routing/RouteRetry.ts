@@ -68,7 +68,7 @@ const nextKey = Effect.fnUntraced(function*(state: RouteCallState, { decision: {
   const { lease, route: { info, pool }, shared } = state
   if (pool === undefined || lease === undefined) return undefined
   const resetAfter = CredentialPool.resetAfter(error, yield* Clock.currentTimeMillis)
-  if (reason === "rate_limit") yield* RateLimitGate.refused(state, resetAfter ?? Duration.fromInputUnsafe(shared.backoff.base))
+  if (reason === "rate_limit") RateLimitGate.refused(state, resetAfter ?? Duration.fromInputUnsafe(shared.backoff.base))
   const next = yield* takeNext(state, { reason, resetAfter })
   if (next === undefined) return undefined
   yield* notice(
@@ -133,7 +133,7 @@ const requeue = Effect.fnUntraced(function*(state: RouteCallState, { error }: Fa
   if (!free) state.failures++
   if (state.failures >= shared.maxAttempts) return undefined
   if (after === undefined) state.refusals++
-  yield* RateLimitGate.refused(state, yield* Backoff.wait(shared.backoff, state.refusals, after))
+  RateLimitGate.refused(state, yield* Backoff.wait(shared.backoff, state.refusals, after))
   yield* changeKey(state)
   return "again" as const
 })
@@ -167,7 +167,7 @@ const nextRoute = Effect.fnUntraced(function*(state: RouteCallState, { decision:
   if (!state.hasNext) return undefined
   if (reason === "rate_limit") {
     const resetAfter = CredentialPool.resetAfter(error, yield* Clock.currentTimeMillis)
-    yield* RateLimitGate.refused(state, resetAfter ?? Duration.fromInputUnsafe(state.shared.backoff.base))
+    RateLimitGate.refused(state, resetAfter ?? Duration.fromInputUnsafe(state.shared.backoff.base))
   }
   return "next route" as const
 })
@@ -219,7 +219,6 @@ const ofProvider = <E>(error: AiError.AiError | E): Effect.Effect<AiError.AiErro
 
 /** Discards what had streamed by in attempts that came to nothing: it belongs to no answer. */
 const discard = ({ log, question }: RouteCallState): Effect.Effect<void> => {
-  if (log.isDirty !== true) return Effect.void
   log.isDirty = false
   return question.discard ?? Effect.void
 }
@@ -248,9 +247,9 @@ const brokeOff = Effect.fnUntraced(function*(
   return mayGoOn
 })
 
-/** Takes over what earlier runs learnt of the endpoint. */
-const recall = ({ endpoints }: Shared, route: ManagedRoute): Effect.Effect<void> => {
-  if (route.recalled || endpoints === undefined) return Effect.void
+/** Takes over what earlier runs learnt of the endpoint, once. */
+const recall = ({ endpoints }: Shared, route: ManagedRoute): Effect.Effect<void> | undefined => {
+  if (route.recalled || endpoints === undefined) return undefined
   route.recalled = true
   return Effect.map(endpoints.parameters(route.id), (changes) => {
     for (const [name, to] of changes) route.parameters.set(name, to)
@@ -260,13 +259,13 @@ const recall = ({ endpoints }: Shared, route: ManagedRoute): Effect.Effect<void>
 const attempts = Effect.fnUntraced(function*<E>(state: RouteCallState): Effect.fn.Return<Outcome, E> {
   const { hasNext, log, route, shared } = state
   const attempt = (provider: Provider) => Attempt.run<E>(state, provider)
-  yield* takeLease(state)
+  if (route.pool !== undefined) yield* takeLease(state)
   for (;;) {
     const limited = yield* RateLimitGate.pass(state)
     if (limited !== undefined) {
       return { _tag: "NextRoute", error: limited, decision: decisionOf(state, limited) }
     }
-    yield* discard(state)
+    if (log.isDirty === true) yield* discard(state)
     state.progress = undefined
     const asked = route.provider === undefined ? shared.providers.use(route.routeWith(state.lease), attempt) : attempt(route.provider)
     const result = yield* Effect.catch(asked, ofProvider)
@@ -290,19 +289,19 @@ const attempts = Effect.fnUntraced(function*<E>(state: RouteCallState): Effect.f
 })
 
 /** Makes a call on a route. */
-export const run = Effect.fnUntraced(function*<E>(
-  call: Call,
-  route: ManagedRoute,
-  position: Position
-): Effect.fn.Return<Outcome, E> {
-  const { catalogue } = call.shared
-  const startedAt = yield* Clock.currentTimeMillis
-  yield* recall(call.shared, route)
-  const known = yield* catalogue.known(route.route)
-  const state = make(call, position, route, known, startedAt)
-  const close = Effect.sync(() => {
-    RateLimitGate.release(state)
-    giveBack(state)
+export const run = <E>(call: Call, route: ManagedRoute, position: Position): Effect.Effect<Outcome, E> =>
+  Effect.clockWith((clock) => {
+    const startedAt = clock.currentTimeMillisUnsafe()
+    const begun = Effect.flatMap(call.shared.catalogue.known(route.route), (known) => {
+      const state = make(call, position, route, known, clock, startedAt)
+      return Effect.onExit(attempts<E>(state), () => close(state))
+    })
+    const recalled = recall(call.shared, route)
+    return recalled === undefined ? begun : Effect.andThen(recalled, begun)
   })
-  return yield* Effect.ensuring(attempts<E>(state), close)
-})
+
+const close = (state: RouteCallState): Effect.Effect<void> => {
+  RateLimitGate.release(state)
+  giveBack(state)
+  return Effect.void
+}

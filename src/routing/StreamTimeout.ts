@@ -43,10 +43,9 @@ const stale = ({ info }: Provider, millis: number, { isStreaming }: Progress): A
 
 /** Never succeeds: fails when the silence was too long. */
 const silence = Effect.fnUntraced(function*(
-  { question: { call, notify }, route: { patience } }: RouteCallState,
+  { clock, question: { call, notify }, route: { patience } }: RouteCallState,
   provider: Provider,
-  progress: Progress,
-  clock: Clock.Clock
+  progress: Progress
 ): Effect.fn.Return<never, AiError.AiError> {
   const started = clock.currentTimeMillisUnsafe()
   const tokens = (): number => ContextWindow.tokensOf(call)
@@ -99,7 +98,7 @@ export const bounded = <A, E, R>(
 ): Effect.Effect<A, E | AiError.AiError, R> =>
   state.question.notify === undefined && state.route.patience.least === Infinity
     ? execution
-    : Effect.clockWith((clock) => Effect.raceFirst(execution, silence(state, provider, progress, clock)))
+    : Effect.raceFirst(execution, silence(state, provider, progress))
 
 /** Milliseconds that the user set; what is absent follows the tables. */
 export interface Limits {

@@ -27,7 +27,6 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
 import * as AiError from "effect/ai/AiError"
 import * as Tool from "effect/ai/Tool"
 import type * as Toolkit from "effect/ai/Toolkit"
@@ -42,6 +41,7 @@ import type { ToolArguments } from "../middleware/Kind.ts"
 import * as Annotations from "./Annotations.ts"
 import type { Concern } from "./approval/Question.ts"
 import { ToolContext } from "./ToolContext.ts"
+import * as ToolHandler from "./ToolHandler.ts"
 
 const TypeId = "~hermes-effect/tool/Toolset"
 
@@ -124,51 +124,23 @@ const toolFailed = (tool: string, cause: Cause.Cause<unknown>): Effect.Effect<ne
   )
 }
 
-type Handled = Toolkit.WithHandler<Record<string, Tool.Any>>
-
-const boundTool = (
-  toolset: string,
-  tool: Tool.Any,
-  handled: Handled,
-  context: Context.Context<never>
-): BoundTool => {
-  const run: BoundTool["run"] = (params, callId, onProgress) => {
-    let last: Tool.HandlerResult<Tool.Any> | undefined
-    return handled.handle(tool.name, params, callId).pipe(
-      Effect.flatMap((results) =>
-        Stream.runForEach(results, (result) => {
-          if (result.preliminary) return onProgress === undefined ? Effect.void : onProgress(result.encodedResult)
-          last = result
-          return Effect.void
-        })
-      ),
-      Effect.flatMap((): Effect.Effect<ToolOutput, ToolFailed | AiError.AiError> => {
-        if (last === undefined) {
-          return Effect.fail(new ToolFailed({ tool: tool.name, phase: "result", message: "the tool returned nothing" }))
-        }
-        // A tool that returns its failures is also handed those of its border (arguments, result): no answer of its own.
-        if (last.isFailure && AiError.isAiError(last.result)) return Effect.fail(last.result)
-        return Effect.succeed({ output: last.encodedResult, isFailure: last.isFailure, modelOutput: last.modelOutput })
-      }),
+const boundTool = (toolset: string, tool: Tool.Any, handle: ToolHandler.Handle): BoundTool => {
+  const run: BoundTool["run"] = (params, callId, onProgress) =>
+    handle(params, callId, onProgress).pipe(
       Interruption.contain(() => new Interruption.SelfInterrupted(`the tool ${tool.name}`)),
-      Effect.catchCause((cause) => toolFailed(tool.name, cause)),
-      // The handler's own services, captured when the toolset was bound; those of the call win.
-      Effect.updateContext((input: Context.Context<ToolContext>) => Context.merge(context, input))
+      Effect.catchCause((cause) => toolFailed(tool.name, cause))
     )
-  }
   return { toolset, tool, definition: definitionOf(tool), facts: Annotations.facts(tool), run }
 }
 
+/** Binds tools in the services of this moment; those of a call win over them. */
 const bindWith = <Tools extends Record<string, Tool.Any>>(
   name: string,
   tools: Tools,
-  handled: Toolkit.WithHandler<Tools>
+  handleOf: (tool: Tool.Any, services: Context.Context<never>) => ToolHandler.Handle
 ): Effect.Effect<ReadonlyArray<BoundTool>, never, CallServices<Tools>> =>
-  Effect.map(Effect.context<CallServices<Tools>>(), (context) =>
-    Object.values(tools).map((tool) =>
-      // `handle` is looked up by run-time name from here on: the record's exact type has no further use.
-      boundTool(name, tool, handled as unknown as Handled, context as Context.Context<never>)
-    ))
+  Effect.map(Effect.context<CallServices<Tools>>(), (services) =>
+    Object.values(tools).map((tool) => boundTool(name, tool, handleOf(tool, services as Context.Context<never>))))
 
 /**
  * A toolset whose handlers come from the surrounding context, as `toolkit.toLayer(…)` provides them.
@@ -180,7 +152,8 @@ export const fromToolkit = <Tools extends Record<string, Tool.Any>>(
   [TypeId]: TypeId,
   name,
   tools: Object.values(toolkit.tools),
-  bind: Effect.flatMap(toolkit, (handled) => bindWith(name, toolkit.tools, handled))
+  bind: Effect.flatMap(Effect.context<Tool.HandlersFor<Tools>>(), (handlers) =>
+    bindWith(name, toolkit.tools, (tool, services) => ToolHandler.make(tool, handlers, services)))
 })
 
 /**
@@ -195,9 +168,8 @@ export const make = <Tools extends Record<string, Tool.Any>, E, R>(
   name,
   tools: Object.values(toolkit.tools),
   bind: Effect.gen(function*() {
-    const context = yield* Layer.build(Layer.fresh(handlers))
-    const handled = yield* Effect.provideContext(toolkit, context)
-    return yield* bindWith(name, toolkit.tools, handled)
+    const built = yield* Layer.build(Layer.fresh(handlers))
+    return yield* bindWith(name, toolkit.tools, (tool, services) => ToolHandler.make(tool, built, services))
   })
 })
 
@@ -209,7 +181,7 @@ export const fromHandlers = <Tools extends Record<string, Tool.Any>>(
   [TypeId]: TypeId,
   name,
   tools: Object.values(handled.tools),
-  bind: bindWith(name, handled.tools, handled)
+  bind: bindWith(name, handled.tools, (tool, services) => ToolHandler.ofToolkit(tool, handled as unknown as ToolHandler.Handled, services))
 })
 
 /**

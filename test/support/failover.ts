@@ -87,8 +87,8 @@ export const make = (
           })
       }
       const managed = RouteCallState.manageRoute({ route: route ?? primary, pool: undefined, limits: undefined })
-      return Effect.flatMap(shared.catalogue.known(managed.route), (known) =>
-        Attempt.run<E>(RouteCallState.make({ shared, interceptors, question, log }, { hasNext: false, isPrimary: true }, managed, known, 0), own))
+      return Effect.clockWith((clock) => Effect.flatMap(shared.catalogue.known(managed.route), (known) =>
+        Attempt.run<E>(RouteCallState.make({ shared, interceptors, question, log }, { hasNext: false, isPrimary: true }, managed, known, clock, 0), own)))
     }
   }
   const notices: Array<string> = []

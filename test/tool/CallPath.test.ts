@@ -27,7 +27,8 @@ const callsOf = (method: string) =>
 
 describe("calls of tools, in the sources", () => {
   it("the handler of a toolkit is called by its toolset alone", () => {
-    assert.deepStrictEqual(callsOf("handle").filter((call) => !call.endsWith(": listener") && !call.startsWith("hooks/")), ["tool/Toolset.ts: handled"])
+    assert.deepStrictEqual(callsOf("handle").filter((call) => !call.endsWith(": listener") && !call.startsWith("hooks/")), ["tool/ToolHandler.ts: handled"])
+    assert.deepStrictEqual(all.filter(({ text }) => text.includes("ToolHandler.")).map(({ path }) => path), ["tool/Toolset.ts"])
   })
 
   it("a bound tool is run by the execution of a call, and by what wraps one tool", () => {

@@ -3,6 +3,8 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
+import { SessionId, TaskId, TurnId } from "../../src/domain/Ids.ts"
+import { ToolContext } from "../../src/tool/ToolContext.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import { callTool } from "../support/callTool.ts"
 
@@ -24,4 +26,62 @@ describe("Toolset", () => {
       assert.deepStrictEqual(results.map(({ text }) => text), ["2", "4", "6"])
       for (const { name, tools } of [made, around, bound]) assert.deepStrictEqual([name, tools.map(({ name }) => name)], ["maths", ["double"]])
     }))
+})
+
+// What effect's own `Toolkit.handle` does with a call is what a bound tool does.
+const Amount = Schema.Struct({ n: Schema.FiniteFromString })
+const odd = (n: number): Effect.Effect<never, string> | undefined =>
+  n === 1 ? Effect.fail("one") : n === 2 ? Effect.die(new Error("two")) : n === 3 ? Effect.interrupt : undefined
+
+const kinds = {
+  error: Tool.make("error", { parameters: Amount, success: Schema.FiniteFromString, failure: Schema.String }),
+  return: Tool.make("return", { parameters: Amount, success: Schema.FiniteFromString, failure: Schema.String, failureMode: "return" }),
+  unfit: Tool.make("unfit", { parameters: Amount, success: Schema.Finite.check(Schema.isGreaterThan(100)), failure: Schema.String }),
+  reported: Tool.make("reported", { parameters: Amount, success: Schema.Finite.check(Schema.isLessThan(100)), failure: Schema.String })
+}
+const everything = Toolkit.make(...Object.values(kinds))
+const answer = ({ n }: { readonly n: number }) => odd(n) ?? Effect.succeed(n)
+const answers = everything.toLayer({
+  error: answer,
+  return: answer,
+  unfit: answer,
+  reported: ({ n }, { preliminary }) => Effect.as(Effect.andThen(preliminary(n - 1), preliminary(n)), 7)
+})
+
+describe("a bound tool", () => {
+  it.effect("ends as the toolkit's own handle ends, with the same preliminary results", () =>
+    Effect.gen(function*() {
+      const ours = yield* Effect.provide(Toolset.fromToolkit("all", everything).bind, answers)
+      const theirs = yield* Toolset.fromHandlers("all", yield* Effect.provide(everything, answers)).bind
+      const end = ({ run }: Toolset.BoundTool, params: unknown) =>
+        Effect.gen(function*() {
+          const reports: Array<unknown> = []
+          const exit = yield* Effect.exit(run(params, "call", (report) => Effect.sync(() => void reports.push(report))))
+          return { exit: exit._tag === "Success" ? exit.value : String(exit.cause), reports }
+        })
+      for (const [index, tool] of ours.entries()) {
+        const other = theirs[index]
+        assert.isDefined(other)
+        for (const params of [{ n: "1" }, { n: "2" }, { n: "3" }, { n: "4" }, { n: "100" }, { n: "200" }, { n: 4 }, {}, undefined]) {
+          const [a, b] = [yield* end(tool, params), yield* end(other, params)]
+          assert.deepStrictEqual(a, b, `${tool.tool.name} ${JSON.stringify(params)}`)
+        }
+      }
+    }).pipe(Effect.provideService(ToolContext, { sessionId: SessionId.make("s"), turnId: TurnId.make("t"), taskId: TaskId.make("k"), cwd: "/" })))
+
+  it.effect("leaves out what its handler reports after its end", () =>
+    Effect.gen(function*() {
+      const reports: Array<unknown> = []
+      let late: Effect.Effect<void> = Effect.void
+      const keeping = Toolkit.make(double)
+      const [bound] = yield* Toolset.make("late", keeping, keeping.toLayer({
+        double: ({ n }, { preliminary }) => {
+          late = preliminary(n)
+          return Effect.as(preliminary(1), n)
+        }
+      })).bind
+      yield* bound?.run({ n: 2 }, "call", (report) => Effect.sync(() => void reports.push(report))) ?? Effect.void
+      yield* late
+      assert.deepStrictEqual(reports, [1])
+    }).pipe(Effect.scoped, Effect.provideService(ToolContext, { sessionId: SessionId.make("s"), turnId: TurnId.make("t"), taskId: TaskId.make("k"), cwd: "/" })))
 })
