@@ -181,7 +181,9 @@ export const fromHandlers = <Tools extends Record<string, Tool.Any>>(
   [TypeId]: TypeId,
   name,
   tools: Object.values(handled.tools),
-  bind: bindWith(name, handled.tools, (tool, services) => ToolHandler.ofToolkit(tool, handled as unknown as ToolHandler.Handled, services))
+  bind: bindWith(name, handled.tools, (tool, services) =>
+    // Its tools are looked up by run-time name from here on: the record's exact type has no further use.
+    ToolHandler.ofToolkit(tool, handled as unknown as ToolHandler.Handled, services))
 })
 
 /**

@@ -36,6 +36,7 @@ describe("calls of tools, in the sources", () => {
     assert.deepStrictEqual(Array.from(new Set(callsOf("run").filter((call) => !others.test(call.split(": ")[1] ?? "")))).toSorted(), [
       "plugin/PlainTool.ts: bound",
       "tool/ToolExecution.ts: bound",
+      "tool/Toolset.ts: bound",
       "tool/mcp/McpHost.ts: tool",
       "tool/mcp/ServerTools.ts: bound"
     ])
