@@ -186,7 +186,7 @@ const send = Effect.fnUntraced(function*(
   { last, promptMessages = [], toolChoice, tools }: Question,
   progress: Progress
 ): Effect.fn.Return<ModelAnswer, AiError.AiError | MiddlewareFailure, Services> {
-  const { interceptors, router, settings } = yield* Services
+  const { compaction, interceptors, router, settings } = yield* Services
   const call: ModelCall = {
     messages: insertPrefill(last === undefined && promptMessages.length === 0 ? run.messages : [...run.messages, ...promptMessages, ...(last === undefined ? [] : [last])], settings.prefill),
     tools,
@@ -196,6 +196,7 @@ const send = Effect.fnUntraced(function*(
     maxOutputTokens: run.outputTokens ?? settings.maxOutputTokens,
     temperature: settings.temperature,
     reasoningEffort: run.reasoningEffort,
+    contextEdits: compaction.edits,
     cache: settings.promptCache === "off" ? undefined : { ttl: settings.promptCache ?? "5m" },
     sessionId: run.sessionId
   }

@@ -7,7 +7,7 @@ import type { Guardrail, Route } from "../domain/Route.ts"
 import type { Values } from "./Settings.ts"
 
 /** Seconds that a side task may take, where that is not the common 30 (`hermes-product.md` §6). */
-const taskTimeouts = new Map([["vision", 120], ["web_extract", 360], ["compression", 120], ["background_review", 120]])
+const taskTimeouts = new Map([["vision", 120], ["web_extract", 360], ["compression", 120], ["background_review", 120], ["provider_compaction", 120]])
 
 /** Provider, model and timeout of a side task. */
 interface AuxiliaryTask extends Omit<Values["auxiliary"][string], "timeout"> {

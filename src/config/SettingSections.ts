@@ -193,7 +193,7 @@ export const compression = F.defaulted({
 })
 
 /** `context`: the engine that compacts. */
-export const context = F.defaulted({ engine: F.withDefault(F.unsupported(F.text), "compressor") })
+export const context = F.defaulted({ engine: F.withDefault(F.text, "compressor") })
 
 /** `prompt_caching`: `1h` keeps the prefix of a conversation for an hour where the provider can; everything else is five minutes. */
 export const promptCaching = F.defaulted({ cacheTtl: F.withDefault(F.text, "5m") })

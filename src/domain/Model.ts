@@ -62,6 +62,14 @@ export interface PromptCache {
   readonly ttl: "5m" | "1h"
 }
 
+/** Results of tools that a provider leaves out of its prompt once that is long; the conversation itself stays as it is. */
+export interface ContextEdits {
+  /** Share of the context window from which on results are left out, 0 to 1. */
+  readonly threshold: number
+  /** Newest results that are never left out. */
+  readonly keepResults: number
+}
+
 /**
  * One question to a model, in no provider's dialect.
  *
@@ -86,6 +94,10 @@ export interface ModelCall {
   readonly reasoningEffort?: ReasoningEffort | undefined
   /** Marks the prefix for the provider's prompt cache, on routes that take marks; for calls that others of the conversation follow. */
   readonly cache?: PromptCache | undefined
+  /** Has the provider leave out old results of tools, on routes with the ability (`Route.Abilities.compaction`). */
+  readonly contextEdits?: ContextEdits | undefined
+  /** Asks for an encrypted form of the conversation in place of an answer; for routes with the ability alone. */
+  readonly compact?: boolean | undefined
   /** Stable id of the conversation, for providers that key their prompt cache by it. */
   readonly sessionId?: string | undefined
 }

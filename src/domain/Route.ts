@@ -76,6 +76,11 @@ export interface Abilities {
   readonly cacheMarks: "native" | "envelope" | "cache_points" | "none"
   /** True where a user message may follow a tool's result; templates such as those of Mistral and Gemma refuse it. */
   readonly userAfterTool: boolean
+  /**
+   * Form in which the endpoint makes conversations smaller itself: it leaves old results of tools out of its prompt, it gives an
+   * encrypted item that stands for messages, or it does neither.
+   */
+  readonly compaction: "edits" | "item" | "none"
 }
 
 /** The parts of a route that may be shown: no key, no headers, no query. */
@@ -148,6 +153,12 @@ const cacheMarks = ({ apiMode, baseUrl, model, provider }: RouteIdentity): Abili
   }
 }
 
+const compaction = ({ apiMode, baseUrl }: RouteIdentity): Abilities["compaction"] => {
+  if (apiMode === "anthropic_messages" && isAnthropic(baseUrl)) return "edits"
+  const isOpenAi = baseUrl === undefined || isHost(baseUrl, "openai.com") || isHost(baseUrl, "chatgpt.com")
+  return apiMode === "codex_responses" && isOpenAi ? "item" : "none"
+}
+
 /** The abilities of a route: those that it states, else what its protocol and model are known for. */
 export const abilities = (route: RouteIdentity): Abilities =>
   ({
@@ -155,5 +166,6 @@ export const abilities = (route: RouteIdentity): Abilities =>
     cacheMarks: cacheMarks(route),
     // The template that renders a chat is not known; what strict ones take, all take.
     userAfterTool: route.apiMode !== "chat_completions",
+    compaction: compaction(route),
     ...route.abilities
   })

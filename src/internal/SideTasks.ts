@@ -12,6 +12,8 @@ import type { Environment } from "../config/Environment.ts"
 import type { Values } from "../config/Settings.ts"
 import * as Cost from "../domain/Cost.ts"
 import * as Ids from "../domain/Ids.ts"
+import * as Json from "../domain/Json.ts"
+import * as Route from "../domain/Route.ts"
 import * as RunRecorder from "../domain/RunRecorder.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
@@ -112,6 +114,22 @@ const recorded = (record: RunRecord["Service"], store: SessionStore["Service"]) 
       return yield* Effect.ensuring(Effect.provideService(task, RunRecorder.RunRecorder, recorder), recorder.flush)
     })
 
+/** Name of the side task in which the main provider compacts. */
+const compactTask = "provider_compaction"
+
+/** Compaction by the provider of the main route. */
+const providerCompaction = (auxiliary: Auxiliary.Service): Compaction.ProviderCompaction => ({
+  ability: Effect.map(
+    Effect.orElseSucceed(auxiliary.resolve(compactTask, { provider: "main" }), () => undefined),
+    (route) => route === undefined ? "none" : Route.abilities(route).compaction
+  ),
+  compact: (ask) =>
+    Effect.map(auxiliary.call(compactTask, { ...ask, provider: "main", compact: true }), ({ response }) => {
+      const items = response.parts.flatMap(({ metadata }) => Json.string(Json.fields(metadata["codex_responses"])["compaction"]) ?? [])
+      return items.at(-1)
+    })
+})
+
 /** The layers of one runtime; they share the promise, so each runtime has its own. */
 export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middleware.Any>) => {
   const promised = Layer.effect(Promised, Deferred.make<Auxiliary.Service>())
@@ -164,8 +182,11 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
         const settings = yield* Compaction.CompactionSettings
         if (own !== CompactionPort.none || settings === "off") return own
         const auxiliary = port(yield* Promised)
-        return Compaction.make(settings, ({ message, ...ask }) =>
-          Effect.map(auxiliary.call("compression", { ...ask, messages: [message] }), ({ text }) => text))
+        return Compaction.make(
+          settings,
+          ({ message, ...ask }) => Effect.map(auxiliary.call("compression", { ...ask, messages: [message] }), ({ text }) => text),
+          providerCompaction(auxiliary)
+        )
       })
     ).pipe(Layer.provide(promised)),
     /** For approvals that ask a judge. */

@@ -11,6 +11,10 @@
  * a pause is over (a minute; ten where there is no model for it). A conversation that was refused for its size has its old
  * results shortened all the same.
  *
+ * With the engine `context_editing` Anthropic leaves old results of tools out of long prompts, and the conversation is compacted
+ * where that is not enough. With `responses_compact` OpenAI gives an encrypted item in place of the note; what the user said stays
+ * word for word. Where the route cannot do it, the run says so once and the note is written.
+ *
  * **Example** (Later, and with more of the newest messages)
  *
  * ```ts
@@ -35,13 +39,22 @@ import type * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
 import type { ConfigError } from "../domain/AgentError.ts"
 import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
+import type { Abilities } from "../domain/Route.ts"
 import * as CompactionPort from "../routing/CompactionPort.ts"
 import * as Prune from "./compaction/Prune.ts"
 import * as Split from "./compaction/Split.ts"
 import * as SummaryText from "./compaction/SummaryText.ts"
 
-/** Bounds of a compaction; each has a default. */
+/**
+ * Engines: a note by a model; old results of tools left out by Anthropic's context management, and the note where that is not
+ * enough; the encrypted item of OpenAI's Responses API in place of the note.
+ */
+export const engines = ["compressor", "context_editing", "responses_compact"] as const
+
+/** Engine and bounds of a compaction; each has a default. */
 export interface Settings {
+  /** `compressor` when absent, and where the route cannot do the other. */
+  readonly engine?: (typeof engines)[number] | undefined
   /** Share of the window from which on a conversation is compacted; 0.5 when absent. */
   readonly threshold?: number | undefined
   /** Share of that which the newest messages keep; 0.2 when absent. */
@@ -61,6 +74,16 @@ export interface SummaryAsk {
 
 /** Asks a model for the note. */
 export type Summarise = (ask: SummaryAsk) => Effect.Effect<string, AiError.AiError | ConfigError>
+
+/** Compaction by the provider of the main route. */
+export interface ProviderCompaction {
+  readonly ability: Effect.Effect<Abilities["compaction"]>
+  /** Encrypted form of messages; undefined where the answer has none. */
+  readonly compact: (ask: Pick<SummaryAsk, "context"> & { readonly messages: ReadonlyArray<Prompt.Message> }) =>
+    Effect.Effect<string | undefined, AiError.AiError | ConfigError>
+}
+
+const noProvider: ProviderCompaction = { ability: Effect.succeed("none"), compact: () => Effect.succeed(undefined) }
 
 const leastSummary = 2_000
 const mostSummary = 12_000
@@ -100,9 +123,26 @@ const assemble = ({ head, pinned, tail }: Split.Parts, summary: string): Readonl
   ...withoutOldFiles(pinned === undefined ? tail : [pinned, ...tail])
 ]
 
-/** The engine. `summarise` asks a model for the note. */
-export const make = (settings: Settings, summarise: Summarise): CompactionPort.Service => {
-  const { protectFirst = 3, protectLast = 20, targetRatio = 0.2, threshold = 0.5 } = settings
+/**
+ * The conversation with the provider's encrypted item in place of its middle. What the user said there stays, as the item does not
+ * hold it. Another provider reads the text of the item's message.
+ */
+const assembleItem = ({ head, middle, pinned, tail }: Split.Parts, item: string): ReadonlyArray<Prompt.Message> => [
+  ...head,
+  ...withoutOldFiles(middle.filter((message) => message.role === "user" && !isItem(message))),
+  Prompt.userMessage({ content: [Prompt.textPart({ text: SummaryText.itemText, options: { codex_responses: { compaction: item } } })] }),
+  ...withoutOldFiles(pinned === undefined ? tail : [pinned, ...tail])
+]
+
+const isItem = ({ content, role }: Prompt.Message): boolean =>
+  role === "user" && content.some((part) => typeof part !== "string" && part.type === "text" && part.text === SummaryText.itemText)
+
+/** Newest results that context editing keeps: about those of the newest messages, as a result comes with its call. */
+const keptResults = (protectLast: number): number => Math.max(3, Math.floor(protectLast / 2))
+
+/** The engine. `summarise` asks a model for the note, `provider` compacts at the provider where the settings want that. */
+export const make = (settings: Settings, summarise: Summarise, provider: ProviderCompaction = noProvider): CompactionPort.Service => {
+  const { engine = "compressor", protectFirst = 3, protectLast = 20, targetRatio = 0.2, threshold = 0.5 } = settings
   const sessions = new Map<SessionId, Known>()
   const knownOf = (id: SessionId): Known => {
     const known = sessions.get(id) ?? { ineffective: 0, pausedUntil: 0 }
@@ -113,6 +153,32 @@ export const make = (settings: Settings, summarise: Summarise): CompactionPort.S
     return known
   }
   const trigger = (window: number): number => Math.floor(window * threshold)
+
+  const needs = engine === "context_editing" ? "edits" : engine === "responses_compact" ? "item" : undefined
+
+  let isTold = false
+  /** Tells once that the engine of the settings is not available. */
+  const isAvailable = Effect.fnUntraced(function*(notify: (message: string) => Effect.Effect<void>) {
+    if (needs === undefined || (yield* provider.ability) === needs) return needs !== undefined
+    if (!isTold) yield* notify(`context.engine ${engine} is not available on this route: compressor is used`)
+    isTold = true
+    return false
+  })
+
+  /** The conversation compacted by the provider; undefined where it cannot. */
+  const atProvider = (
+    messages: ReadonlyArray<Prompt.Message>,
+    bounds: Parameters<typeof Split.split>[1],
+    context: SummaryAsk["context"],
+    notify: (message: string) => Effect.Effect<void>
+  ): Effect.Effect<ReadonlyArray<Prompt.Message> | undefined> => {
+    const parts = Split.split(messages, bounds)
+    if (parts === undefined) return Effect.succeed(undefined)
+    return provider.compact({ messages: [...parts.head, ...parts.middle], context }).pipe(
+      Effect.map((item) => item === undefined ? undefined : assembleItem(parts, item)),
+      Effect.catch((error) => Effect.as(notify(`the provider did not compact the conversation, so a note is written: ${error.message}`), undefined))
+    )
+  }
 
   const compact: CompactionPort.Service["compact"] = Effect.fnUntraced(function*(request) {
     const { focus, messages, notify = () => Effect.void, reason, sessionId, taskId, turnId, window } = request
@@ -136,11 +202,19 @@ export const make = (settings: Settings, summarise: Summarise): CompactionPort.S
     if (parts === undefined) return saved > 0 ? pruned : messages
     const now = yield* Clock.currentTimeMillis
     if (reason !== "manual" && now < known.pausedUntil) return isRefused ? pruned : messages
+    const context = { sessionId, taskId, turnId }
+    if ((yield* isAvailable(notify)) && engine === "responses_compact") {
+      const compacted = yield* atProvider(messages, { protectFirst, tailTokens }, context, notify)
+      if (compacted !== undefined && Split.tokensOfAll(compacted) < before) {
+        known.ineffective = Split.tokensOfAll(compacted) > before * (1 - leastSaving) ? known.ineffective + 1 : 0
+        return compacted
+      }
+    }
     const tokens = summaryTokens(Split.tokensOfAll(parts.middle), window)
     const summary = yield* summarise({
       message: SummaryText.question({ middle: parts.middle, previous, focus, tokens }),
       maxOutputTokens: tokens * 2,
-      context: { sessionId, taskId, turnId }
+      context
     }).pipe(
       Effect.map((text) => text.trim() === "" ? undefined : text),
       Effect.catch((error) => {
@@ -155,7 +229,12 @@ export const make = (settings: Settings, summarise: Summarise): CompactionPort.S
     return after < before ? compacted : messages
   })
 
-  return { compact, trigger, leastMessages: protectFirst + protectLast + 1 }
+  return {
+    compact,
+    trigger,
+    leastMessages: protectFirst + protectLast + 1,
+    ...(engine === "context_editing" ? { edits: { threshold, keepResults: keptResults(protectLast) } } : {})
+  }
 }
 
 /** Settings of a runtime's own engine; `off`: a conversation that does not fit ends its run. */

@@ -53,7 +53,11 @@ export const make = Effect.fn("CodexResponses.make")(function*(
     model: route.model,
     prepare: (call) => Request.prepare(call, route),
     check: Request.check,
-    post: (extras, signal) => client.post("/responses", extras, signal),
+    post: (extras, signal) => {
+      if (!("compact" in extras.body)) return client.post("/responses", extras, signal)
+      const { body, path } = Request.addressed(extras.body)
+      return client.post(path, { ...extras, body }, signal)
+    },
     decode: Decode.decode,
     machine: Stream.make
   })

@@ -85,6 +85,7 @@ export interface Ask extends TaskRoutes.Overrides {
   readonly maxOutputTokens?: number | undefined
   readonly temperature?: number | undefined
   readonly reasoningEffort?: ModelCall["reasoningEffort"]
+  readonly compact?: ModelCall["compact"]
   /** The model must see images; by default only that of the task `vision` must. */
   readonly images?: boolean | undefined
   /** The run that needs it. */
@@ -230,7 +231,8 @@ export const make = <E = never>(options: Options): Service<E> => {
       stream: false,
       maxOutputTokens: given.maxOutputTokens,
       temperature: given.temperature,
-      reasoningEffort: given.reasoningEffort
+      reasoningEffort: given.reasoningEffort,
+      compact: given.compact
     }
     const question: Question = { call, route, context: contextOf(task, given), userMessage: "", options: undefined }
     const { timeout } = DerivedSettings.auxiliaryTask(settings, task)

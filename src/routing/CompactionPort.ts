@@ -27,6 +27,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
 import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
+import type { ContextEdits } from "../domain/Model.ts"
 
 /** Reason of a compaction, and the size that the conversation has to fit into. */
 export interface Request {
@@ -52,6 +53,8 @@ export interface Service {
   readonly compact: (request: Request) => Effect.Effect<ReadonlyArray<Prompt.Message>>
   /** Tokens from which on a conversation is compacted before anybody refuses it; absent: it never is. */
   readonly trigger?: ((window: number) => number) | undefined
+  /** Old results that the provider leaves out of long prompts by itself, where the route can. */
+  readonly edits?: ContextEdits | undefined
   /** Messages up to which a conversation is not compacted before its first call; none when absent. */
   readonly leastMessages?: number | undefined
 }

@@ -19,6 +19,7 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import { ConfigError } from "../domain/AgentError.ts"
 import type { Configurable } from "../domain/ApiMode.ts"
+import type { Abilities } from "../domain/Route.ts"
 import * as Secrets from "../domain/Secrets.ts"
 import * as Catalogue from "./Catalogue.ts"
 import * as ModelLists from "./catalogue/ModelLists.ts"
@@ -42,6 +43,8 @@ export interface ModelRoute {
   readonly apiMode?: Configurable | undefined
   /** Headers of this route alone. */
   readonly headers?: Readonly<Record<string, string>> | undefined
+  /** Abilities of the endpoint that its protocol and address do not tell: those of a gateway, for example. */
+  readonly abilities?: Partial<Abilities> | undefined
 }
 
 /** Failures of a runtime over these routes: none where it has none. */
@@ -75,12 +78,12 @@ const keysOf = ({ apiKey = [] }: ModelRoute): ReadonlyArray<Redacted.Redacted<st
   (Redacted.isRedacted(apiKey) ? [apiKey] : apiKey).filter((key) => Redacted.value(key).trim() !== "")
 
 const entryOf = (route: ModelRoute, index: number): Result.Result<Entry, ConfigError> => {
-  const { apiMode, baseUrl, headers, model, provider } = route
+  const { abilities, apiMode, baseUrl, headers, model, provider } = route
   const keys = keysOf(route)
   const resolved = Routes.resolve({ apiKey: keys[0], apiMode, baseUrl, headers, model, provider }, () => undefined)
   return Result.mapBoth(resolved, {
     onFailure: relocated(index, route),
-    onSuccess: (route) => ({ route, credentials: keys.map((key) => ({ key })) })
+    onSuccess: (resolved) => ({ route: abilities === undefined ? resolved : { ...resolved, abilities }, credentials: keys.map((key) => ({ key })) })
   })
 }
 

@@ -2,6 +2,7 @@
 // each call is true. `HERMES_TEST_KILLS` says how many of each kind (`npm run test:kill`).
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type * as Prompt from "effect/ai/Prompt"
 import { readFileSync } from "node:fs"
@@ -9,6 +10,7 @@ import * as Conversation from "../../src/domain/Conversation.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
 import * as StoredRuns from "../../src/observability/StoredRuns.ts"
 import * as RunRecord from "../../src/session/RunRecord.ts"
+import * as SessionChain from "../../src/session/SessionChain.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
 import { runScript } from "../support/runScript.ts"
@@ -123,6 +125,92 @@ const trial = Effect.fnUntraced(function*(
   const unknown = told.filter(([, what]) => what === Conversation.mayHaveHappenedResult)
   assert.strictEqual(count(server.requests.at(-1)?.body ?? "", "may have happened"), unknown.length)
 }, Effect.scoped)
+
+/** Steps of a conversation that is compacted. */
+const steps = 14
+
+const wordy = (step: number): WireTurn => step < steps
+  ? { text: `turn ${step}: ${"I wonder about it. ".repeat(120)}`, calls: [call(`s${step}a`, "note"), ...step % 3 === 0 ? [call(`s${step}b`, "step")] : []] }
+  : { text: `answer after ${step} turns` }
+
+/** A text of a message that no other one has. */
+const markOf = (message: Prompt.Message | undefined): string => {
+  const text = JSON.stringify(message?.content ?? "")
+  return /turn \d+:|did s\d+[ab]|answer after \d+ turns|may have happened/u.exec(text)?.[0] ?? "work"
+}
+
+/** A conversation that is compacted every few steps, killed once and resumed. Returns how often it was compacted. */
+const compactingTrial = Effect.fnUntraced(function*({ delay, line }: { readonly delay: number; readonly line: number }) {
+  const directory = yield* temporaryDirectory
+  const [path, traces] = [`${directory}/state.db`, `${directory}/traces`]
+  let served = 0
+  let compactions = 0
+  let bodies: Array<string> = []
+  const server = yield* HttpServer.make(({ body, url }, response) => {
+    if (!url.includes("chat/completions")) return HttpServer.json(response, 200, { data: [{ id: "m", context_length: 64_000 }] })
+    const isSummary = body.includes("handoff note of a conversation")
+    if (!isSummary) bodies.push(body)
+    // The protocol's whole answer is an object.
+    const whole = protocols.chat_completions.whole(isSummary ? { text: "## Active Task\nwork" } : wordy(served++)) as object
+    HttpServer.json(response, 200, { ...whole, usage: { prompt_tokens: Math.ceil(body.length / 4), completion_tokens: 10 } })
+  })
+  const run = (prompt: string, onLine?: Parameters<typeof runScript>[2]) =>
+    runScript("killedRun.ts", ["chat_completions", server.url, path, traces, "s", prompt, "compacting"], onLine)
+  const chain = Effect.provide(Effect.gen(function*() {
+    const store = yield* SessionStore.SessionStore
+    const newest = yield* store.get(yield* store.newest(SessionId.make("s")))
+    const sessions = Option.isNone(newest) ? [] : yield* SessionChain.of(newest.value)
+    return yield* Effect.forEach(sessions, ({ id }) => store.messages(id))
+  }), SessionStore.layerSqlite({ path }), { local: true })
+
+  let seen = 0
+  yield* run("work", (text, child) => {
+    if (text === "compacted") compactions++
+    if (++seen === line) setTimeout(() => child.kill("SIGKILL"), delay)
+  })
+  const before = (yield* chain).at(-1) ?? []
+  bodies = []
+  const resumed = yield* run("go on", (text) => {
+    if (text === "compacted") compactions++
+  })
+  assert.deepStrictEqual([resumed.lines.at(-1), resumed.code], ["exit text_response", 0], resumed.errors)
+
+  // The first question of the resumed run has the last message that was stored, and the new one behind it.
+  const [first = ""] = bodies
+  assert.include(first, markOf(before.at(-1)))
+  assert.match(first, /"content":"go on"\}\]/u)
+  const sessions = yield* chain
+  assert.include(markOf(sessions.at(-1)?.at(-1)), "answer after")
+  const left = readFileSync(traces, "utf8")
+  for (const messages of sessions) {
+    assert.deepStrictEqual(Conversation.openCalls(messages), [])
+    for (const [id, what] of toldOf(messages)) {
+      const [began, ended] = [count(left, `begin ${id}\n`), count(left, `end ${id}\n`)]
+      assert.isAtMost(began, 1, `${id} ran twice`)
+      if (what === `did ${id}`) assert.deepStrictEqual([began, ended], [1, 1], id)
+      else if (what === Conversation.cancelledResult) assert.deepStrictEqual([began, ended], [0, 0], `${id} ran, and was told cancelled`)
+      else assert.strictEqual(what, Conversation.mayHaveHappenedResult, id)
+    }
+  }
+  // What was left out of the conversation is in the session before it.
+  const told = new Set(sessions.flatMap(toldOf).map(([id]) => id))
+  assert.deepStrictEqual(left.split("\n").filter((text) => text.startsWith("begin ")).map((text) => text.slice(6)).filter((id) => !told.has(id)), [])
+  return compactions
+}, Effect.scoped)
+
+describe("a conversation that is compacted", () => {
+  it.live("and killed at any moment goes on from its last stored message, and no call runs twice", () => {
+    // Each starts two programs: few of them where there are few of all.
+    const trials = kills < 10 ? 2 : kills
+    const next = random(seed + 7)
+    const moments = Array.from({ length: trials }, () => ({ line: 1 + Math.floor(next() * steps * 3), delay: Math.floor(next() * 12) }))
+    return Effect.gen(function*() {
+      const compactions = yield* Effect.forEach(moments, (moment) =>
+        Effect.onError(compactingTrial(moment), () => Effect.logError(`HERMES_TEST_SEED=${seed}: ${JSON.stringify(moment)}`)), { concurrency: 2 })
+      assert.isAbove(Math.min(...compactions), 0)
+    })
+  }, 60_000 + kills * 20_000)
+})
 
 describe("a run", () => {
   for (const mode of Object.keys(protocols) as ReadonlyArray<keyof typeof protocols>) {

@@ -33,6 +33,7 @@ compression.threshold                                        internal/SettingsMa
 compression.target_ratio                                     internal/SettingsMapping.ts
 compression.protect_first_n                                  internal/SettingsMapping.ts
 compression.protect_last_n                                   internal/SettingsMapping.ts
+context.engine                                               internal/SettingsMapping.ts
 skills.creation_nudge_interval                               internal/SettingsMapping.ts
 skills.external_dirs                                         tool/ConfiguredSkills.ts
 skills.disabled                                              tool/ConfiguredSkills.ts

@@ -13,7 +13,7 @@ const assistant = (...content: ReadonlyArray<Prompt.AssistantMessagePart>) => Pr
 const result = (id: string) => Conversation.toolResult({ id, name: "t" }, { output: `r${id}`, isFailure: false })
 const system = Prompt.systemMessage({ content: "s" })
 
-const all: Route.Abilities = { thinking: "all", cacheMarks: "none", userAfterTool: true }
+const all: Route.Abilities = { thinking: "all", cacheMarks: "none", userAfterTool: true, compaction: "none" }
 
 /** Messages as letters, with their parts in short. */
 const short = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<string> =>
@@ -115,7 +115,7 @@ describe("the history stage", () => {
 
   it("puts an answer between a tool's result and the user where the route wants one", () => {
     assert.deepStrictEqual(
-      sent([user("a"), assistant(call("1")), result("1"), user("b")], { ...all, userAfterTool: false }),
+      sent([user("a"), assistant(call("1")), result("1"), user("b")], { ...all, userAfterTool: false, compaction: "none" }),
       ["user: a", "assistant: call 1", "tool: result 1", "assistant: (no answer)", "user: b"]
     )
   })
@@ -136,7 +136,7 @@ describe("the abilities of a route", () => {
   })
 
   it("a route may state them", () => {
-    const abilities: Route.Abilities = { thinking: "none", cacheMarks: "none", userAfterTool: false }
+    const abilities: Route.Abilities = { thinking: "none", cacheMarks: "none", userAfterTool: false, compaction: "none" }
     const route = { provider: "p", model: "claude-opus-4-5", apiMode: "anthropic_messages" } as const
     assert.deepStrictEqual(Route.abilities({ ...route, abilities }), abilities)
     assert.deepStrictEqual(Route.abilities({ ...route, abilities: { thinking: "all" } }), { ...Route.abilities(route), thinking: "all" })

@@ -109,6 +109,9 @@ const ending = "[End of the summary. The conversation goes on below.]"
 /** Text of a summary in a conversation. */
 export const framed = (summary: string): string => [preamble, redacted(TextHygiene.stripFences(summary)).trim(), ending].join("\n\n")
 
+/** Text of the message that stands for messages which the provider compacted: for those who cannot read the provider's item. */
+export const itemText = "[Earlier messages of this conversation were compacted by the provider and cannot be read here. `session_search` finds them.]"
+
 /** The summary that a text of {@link framed} holds. */
 const summaryIn = (text: string): string | undefined => {
   const from = text.indexOf(preamble)

@@ -51,6 +51,8 @@ const fineGrained = "fine-grained-tool-streaming-2025-05-14"
 const subscriptionBetas: ReadonlyArray<string> = ["claude-code-20250219", "oauth-2025-04-20"]
 /** For `speed: fast`, at Anthropic only. */
 export const fastBeta = "fast-mode-2026-02-01"
+/** For `context_management`, at Anthropic only. */
+export const editsBeta = "context-management-2025-06-27"
 
 const subscriptionHeaders = { "user-agent": "claude-cli/2.1.74 (external, cli)", "x-app": "cli" }
 

@@ -9,6 +9,7 @@
  *   leaves no room for both, there is no thinking. Thinking by effort leaves `temperature` out.
  * - Thinking is left out of a request that forces a tool call, and, by a budget, of one whose newest assistant message
  *   called tools without thinking (another provider's, after a fallback): the API refuses both.
+ * - Old results of tools are left out by Anthropic's context management where the call says so and the route can; its beta comes along.
  * - `speed: fast` in the route's `extraBody` brings its beta along, and is dropped where Anthropic does not answer.
  *
  * Source: `hermes-llm.md` §4.2, §14.2.
@@ -16,7 +17,7 @@
 import { memoize } from "effect/Function"
 import type * as JsonSchema from "effect/JsonSchema"
 import type * as Prompt from "effect/ai/Prompt"
-import type { ModelCall, ModelRequest, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
+import type { ContextEdits, ModelCall, ModelRequest, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
 import * as Route from "../../domain/Route.ts"
 import * as AnswerSchema from "../AnswerSchema.ts"
 import * as BlockMessages from "../BlockMessages.ts"
@@ -123,13 +124,35 @@ const outputConfig = (thinking: ModelAbilities.Thinking, schema: unknown): Model
   return Object.keys(fields).length === 0 ? {} : { output_config: fields }
 }
 
+// Context management
+
+/** Window of Claude where nobody says another one, in tokens. */
+const claudeWindow = 200_000
+/** Share of the trigger that is left out at least, so that a new prefix for the cache is worth it. */
+const leastCleared = 0.1
+
+const contextManagement = ({ keepResults, threshold }: ContextEdits, window = claudeWindow): ModelRequest => {
+  const trigger = Math.max(1, Math.floor(window * threshold))
+  return {
+    context_management: {
+      edits: [{
+        type: "clear_tool_uses_20250919",
+        trigger: { type: "input_tokens", value: trigger },
+        keep: { type: "tool_uses", value: keepResults },
+        clear_at_least: { type: "input_tokens", value: Math.ceil(trigger * leastCleared) }
+      }]
+    }
+  }
+}
+
 // Request
 
-const extras = (route: Route.Route, endpoint: Endpoint.Endpoint): ModelRequest => {
+const extras = (route: Route.Route, endpoint: Endpoint.Endpoint, more: ReadonlyArray<string>): ModelRequest => {
   const { speed, ...body } = route.extraBody ?? {}
   const fast = speed === "fast" && endpoint.native
   const extra = speed === undefined || (speed === "fast" && !fast) ? body : { ...body, speed }
-  const betas = fast ? Endpoint.joinBetas(Endpoint.betasOf(endpoint).join(","), Endpoint.fastBeta) : undefined
+  const wanted = [...fast ? [Endpoint.fastBeta] : [], ...more]
+  const betas = wanted.length === 0 ? undefined : Endpoint.joinBetas(Endpoint.betasOf(endpoint).join(","), wanted.join(","))
   return {
     ...(Object.keys(extra).length === 0 ? {} : { extra_body: extra }),
     ...(betas === undefined ? {} : { extra_headers: { "anthropic-beta": betas } })
@@ -150,7 +173,9 @@ export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
   const replaysThinking = Route.abilities(route).thinking !== "none"
   const takesMarks = Route.abilities(route).cacheMarks === "native"
   const structured = endpoint.native && abilities.structured
-  const fixed = extras(route, endpoint)
+  const takesEdits = Route.abilities(route).compaction === "edits"
+  const fixed = extras(route, endpoint, [])
+  const fixedWithEdits = takesEdits ? extras(route, endpoint, [Endpoint.editsBeta]) : fixed
 
   return (call) => {
     const written = toWire(call.messages)
@@ -178,6 +203,7 @@ export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
       call.contextWindow,
       asked
     )
+    const edits = takesEdits && choice !== undefined ? call.contextEdits : undefined
     return {
       model: endpoint.model,
       max_tokens: maxTokens,
@@ -188,7 +214,7 @@ export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
       ...outputConfig(thinking, format !== undefined && structured ? AnswerSchema.closed(format.schema) : undefined),
       ...temperature(call, thinking, abilities),
       ...(call.stream ? { stream: true } : {}),
-      ...fixed
+      ...(edits === undefined ? fixed : { ...contextManagement(edits, call.contextWindow), ...fixedWithEdits })
     }
   }
 }

@@ -8,7 +8,8 @@
  *
  * - of a reasoning item `encrypted_content`, and `summary` where it has more than one piece;
  * - of a message item `id`, `status` and `phase`: sent back exactly, they keep the prompt cache;
- * - of a function call `id`, its `fc_…` name beside the call id.
+ * - of a function call `id`, its `fc_…` name beside the call id;
+ * - of a compacted conversation `compaction`, its encrypted form.
  *
  * | the response | finish reason |
  * | --- | --- |
@@ -116,7 +117,13 @@ const partOf = (item: Json.Fields, index: number, taken: Set<string>): ContentPa
       const found = reasoning(item)
       return isEmpty(found) ? undefined : Response.makePart("reasoning", found)
     }
+    case "compaction": {
+      const encrypted = Json.string(item["encrypted_content"])
+      return encrypted === undefined ? undefined : Response.makePart("reasoning", { text: "", metadata: metadata({ compaction: encrypted }) })
+    }
     case "message": {
+      // A compacted conversation repeats what the user said.
+      if (item["role"] === "user") return undefined
       const found = message(item)
       return found.text === "" ? undefined : Response.makePart("text", found)
     }
@@ -219,7 +226,8 @@ export const encode = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<Json.Fi
     const own = Json.fields(part.metadata["codex_responses"])
     switch (part.type) {
       case "reasoning": {
-        const { summary, ...rest } = own
+        const { compaction, summary, ...rest } = own
+        if (compaction !== undefined) return [{ type: "compaction", encrypted_content: compaction }]
         const texts = summary === undefined ? (part.text === "" ? [] : [part.text]) : Json.items(summary)
         return [{ type: "reasoning", ...rest, summary: texts.map((text) => ({ type: "summary_text", text })) }]
       }

@@ -10,6 +10,8 @@
  * it; a message item goes back with its id and phase, exactly. Reasoning of other protocols is left out. An item must
  * follow reasoning, so that a message which ends in it is closed by an empty one.
  *
+ * A part of a user message that stands for a compacted conversation goes back as its encrypted item.
+ *
  * Source: `hermes-llm.md` §4.3, §14.5.
  */
 import { memoize } from "effect/Function"
@@ -49,7 +51,19 @@ const reasoningItem = (part: Prompt.ReasoningPart): ReadonlyArray<InputItem> => 
 
 // Messages
 
+/** The encrypted form of earlier messages that a part stands for. */
+const compactionOf = (part: Prompt.UserMessagePart): string | undefined =>
+  part.type === "text" ? Json.string(own(part.options)["compaction"]) : undefined
+
 const user = (message: Prompt.UserMessage): ReadonlyArray<InputItem> => {
+  const at = message.content.findIndex((part) => compactionOf(part) !== undefined)
+  const compacted = message.content[at]
+  if (compacted === undefined) return said(message)
+  const slice = (from: number, to?: number) => ({ ...message, content: message.content.slice(from, to) })
+  return [...said(slice(0, at)), { type: "compaction", encrypted_content: compactionOf(compacted) }, ...user(slice(at + 1))]
+}
+
+const said = (message: Pick<Prompt.UserMessage, "content">): ReadonlyArray<InputItem> => {
   const files = message.content.some((part) => part.type === "file")
   if (message.content.length === 0) return []
   return [{

@@ -120,10 +120,24 @@ const reasoningFields = (backend: Endpoint.Backend, model: string, effort: Reaso
 /** ChatGPT's backend refuses a request without instructions. */
 const standIn = "You are a helpful assistant."
 
+/** The path of a request, and its body: `compact` says that the conversation itself is to be compacted. */
+export const addressed = ({ compact, ...body }: Json.Fields): { readonly path: string; readonly body: Json.Fields } =>
+  ({ path: compact === true ? "/responses/compact" : "/responses", body })
+
 /** The request of a call. */
 export const prepare = (call: ModelCall, route: Route): ModelRequest => {
   const backend = Endpoint.of(route)
   const { instructions = backend === "chatgpt" ? standIn : undefined, items } = Messages.toWire(call.messages)
+  if (call.compact === true) {
+    return {
+      compact: true,
+      model: route.model,
+      ...(instructions === undefined ? {} : { instructions }),
+      input: items,
+      ...cacheFields(backend, call),
+      ...(route.extraBody === undefined ? {} : { extra_body: { ...route.extraBody } })
+    }
+  }
   const { encrypted, reasoning } = reasoningFields(backend, route.model, call.reasoningEffort)
   return {
     model: route.model,
@@ -145,6 +159,7 @@ export const prepare = (call: ModelCall, route: Route): ModelRequest => {
 
 const requestFields = new Set([
   "background",
+  "compact",
   "context_management",
   "conversation",
   "include",
