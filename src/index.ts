@@ -61,6 +61,7 @@ export type { RegisterContext as PluginContext } from "./plugin/RegisterContext.
 export * as PluginError from "./plugin/PluginError.ts"
 export * as Plugins from "./plugin/Plugins.ts"
 export * as Compaction from "./prompt/Compaction.ts"
+export * as MemoryProvider from "./domain/MemoryProvider.ts"
 export * as MemoryStore from "./prompt/MemoryStore.ts"
 export * as SkillStore from "./prompt/SkillStore.ts"
 export * as SystemPrompt from "./prompt/SystemPrompt.ts"

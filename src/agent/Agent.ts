@@ -43,6 +43,7 @@ import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import * as Stack from "../middleware/Stack.ts"
+import { MemoryProvider } from "../domain/MemoryProvider.ts"
 import { type PromptLayer, PromptSources } from "../prompt/SystemPrompt.ts"
 import { Auxiliary } from "../routing/Auxiliary.ts"
 import { CompactionPort } from "../routing/CompactionPort.ts"
@@ -64,6 +65,7 @@ import type { Agent as ChildAgent } from "./Child.ts"
 import { Children, make as makeChildren } from "./Children.ts"
 import * as RunEnd from "./RunEnd.ts"
 import * as Delegation from "./Delegation.ts"
+import * as MemoryTurns from "./MemoryTurns.ts"
 import { emit, type Lineage, result, type RunState } from "./RunState.ts"
 import * as Loop from "./Loop.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
@@ -151,6 +153,7 @@ const stopping = (run: RunState, stopped: Deferred.Deferred<void, SessionBusy>) 
 
 const conduct = Effect.fnUntraced(function*(
   opened: RunStart.Opened,
+  input: Pick<RunOptions, "source">,
   stopped: Deferred.Deferred<void, SessionBusy>,
   agent: ChildAgent
 ): Effect.fn.Return<RunResult, AgentError | MiddlewareFailure, Services> {
@@ -167,7 +170,7 @@ const conduct = Effect.fnUntraced(function*(
   })
   if (notice !== undefined) yield* emit(run, { _tag: "Notice", level: "info", message: notice })
   const { mayCut, requested } = stopping(run, stopped)
-  const looped = Effect.andThen(RunStart.addContext(opened), Loop.loop(run)).pipe(
+  const looped = Effect.andThen(RunStart.addContext(opened, input), Loop.loop(run)).pipe(
     Effect.provideService(Hooks.Hooks, interceptors.hooks),
     Effect.provideServiceEffect(Delegator, Delegation.make(run, cwd, agent)),
     Effect.provideService(StopRequested, requested),
@@ -248,6 +251,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       children: Option.getOrElse(yield* Effect.serviceOption(Children), () => makeChildren()),
       accounts: Option.getOrUndefined(yield* Effect.serviceOption(UsageAccounts)),
       files: Option.getOrUndefined(yield* Effect.serviceOption(FileState)),
+      memory: yield* MemoryProvider,
       promptSources: yield* PromptSources,
       settings
     }
@@ -348,6 +352,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         return { sessionId, before, after: sessionId === id ? before : ContextFit.sizeOf(opened.run) }
       })).pipe(Effect.provideService(Services, services))
 
+    const memories = yield* MemoryTurns.teller
     const reviews = Option.getOrUndefined(yield* Effect.serviceOption(BackgroundReview.BackgroundReviews))
     const auxiliary = Option.getOrUndefined(yield* Effect.serviceOption(Auxiliary))
 
@@ -363,7 +368,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         const prepared = yield* RunStart.prepare(id, input, lineage)
         const conducted = (opened: RunStart.Opened) =>
           // A child's session is given up when the child ends.
-          Effect.andThen(lineage === undefined ? keepOpen(id, opened.run.turnId) : Effect.void, conduct(opened, stopped, { run: start, stop }))
+          Effect.andThen(lineage === undefined ? keepOpen(id, opened.run.turnId) : Effect.void, conduct(opened, input, stopped, { run: start, stop }))
         const { run } = prepared.opened
         return yield* Effect.uninterruptibleMask((restore) =>
           // A run that fails before its message is stored has an end all the same.
@@ -377,6 +382,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
               Effect.flatMap((exit) =>
                 Effect.flatMap(continued(prepared.opened, input, RunEnd.reasonOf(exit)), (next) => Effect.map(exit, (end) => next === undefined ? end : { ...end, sessionId: next }))),
               Effect.tap((finished) => restore(emit(run, finished))),
+              Effect.tap((finished) => memories.tell(run, input, finished)),
               Effect.tap((finished) => reviewed(prepared.opened, input, finished))
             ))
       })).pipe(Effect.provideService(Services, servicesOf(lineage)))

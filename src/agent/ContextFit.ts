@@ -16,6 +16,7 @@ import type { SessionId } from "../domain/Ids.ts"
 import type { Request } from "../routing/CompactionPort.ts"
 import { tokensOf } from "../routing/ContextWindow.ts"
 import * as Todo from "../tool/builtin/Todo.ts"
+import * as MemoryTurns from "./MemoryTurns.ts"
 import { asking, emit, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
@@ -63,6 +64,7 @@ export const compact = Effect.fnUntraced(function*(
   asked: Pick<Request, "focus" | "reason" | "tokens" | "window">
 ): Effect.fn.Return<boolean, never, Services> {
   const { compaction, files } = yield* Services
+  yield* MemoryTurns.compacting(run)
   const before = run.messages.slice()
   const smaller = yield* compaction.compact({
     ...asked,

@@ -31,6 +31,7 @@ import { everything } from "../tool/ToolRegistry.ts"
 import * as Background from "./Background.ts"
 import * as Budget from "./Budget.ts"
 import { workingDirectory } from "../platform/CurrentProcess.ts"
+import * as MemoryTurns from "./MemoryTurns.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
 import { type Lineage, noBatch, type RunState } from "./RunState.ts"
 import type { AgentSettings, RunOptions } from "./RunInput.ts"
@@ -128,6 +129,8 @@ const layersOf = Effect.fnUntraced(function*({ source, tools }: PromptInput, { c
   const { promptSources, registry, settings } = yield* Services
   const { names } = yield* registry.snapshot(tools ?? settings.tools ?? everything)
   const place: SystemPrompt.Place = { cwd, isChild: parentId !== undefined, tools: new Set(names) }
+  const found = yield* promptSources(place)
+  const recalled = yield* MemoryTurns.promptBlock({ source }, place.isChild)
   return yield* SystemPrompt.layers({
     ...place,
     identity: settings.identity,
@@ -137,7 +140,7 @@ const layersOf = Effect.fnUntraced(function*({ source, tools }: PromptInput, { c
     model,
     enforcement: settings.toolUseEnforcement,
     sessionId: settings.passSessionId === true ? id : undefined,
-    sources: yield* promptSources(place)
+    sources: recalled.length === 0 ? found : { ...found, memory: [...found.memory ?? [], ...recalled] }
   })
 })
 
@@ -175,19 +178,20 @@ const openSession = Effect.fnUntraced(function*(
   return { id, systemPrompt, history: [], closing: [], closed: [] }
 })
 
-/** The user's message with the context that listeners want the model to see before it. */
-const withContext = (message: Prompt.UserMessage, context: string): Prompt.UserMessage => {
+/** The user's message with blocks that the model is to see before it. */
+const withContext = (message: Prompt.UserMessage, blocks: ReadonlyArray<string>): Prompt.UserMessage => {
   const [only] = message.content
   if (only?.type !== "text" || message.content.length !== 1) return message
   return Prompt.userMessage({
-    content: [Prompt.textPart({ text: `<plugin-context>${typed(context)}</plugin-context>\n${only.text}` })],
+    content: [Prompt.textPart({ text: [...blocks, only.text].join("\n") })],
     options: message.options
   })
 }
 
-/** Asks the listeners what the model is to see before the user's message, and puts it there. */
-export const addContext = ({ resumed, run }: Opened): Effect.Effect<void, never, Services> =>
-  Effect.map(Effect.flatMap(Services, ({ interceptors }) => interceptors.hooks.ask("pre_llm_call", () => ({
+/** Asks the listeners and the external memory what the model is to see before the user's message, and puts it there. */
+export const addContext = Effect.fnUntraced(function*({ resumed, run }: Opened, options: Pick<RunOptions, "source">): Effect.fn.Return<void, never, Services> {
+  const { interceptors } = yield* Services
+  const context = yield* interceptors.hooks.ask("pre_llm_call", () => ({
     session_id: run.sessionId,
     task_id: run.taskId,
     turn_id: run.turnId,
@@ -197,13 +201,18 @@ export const addContext = ({ resumed, run }: Opened): Effect.Effect<void, never,
     model: run.route.model,
     platform: run.platform,
     sender_id: ""
-  }))), (context) => {
-    const user = run.messages.at(-1)
-    if (context === undefined || user?.role !== "user") return
-    const sent = withContext(user, context)
-    run.messages[run.messages.length - 1] = sent
-    if (sent !== user) run.unstored.set(sent, user)
-  })
+  }))
+  const recalled = yield* MemoryTurns.recall(run, options)
+  const user = run.messages.at(-1)
+  const blocks = [
+    ...recalled === undefined ? [] : [recalled],
+    ...context === undefined ? [] : [`<plugin-context>${typed(context)}</plugin-context>`]
+  ]
+  if (blocks.length === 0 || user?.role !== "user") return
+  const sent = withContext(user, blocks)
+  run.messages[run.messages.length - 1] = sent
+  if (sent !== user) run.unstored.set(sent, user)
+})
 
 const parentOf = ({ callId, depth, goal, parentSessionId, parentTurnId, subagentId }: Lineage) => ({
   sessionId: parentSessionId,

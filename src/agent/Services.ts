@@ -4,6 +4,7 @@
 import * as Context from "effect/Context"
 import type { PhaseFailure } from "../middleware/LifecycleStack.ts"
 import type { Interceptors } from "../middleware/Stack.ts"
+import type { Service as MemoryProvider } from "../domain/MemoryProvider.ts"
 import type { PromptSources } from "../prompt/SystemPrompt.ts"
 import type { Service as Compaction } from "../routing/CompactionPort.ts"
 import type { Service as ModelRouter } from "../routing/ModelRouter.ts"
@@ -40,6 +41,8 @@ export interface AgentServices {
   readonly accounts: UsageAccounts["Service"] | undefined
   /** Record of who read and wrote which file; absent where there are no file tools. */
   readonly files: FileState | undefined
+  /** External memory; absent where there is none. */
+  readonly memory: MemoryProvider | undefined
   /** Texts of the machine and of the user's files for the system prompts of new sessions. */
   readonly promptSources: (typeof PromptSources)["Service"]
   readonly settings: AgentSettings

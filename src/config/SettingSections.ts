@@ -205,8 +205,8 @@ export const memory = F.defaulted({
   memoryCharLimit: F.withDefault(F.positive, 2200),
   userCharLimit: F.withDefault(F.positive, 1375),
   nudgeInterval: F.withDefault(F.count, 10),
-  /** One provider besides the built-in memory. */
-  provider: F.optional(F.unsupported(F.text))
+  /** Name of an external memory besides the built-in one, which a plugin brings. */
+  provider: F.optional(F.text)
 })
 
 /**

@@ -10,7 +10,9 @@ import * as Agent from "../agent/Agent.ts"
 import * as BackgroundReview from "../agent/BackgroundReview.ts"
 import * as BackgroundWork from "../agent/BackgroundWork.ts"
 import * as Children from "../agent/Children.ts"
+import { MemoryProvider, type Service as Memory } from "../domain/MemoryProvider.ts"
 import * as RunContext from "../domain/RunContext.ts"
+import { nearest } from "../domain/Similarity.ts"
 import * as CommandEnvironment from "../environment/CommandEnvironment.ts"
 import type { Hook } from "../hooks/Hook.ts"
 import * as Hooks from "../hooks/Hooks.ts"
@@ -88,17 +90,40 @@ export const withBackground = <A, R>(agent: Layer.Layer<A, never, R>) =>
 /** Services that `Agent.make` silently does without; a runtime has them. */
 export const complete = Effect.all([Approvals.Approvals, Hooks.Hooks, FileState.FileState])
 
+/** Choice of the external memory: that of the surroundings, none, or the one of this name among those that plugins bring. */
+export type MemoryChoice = "own" | "none" | { readonly named: string | undefined }
+
+/** The external memory of an agent. */
+const memoryOf = Effect.fnUntraced(function*(choice: MemoryChoice, brought: ReadonlyArray<Memory>) {
+  if (choice === "none") return undefined
+  const own = yield* MemoryProvider
+  const [first] = brought
+  // An application that lists a plugin means what it brings.
+  if (choice === "own") return own ?? first
+  const { named } = choice
+  if (named === undefined) return own
+  const found = brought.find(({ name }) => name === named)
+  if (found !== undefined) return found
+  const meant = nearest(named, brought.map(({ name }) => name))
+  yield* Effect.logWarning(
+    `memory.provider: no plugin brings a memory provider "${named}"; ${meant === undefined ? "enable its plugin with `hermes plugins enable`" : `did you mean "${meant}"?`}`
+  )
+  return undefined
+})
+
 /** An agent under `key` that works with the plugins of its surroundings. */
 export const agentUnder = <Self, E, R, Needs>(
   key: Context.Key<Self, Agent.Service<E, R>>,
-  agent: (outermost: ReadonlyArray<Middleware.Contained>) => Effect.Effect<Agent.Service<E, R>, never, Needs>
+  agent: (outermost: ReadonlyArray<Middleware.Contained>) => Effect.Effect<Agent.Service<E, R>, never, Needs>,
+  memory: MemoryChoice = "own"
 ) =>
   withBackground(Layer.effect(
     key,
     Effect.gen(function*() {
       yield* complete
       const plugins = yield* Plugins
-      const service = yield* agent((yield* plugins.loaded).middleware)
+      const { memoryProviders, middleware } = yield* plugins.loaded
+      const service = yield* Effect.provideService(agent(middleware), MemoryProvider, yield* memoryOf(memory, memoryProviders))
       yield* plugins.serve({ dispatch: service.callTool, complete: yield* SideTasks.ofPlugins })
       return service
     })

@@ -351,7 +351,7 @@ export const program = (
         )
       }
     }
-    const agent = agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never>({ ...own, passSessionId: start.passSessionId, outermost: [...outermost, ...middleware] }))
+    const agent = agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never>({ ...own, passSessionId: start.passSessionId, outermost: [...outermost, ...middleware] }), start.ignoreRules === true ? "none" : { named: settings.memory.provider })
     return assemble(agent, parts, {
       places: SettingsMapping.places(settings, { environment, home, inherited }),
       results: ResultText.layerFile(home.results),

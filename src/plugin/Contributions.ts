@@ -32,6 +32,7 @@ const parts: { readonly [K in keyof Contribution]-?: readonly [what: string, is:
   middleware: ["middleware: see Middleware.llmRequest", (value) =>
     isNamed(value) && middlewareKinds.has(value["kind"]) && isWrapperOrRewriter(value["run"])],
   providers: ["a provider source: { name, open }", (value) => isNamed(value) && Predicate.isFunction(value["open"])],
+  memoryProviders: ["a memory provider: { name, prefetch }", (value) => isNamed(value) && Predicate.isFunction(value["prefetch"])],
   commands: ["a command: { name, run }", isCommand],
   cliCommands: ["a command: { name, run }", isCommand]
 }

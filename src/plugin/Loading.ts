@@ -23,6 +23,7 @@ import * as Path from "effect/Path"
 import * as Scope from "effect/Scope"
 import { Environment, HiddenVariables, ProcessVariables } from "../config/Environment.ts"
 import { holdsSecret } from "../domain/CredentialNames.ts"
+import type { Service as MemoryProvider } from "../domain/MemoryProvider.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import type { Hooks } from "../hooks/Hooks.ts"
 import * as IsolatedCall from "../hooks/IsolatedCall.ts"
@@ -75,6 +76,7 @@ export interface Loaded {
   /** In the order in which they were loaded: outermost in the stack of an agent. */
   readonly middleware: ReadonlyArray<Middleware.Contained>
   readonly providers: ReadonlyArray<ProviderSource>
+  readonly memoryProviders: ReadonlyArray<MemoryProvider>
   readonly commands: ReadonlyArray<Command>
   readonly cliCommands: ReadonlyArray<CliCommand>
 }
@@ -98,6 +100,7 @@ const nothing: Registration.Registered = {
   listeners: 0,
   middleware: [],
   providers: [],
+  memoryProviders: [],
   commands: [],
   cliCommands: []
 }
@@ -272,6 +275,7 @@ export const loadAll = Effect.fnUntraced(function*(
     plugins: outcomes.map(({ info }) => info).toSorted((a, b) => a.key < b.key ? -1 : 1),
     middleware: all(({ middleware }) => middleware),
     providers: all(({ providers }) => providers),
+    memoryProviders: all(({ memoryProviders }) => memoryProviders),
     commands: Commands.last(all(({ commands }) => commands)),
     cliCommands: Commands.last(all(({ cliCommands }) => cliCommands))
   }

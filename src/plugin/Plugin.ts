@@ -44,6 +44,7 @@ import type { ConfigError } from "../domain/AgentError.ts"
 import type { Route } from "../domain/Route.ts"
 import type { Hook } from "../hooks/Hook.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
+import type { Service as MemoryProvider } from "../domain/MemoryProvider.ts"
 import type * as Provider from "../provider/Provider.ts"
 import type { Toolset } from "../tool/Toolset.ts"
 
@@ -82,6 +83,8 @@ export interface Contribution<out R = never> {
   readonly hooks?: ReadonlyArray<Hook<R>> | undefined
   readonly middleware?: ReadonlyArray<Middleware.Any> | undefined
   readonly providers?: ReadonlyArray<ProviderSource<R>> | undefined
+  /** External memories; `memory.provider` names the one that is used. */
+  readonly memoryProviders?: ReadonlyArray<MemoryProvider> | undefined
   readonly commands?: ReadonlyArray<Command<R>> | undefined
   readonly cliCommands?: ReadonlyArray<CliCommand<R>> | undefined
 }

@@ -19,6 +19,8 @@
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import { nearest } from "../domain/Similarity.ts"
+import * as Frozen from "../middleware/Frozen.ts"
+import type { Service as MemoryProvider } from "../domain/MemoryProvider.ts"
 import * as Hook from "../hooks/Hook.ts"
 import { type Registrable, registrable } from "../middleware/Kind.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
@@ -75,6 +77,8 @@ export interface Members {
     options?: CommandOptions
   ) => void
   readonly registerProvider: (source: ProviderSource) => void
+  /** An external memory; the setting `memory.provider` names the one that is used. */
+  readonly registerMemoryProvider: (provider: PlainMemory) => void
   /** Sends text to the conversation in a terminal; false where there is none. */
   readonly injectMessage: (content: string, role?: string) => boolean
   /**
@@ -100,6 +104,16 @@ export interface RegisterContext extends Members, Aliases {
   readonly config: Readonly<Record<string, unknown>>
   /** The model for side tasks of plugins; `options` may hold `system` and `max_tokens`. Not while `register` runs. */
   readonly llm: { readonly complete: (prompt: string, options?: unknown) => Promise<string> }
+}
+
+/** An external memory of plain functions, under the contract's names too (`sync_turn`, …). They may return values, promises or Effects. */
+export interface PlainMemory {
+  readonly name: string
+  /** Text that fits to a message. */
+  readonly prefetch: (text: string, ids: { readonly session_id: string; readonly turn_id: string }) => unknown
+  readonly syncTurn?: (text: string, answer: string, ids: { readonly session_id: string; readonly turn_id: string }) => unknown
+  readonly systemPromptBlock?: () => unknown
+  readonly onPreCompress?: (messages: ReadonlyArray<unknown>, ids: { readonly session_id: string }) => unknown
 }
 
 /** Functions that the runtime lends to a plugin. */
@@ -163,6 +177,33 @@ const call = (run: () => unknown): Effect.Effect<unknown, unknown> =>
   // The services that a returned Effect needs are those of the moment of loading; its type is unknown.
   Effect.mapError(PlainReturn.call(run), ({ error }) => error) as Effect.Effect<unknown, unknown>
 
+/** A memory of plain functions, as a provider; undefined where it is none. */
+const memoryOf = (given: unknown): MemoryProvider | undefined => {
+  if (!Predicate.isObject(given)) return undefined
+  const name = textOf(given["name"])
+  /** A member by one of its names, called as a method. */
+  const member = (...names: ReadonlyArray<string>) => {
+    const found = names.find((one) => Predicate.isFunction(given[one]))
+    return found === undefined ? undefined : (...args: ReadonlyArray<unknown>) => call(() => Reflect.apply(Object(given[found]), given, args))
+  }
+  const asText = Effect.map((value: unknown) => typeof value === "string" ? value : undefined)
+  const prefetch = member("prefetch")
+  const sync = member("syncTurn", "sync_turn")
+  const block = member("systemPromptBlock", "system_prompt_block")
+  const compacting = member("onPreCompress", "on_pre_compress")
+  if (name === undefined || prefetch === undefined) return undefined
+  const ids = ({ sessionId, turnId }: { readonly sessionId: string; readonly turnId: string }) => Object.freeze({ session_id: sessionId, turn_id: turnId })
+  return {
+    name,
+    prefetch: (turn) => asText(prefetch(turn.text, ids(turn))),
+    sync: sync === undefined ? undefined : (turn) => Effect.asVoid(sync(turn.text, turn.answer, ids(turn))),
+    systemPrompt: block === undefined ? undefined : Effect.suspend(() => asText(block())),
+    compacting: compacting === undefined
+      ? undefined
+      : ({ messages, sessionId }) => Effect.asVoid(compacting(Frozen.copy(messages), Object.freeze({ session_id: sessionId })))
+  }
+}
+
 /** The context of one plugin. */
 export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, host: Host): Collector => {
   const { warn } = host
@@ -172,6 +213,7 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
   const commands: Array<Command> = []
   const cliCommands: Array<CliCommand> = []
   const providers: Array<ProviderSource> = []
+  const memoryProviders: Array<MemoryProvider> = []
   const unload: Array<() => unknown> = []
   let open = true
 
@@ -245,6 +287,11 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
       if (textOf(source.name) !== undefined && Predicate.isFunction(source.open)) providers.push(source)
       else warn("registerProvider takes { name, open }; it is ignored")
     }),
+    registerMemoryProvider: registering("registerMemoryProvider", (provider: unknown) => {
+      const read = memoryOf(provider)
+      if (read === undefined) warn("registerMemoryProvider takes { name, prefetch, sync_turn?, system_prompt_block?, on_pre_compress? }; it is ignored")
+      else memoryProviders.push(read)
+    }),
     injectMessage: (content: string, role: string = "user"): boolean => host.inject(content, role),
     dispatchTool: (name: string, args?: unknown, extra?: unknown): Promise<string> => host.dispatch(name, args, extra),
     onUnload: registering("onUnload", (callback: () => unknown) => {
@@ -273,7 +320,7 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
     unload,
     finish: () => {
       open = false
-      return { tools, hooks, middleware, providers, commands, cliCommands }
+      return { tools, hooks, middleware, providers, memoryProviders, commands, cliCommands }
     }
   }
 }

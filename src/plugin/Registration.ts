@@ -11,6 +11,7 @@ import * as Interruption from "../domain/Interruption.ts"
 import { Hooks } from "../hooks/Hooks.ts"
 import * as IsolatedCall from "../hooks/IsolatedCall.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
+import type { Service as MemoryProvider } from "../domain/MemoryProvider.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import type { Toolset } from "../tool/Toolset.ts"
 import * as PluginAdapter from "./PluginAdapter.ts"
@@ -38,6 +39,7 @@ export interface Registered {
   readonly listeners: number
   readonly middleware: ReadonlyArray<Middleware.Contained>
   readonly providers: ReadonlyArray<ProviderSource>
+  readonly memoryProviders: ReadonlyArray<MemoryProvider>
   readonly commands: ReadonlyArray<Command>
   readonly cliCommands: ReadonlyArray<CliCommand>
 }
@@ -78,7 +80,7 @@ const opened = <A, E>(plugin: string, name: string, open: Effect.Effect<A, E>): 
 /** Registers a contribution, for as long as the scope lives. What the parts need is taken from the surroundings, once. */
 export const register = Effect.fnUntraced(function*(
   registrant: Registrant,
-  { cliCommands = [], commands = [], hooks = [], middleware = [], providers = [], tools = [] }: Contribution<unknown>
+  { cliCommands = [], commands = [], hooks = [], memoryProviders = [], middleware = [], providers = [], tools = [] }: Contribution<unknown>
 ): Effect.fn.Return<Registered, unknown, Hooks | ToolRegistry | Scope.Scope> {
   const { key, reserved } = registrant
   const context = yield* Effect.context<Hooks | ToolRegistry | Scope.Scope>()
@@ -102,6 +104,7 @@ export const register = Effect.fnUntraced(function*(
     providers: providers
       .filter((source) => ProviderSources.taken(source) === undefined)
       .map((source) => ({ ...source, open: (route) => opened(key, source.name, bring(source.open(route))) })),
+    memoryProviders,
     commands: accepted.commands.map((command) => ({ ...command, run: (args) => bring(command.run(args)) })),
     cliCommands: acceptedCli.commands.map((command) => ({ ...command, run: (args) => bring(command.run(args)) }))
   }

@@ -28,6 +28,7 @@ memory.user_profile_enabled                                  prompt/MemoryStore.
 memory.memory_char_limit                                     prompt/MemoryStore.ts
 memory.user_char_limit                                       prompt/MemoryStore.ts
 memory.nudge_interval                                        internal/SettingsMapping.ts
+memory.provider                                              internal/ProgramRuntime.ts
 compression.enabled                                          internal/SettingsMapping.ts
 compression.threshold                                        internal/SettingsMapping.ts
 compression.target_ratio                                     internal/SettingsMapping.ts

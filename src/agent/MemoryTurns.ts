@@ -1,0 +1,101 @@
+/**
+ * The turns of an agent with an external memory: what it recalls before a turn, and what it is told behind it. Failures and silence of
+ * the provider are warnings, and no part of the run.
+ *
+ * Source: `hermes-llm.md` §8 and §10.6.
+ */
+import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import { isCompleted, type RunResult } from "../domain/RunEvent.ts"
+import * as IsolatedCall from "../hooks/IsolatedCall.ts"
+import * as MemoryProvider from "../domain/MemoryProvider.ts"
+import type { RunOptions } from "./RunInput.ts"
+import type { RunState } from "./RunState.ts"
+import { Services } from "./Services.ts"
+
+/** Time of one call of a provider. */
+const deadline = Duration.seconds(30)
+
+/** Time that the end of an agent waits for turns that the provider is being told of. */
+const closingTime = Duration.seconds(10)
+
+/** Calls a provider; a failure is a warning and nothing. */
+const called = <A>(name: string, what: string, call: () => Effect.Effect<A, unknown>): Effect.Effect<A | undefined> =>
+  IsolatedCall.contained(Effect.suspend(call), { what: "it", deadline }).pipe(
+    Effect.catchCause((cause) =>
+      Cause.hasInterrupts(cause)
+        ? Effect.interrupt
+        : Effect.as(Effect.logWarning(`memory provider ${name}: ${what} failed: ${IsolatedCall.describe(cause)}`), undefined))
+  )
+
+/** The provider that a run has. */
+const of = Effect.fnUntraced(function*(run: Pick<RunState, "lineage">): Effect.fn.Return<MemoryProvider.Service | undefined, never, Services> {
+  const { memory } = yield* Services
+  return run.lineage === undefined ? memory : undefined
+})
+
+const textOf = ({ userMessage }: Pick<RunState, "userMessage">): string | undefined => typeof userMessage === "string" ? userMessage : undefined
+
+/** True of a session in which nothing of the user's memory belongs. */
+const isApart = ({ source }: Pick<RunOptions, "source">): boolean => source === "cron" || source === "batch"
+
+/** The block that stands before the user's text; undefined without one, and for messages that are more than text. */
+export const recall = Effect.fnUntraced(function*(run: RunState, options: Pick<RunOptions, "source">): Effect.fn.Return<string | undefined, never, Services> {
+  const provider = yield* of(run)
+  const text = textOf(run)
+  if (provider === undefined || text === undefined || isApart(options)) return undefined
+  const { sessionId, turnId } = run
+  return MemoryProvider.block(yield* called(provider.name, "prefetch", () => provider.prefetch({ sessionId, turnId, text })))
+})
+
+/** The part of a new session's system prompt. */
+export const promptBlock = Effect.fnUntraced(function*(options: Pick<RunOptions, "source">, isChild: boolean): Effect.fn.Return<ReadonlyArray<string>, never, Services> {
+  const { memory } = yield* Services
+  const part = memory?.systemPrompt
+  if (memory === undefined || part === undefined || isChild || isApart(options)) return []
+  return [MemoryProvider.cleaned(yield* called(memory.name, "systemPrompt", () => part))].flatMap((text) => text ?? [])
+})
+
+/** Tells the provider of what a compaction may leave out. */
+export const compacting = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<void, never, Services> {
+  const provider = yield* of(run)
+  const tell = provider?.compacting
+  if (provider === undefined || tell === undefined) return
+  const { messages, sessionId } = run
+  yield* called(provider.name, "compacting", () => tell({ sessionId, messages: messages.slice(1) }))
+})
+
+/** Tells the provider of turns, one after the other, beside the runs. */
+export interface Teller {
+  readonly tell: (run: RunState, options: Pick<RunOptions, "source">, result: RunResult) => Effect.Effect<void, never, Services>
+}
+
+/** A teller that waits a little for what is under way when the scope closes. */
+export const teller: Effect.Effect<Teller, never, Scope.Scope> = Effect.gen(function*() {
+  const scope = yield* Scope.make()
+  const gate = Semaphore.makeUnsafe(1)
+  const working = new Set<Fiber.Fiber<unknown>>()
+  yield* Effect.addFinalizer((exit) =>
+    Effect.andThen(
+      Effect.timeoutOption(Effect.suspend(() => Fiber.awaitAll(working)), closingTime),
+      Scope.close(scope, exit)
+    ))
+  return {
+    tell: Effect.fnUntraced(function*(run, options, result) {
+      const provider = yield* of(run)
+      const sync = provider?.sync
+      const text = textOf(run)
+      if (provider === undefined || sync === undefined || text === undefined || isApart(options)) return
+      if (!isCompleted(result) || result.text.trim() === "") return
+      const { turnId } = run
+      const turn = { sessionId: result.sessionId, turnId, text, answer: result.text }
+      const fiber = yield* Effect.forkIn(gate.withPermits(1)(called(provider.name, "sync", () => sync(turn))), scope)
+      working.add(fiber)
+      fiber.addObserver(() => working.delete(fiber))
+    })
+  }
+})
