@@ -18,6 +18,7 @@ import { Provider } from "../../src/provider/Provider.ts"
 import * as CompactionPort from "../../src/routing/CompactionPort.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import { NestedCalls, ToolContext } from "../../src/tool/ToolContext.ts"
+import * as Delegate from "../../src/tool/builtin/Delegate.ts"
 import * as Files from "../../src/tool/builtin/Files.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import { fails, http } from "../routing/support.ts"
@@ -25,7 +26,7 @@ import * as Fake from "../support/fakeModel.ts"
 import { machine } from "../support/hermes.ts"
 
 const Script = Tool.make("script", {
-  parameters: Schema.Struct({ path: Schema.String, times: Schema.Int }),
+  parameters: Schema.Struct({ path: Schema.String, times: Schema.Int, write: Schema.optionalKey(Schema.String) }),
   success: Schema.Array(Schema.String),
   dependencies: [ToolContext]
 })
@@ -33,10 +34,14 @@ const toolkit = Toolkit.make(Script)
 
 /** Reads a file as a script of the model does, so many times. */
 const scripts = Toolset.make("scripts", toolkit, toolkit.toLayer({
-  script: ({ path, times }) =>
+  script: ({ path, times, write }) =>
     Effect.gen(function*() {
       const run = yield* NestedCalls
       if (run === undefined) return []
+      if (write !== undefined) {
+        yield* run(Prompt.toolCallPart({ id: "w", name: "write_file", params: { path, content: write }, providerExecuted: false }))
+        return []
+      }
       return yield* Effect.forEach(Array.from({ length: times }, (_, index) => index), (index) =>
         Effect.map(
           run(Prompt.toolCallPart({ id: `n${index}`, name: "read_file", params: { path }, providerExecuted: false })),
@@ -44,6 +49,11 @@ const scripts = Toolset.make("scripts", toolkit, toolkit.toLayer({
         ))
     })
 }))
+
+/** A model that answers when somebody else wrote the file. */
+const changes = (path: string): Fake.Turn => () =>
+  Effect.map(Effect.promise(() => import("node:fs/promises").then(({ writeFile }) => writeFile(path, "some words of the file, theirs\n"))), () =>
+    Fake.callsAnswer(Fake.call("x1", "script", { path, times: 1 })))
 
 const read = (path: string, id = "c1") => Fake.calls(Fake.call(id, "read_file", { path }))
 const script = (path: string, times = 1) => Fake.calls(Fake.call("c1", "script", { path, times }))
@@ -61,7 +71,7 @@ const scene = Effect.fnUntraced(function*(
   const path = `${directory}/a.txt`
   yield* fs.writeFileString(path, "some words of the file\nand more of them\n")
   const fake = Fake.make(...turns(path))
-  const context = yield* Layer.build(Runtime.layer({ provider: Layer.succeed(Provider, fake.provider), tools: [Files.toolset, scripts], ...more }).pipe(
+  const context = yield* Layer.build(Runtime.layer({ provider: Layer.succeed(Provider, fake.provider), tools: [Files.toolset, scripts, Delegate.toolset], ...more }).pipe(
     Layer.provide(Layer.succeed(CompactionPort.CompactionPort, compaction))
   ))
   const agent = yield* Effect.provideContext(Agent.Agent, context)
@@ -71,7 +81,10 @@ const scene = Effect.fnUntraced(function*(
       message.role === "tool"
         ? message.content.flatMap((part) => part.type === "tool-result" ? [kindOf(String(part.result))] : [])
         : [])
-  return { agent, fs, path, told }
+  const results = () =>
+    (fake.asked.at(-1)?.messages ?? []).flatMap((message) =>
+      message.role === "tool" ? message.content.flatMap((part) => part.type === "tool-result" ? [String(part.result)] : []) : [])
+  return { agent, fs, path, told, results }
 })
 
 const kindOf = (result: string): string =>
@@ -105,6 +118,35 @@ describe("a file that is read again", () => {
       const { agent, told } = yield* scene((path) => [read(path), script(path, 6), read(path, "c3"), done])
       yield* agent.run({ prompt: "go" })
       assert.deepStrictEqual(told(), ["text", "text", "unchanged"])
+    }).pipe(Effect.provide(NodeServices.layer)))
+
+  it.effect("by a child agent is given to it, and its parent still has its own", () =>
+    Effect.gen(function*() {
+      const given: Array<ReadonlyArray<string>> = []
+      const seen = (turn: Fake.Turn): Fake.Turn => (request, options) => {
+        given.push(told())
+        return turn(request, options)
+      }
+      const child = Fake.calls(Fake.call("d1", "delegate_task", { goal: "read it", toolsets: ["file"] }))
+      const { agent, told } = yield* scene((path) => [read(path), child, read(path, "k1"), seen(done), read(path, "c3"), done])
+      yield* agent.run({ prompt: "go" })
+      assert.deepStrictEqual(given, [["text"]])
+      assert.deepStrictEqual(told(), ["text", "other", "unchanged"])
+    }).pipe(Effect.provide(NodeServices.layer)))
+
+  it.effect("by a script, or written by one, is not what the conversation knows: its own edit says that the file changed", () =>
+    Effect.gen(function*() {
+      const write = (path: string) => Fake.calls(Fake.call("w1", "write_file", { path, content: "mine" }))
+      const edit = (path: string) => Fake.calls(Fake.call("c2", "script", { path, times: 1, write: "theirs" }))
+      const scripted = yield* scene((path) => [read(path), edit(path), write(path), done])
+      yield* scripted.agent.run({ prompt: "go" })
+      assert.include(scripted.results().at(-1), "changed")
+      const alone = yield* scene((path) => [read(path), script(path), write(path), done])
+      yield* alone.agent.run({ prompt: "go" })
+      assert.notInclude(alone.results().at(-1), "changed")
+      const read2 = yield* scene((path) => [read(path), changes(path), script(path), write(path), done], { hooks: [] })
+      yield* read2.agent.run({ prompt: "go" })
+      assert.include(read2.results().at(-1), "changed", "what a script read is not read by the model")
     }).pipe(Effect.provide(NodeServices.layer)))
 
   it.effect("by another program is given, whichever session it names", () =>

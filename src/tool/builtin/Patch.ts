@@ -23,7 +23,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as TextDiff from "effect/TextDiff"
 import { PathArguments } from "../Annotations.ts"
-import { ToolContext } from "../ToolContext.ts"
+import { ConversationHistory, ToolContext } from "../ToolContext.ts"
 import { FileState } from "./file/FileState.ts"
 import * as Problem from "./file/Problem.ts"
 import * as Change from "./patch/Change.ts"
@@ -212,7 +212,7 @@ export const make = Effect.gen(function*() {
       if (stamp !== undefined && (yield* state.changedSinceSeen(sessionId, target.real, stamp))) stale.push(target.given)
     }
     for (const { change, stamp } of yield* Change.commit(changes)) {
-      yield* state.wrote(sessionId, change.found.target.real, stamp)
+      yield* state.wrote(sessionId, change.found.target.real, stamp, (yield* ConversationHistory) !== undefined)
     }
     return {
       success: true as const,

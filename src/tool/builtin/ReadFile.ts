@@ -224,9 +224,9 @@ export const make = Effect.gen(function*() {
         )
       }
       const stamp = stampOf(info)
-      yield* state.saw(sessionId, target.real, stamp)
+      if (holds !== undefined) yield* state.saw(sessionId, target.real, stamp)
       const reading = { window: request, stamp, content: Hash.string(window.content) }
-      const stubs = holds === undefined ? 0 : yield* state.given(sessionId, reading, holds(JSON.stringify(window.content)))
+      const stubs = holds === undefined ? 0 : yield* state.given(sessionId, reading, () => holds(JSON.stringify(window.content)))
       if (stubs > 2) {
         return yield* Problem.fail(`${target.given} has not changed since you read these lines, as you were told twice`, {
           hint: "Use the text that you have, or read other lines."

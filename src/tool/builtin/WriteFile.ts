@@ -20,7 +20,7 @@ import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import { PathArguments } from "../Annotations.ts"
-import { ToolContext } from "../ToolContext.ts"
+import { ConversationHistory, ToolContext } from "../ToolContext.ts"
 import { FileState, stampOf } from "./file/FileState.ts"
 import * as Problem from "./file/Problem.ts"
 import * as Change from "./patch/Change.ts"
@@ -68,7 +68,7 @@ export const make = Effect.gen(function*() {
         (yield* state.changedSinceSeen(sessionId, target.real, stampOf(before)))
       const bytes = new TextEncoder().encode(params.content)
       const written = yield* Change.replaceFile(target.real, bytes, before?.mode)
-      yield* state.wrote(sessionId, target.real, written.stamp)
+      yield* state.wrote(sessionId, target.real, written.stamp, (yield* ConversationHistory) !== undefined)
       yield* state.otherToolRan(sessionId)
       const lint = yield* Change.checkSyntax(target.path, params.content)
       return {

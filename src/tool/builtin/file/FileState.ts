@@ -66,11 +66,14 @@ export interface Service {
    * Notes that the conversation asks for a text, and gives the number of stubs in place of it, this one included: 0 where the
    * text has to be given, because it is new, changed, or not held by the conversation (`isHeld`).
    */
-  readonly given: (session: SessionId, reading: Reading, isHeld: boolean) => Effect.Effect<number>
+  readonly given: (session: SessionId, reading: Reading, isHeld: () => boolean) => Effect.Effect<number>
   /** The session knows this state of the file. */
   readonly saw: (session: SessionId, real: string, stamp: Stamp) => Effect.Effect<void>
-  /** The session put the file into this state; `undefined` is: gone. */
-  readonly wrote: (session: SessionId, real: string, stamp: Stamp | undefined) => Effect.Effect<void>
+  /**
+   * The session put the file into this state; `undefined` is: gone. `isKnown` is false where the conversation does not know the new
+   * text, because a script of its wrote it.
+   */
+  readonly wrote: (session: SessionId, real: string, stamp: Stamp | undefined, isKnown?: boolean) => Effect.Effect<void>
   /** True when the session knows an earlier state of the file than this one. */
   readonly changedSinceSeen: (session: SessionId, real: string, stamp: Stamp) => Effect.Effect<boolean>
   /** Files that the session knows and that another session (one of `by`, where it is given) wrote since, sorted. */
@@ -142,15 +145,15 @@ const make: Effect.Effect<Service> = Effect.sync(() => {
       Effect.sync(() => {
         const { given } = of(id)
         const before = given.get(window)
-        const same = isHeld && before !== undefined && before.stamp === stamp && before.content === content
+        const same = before !== undefined && before.stamp === stamp && before.content === content && isHeld()
         return put(given, window, { stamp, content, stubs: same ? before.stubs + 1 : 0 }).stubs
       }),
     saw: (id, real, stamp) => Effect.sync(() => saw(id, real, stamp)),
-    wrote: (id, real, stamp) =>
+    wrote: (id, real, stamp, isKnown = true) =>
       Effect.sync(() => {
         put(writes, real, { by: id, at: ++clock })
         if (stamp === undefined) of(id).seen.delete(real)
-        else saw(id, real, stamp)
+        else if (isKnown) saw(id, real, stamp)
       }),
     changedSinceSeen: (id, real, stamp) =>
       Effect.sync(() => {
