@@ -240,7 +240,9 @@ export const terminal = F.defaulted({
   /** Bounds of the backend `sandbox`. */
   sandbox: F.defaulted({
     policy: F.withDefault(F.choice(["workspace-write", "read-only"]), "workspace-write"),
-    network: F.withDefault(F.flag, false),
+    network: F.withDefault(F.choice(["none", "hosts", "all"]), "none"),
+    /** Hosts of the network `hosts`: `example.com`, `*.example.com`. */
+    hosts: F.withDefault(F.texts, []),
     /** Directories that are written besides the working tree. */
     write: F.withDefault(F.paths, []),
     /** Files and directories that are not seen, besides those with credentials. */

@@ -26,7 +26,7 @@
  *
  * const environment = Sandbox.layer({
  *   policy: "workspace-write",
- *   network: false,
+ *   network: "none",
  *   home: "/home/ada",
  *   writable: [],
  *   hidden: ["/home/ada/.ssh"],
@@ -55,6 +55,8 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import { type ChildProcessHandle, ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildProcessSpawner"
 import { ConfigError } from "../domain/AgentError.ts"
 import * as TextCut from "../domain/TextCut.ts"
+import { type Admission, carrier, listen } from "../platform/ForwardProxy.ts"
+import { nodePath } from "../platform/CurrentProcess.ts"
 import { CallDirectory, CommandEnvironment } from "./CommandEnvironment.ts"
 import * as SandboxFiles from "./SandboxFiles.ts"
 import { mounts, ordered, type Rule, within } from "./SandboxRules.ts"
@@ -64,8 +66,11 @@ import * as WorkingTree from "./WorkingTree.ts"
 export interface Options {
   /** `read-only`: nothing but temporary files is written; `workspace-write`: the working tree of the call is written too. */
   readonly policy: "read-only" | "workspace-write"
-  /** True: commands reach the network of this machine. */
-  readonly network: boolean
+  /**
+   * `none`: commands reach each other and nothing else; `all`: the network of this machine; else the hosts that are admitted, by HTTP and
+   * through a proxy, which most programs find in their environment.
+   */
+  readonly network: "none" | "all" | Admission
   /** The user's home directory. A tree that holds it is not written. */
   readonly home: string | undefined
   /** Directories that are written besides: caches of package managers. Those that do not exist are left out. */
@@ -121,37 +126,45 @@ const findPrograms = Effect.fnUntraced(function*(fs: FileSystem.FileSystem) {
   return { bwrap: yield* find("bwrap"), nsenter: yield* find("nsenter") }
 })
 
+/** The network namespace of a sandbox. */
+interface Joined {
+  /** A process in it. */
+  readonly pid: number
+  /** Port there on which a proxy answers; undefined where there is none. */
+  readonly port: string | undefined
+}
+
 /**
- * A network namespace without a network, in which all commands of a sandbox reach each other: one waiting process holds it, and is
- * started again when somebody ended it.
+ * A network namespace without a network, in which all commands of a sandbox reach each other: one process holds it, and is started again
+ * when somebody ended it. With a socket file of a proxy it carries connections there.
  */
-const makeNetwork = Effect.fnUntraced(function*(spawner: ChildProcessSpawner["Service"], bwrap: string): Effect.fn.Return<
-  Effect.Effect<number, PlatformError | Schema.SchemaError>,
+const makeNetwork = Effect.fnUntraced(function*(spawner: ChildProcessSpawner["Service"], bwrap: string, socket: string | undefined): Effect.fn.Return<
+  Effect.Effect<Joined, PlatformError | Schema.SchemaError>,
   never,
   Scope.Scope
 > {
   const scope = yield* Effect.scope
   const lock = yield* Semaphore.make(1)
-  let held: { readonly handle: ChildProcessHandle; readonly pid: number } | undefined
+  let held: { readonly handle: ChildProcessHandle; readonly joined: Joined } | undefined
+  const holder = socket === undefined ? ["/bin/sh", "-c", "echo ready; read -r _"] : [nodePath, "-e", carrier, socket]
   const start = Effect.gen(function*() {
     const end = yield* Deferred.make<void>()
     const handle = yield* spawner.spawn(ChildProcess.make(bwrap, [
-      "--unshare-user", "--unshare-net", "--unshare-pid", "--die-with-parent", "--ro-bind", "/", "/", "--info-fd", "3", "--as-pid-1", "--",
-      "/bin/sh", "-c", "echo ready; read -r _"
+      "--unshare-user", "--unshare-net", "--unshare-pid", "--die-with-parent", "--ro-bind", "/", "/", "--info-fd", "3", "--as-pid-1", "--", ...holder
     ], { cwd: "/", env: {}, stdin: Stream.drain(Stream.fromEffect(Deferred.await(end))), killSignal: "SIGKILL", additionalFds: { fd3: { type: "output" } } }))
     // It ends by itself when its input does, which is sooner than what a kill leaves behind is gone.
     yield* Effect.addFinalizer(() => Effect.andThen(Deferred.succeed(end, undefined), Effect.timeoutOption(Effect.ignore(handle.exitCode), "1 second")))
     const info = yield* textUntil(handle.getOutputFd(3), "}")
     // It can be joined when its process runs, and not before.
-    yield* textUntil(handle.stdout, "ready")
+    const said = yield* textUntil(handle.stdout, "\n")
     const { "child-pid": pid } = yield* Schema.decodeEffect(HolderInfo)(info)
-    held = { handle, pid }
-    return pid
+    held = { handle, joined: { pid, port: /^ready (\d+)/.exec(said)?.[1] } }
+    return held.joined
   }).pipe(Effect.provideService(Scope.Scope, scope))
   return lock.withPermit(Effect.suspend(() =>
     held === undefined
       ? start
-      : Effect.flatMap(Effect.orElseSucceed(held.handle.isRunning, () => false), (isRunning) => isRunning && held !== undefined ? Effect.succeed(held.pid) : start)
+      : Effect.flatMap(Effect.orElseSucceed(held.handle.isRunning, () => false), (isRunning) => isRunning && held !== undefined ? Effect.succeed(held.joined) : start)
   ))
 })
 
@@ -209,15 +222,26 @@ const makeRules = Effect.fnUntraced(function*(options: Options, temporary: { rea
   })
 })
 
-const denials: ReadonlyArray<readonly [RegExp, string]> = [
-  [/read-only file system|EROFS/i, "the sandbox lets commands write below the working tree and in /tmp only"],
-  [/could not resolve host|temporary failure in name resolution|network is unreachable|ENETUNREACH|EAI_AGAIN|ENOTFOUND/i, "the sandbox has no network"]
-]
+/** Arguments of bubblewrap that tell programs of a proxy on a port. */
+const proxyVariables = (port: string | undefined): ReadonlyArray<string> =>
+  port === undefined ? [] : [
+    ...["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"].flatMap((name) => ["--setenv", name, `http://127.0.0.1:${port}`]),
+    ...["NO_PROXY", "no_proxy"].flatMap((name) => ["--setenv", name, "localhost,127.0.0.1,::1"]),
+    "--setenv", "NODE_USE_ENV_PROXY", "1"
+  ]
 
-/** Explains the output of a command that this sandbox stopped. */
-const explained = (network: boolean) => (output: string): string | undefined => {
-  const reason = denials.find(([pattern, reason]) => pattern.test(output) && !(network && reason.includes("network")))?.[1]
-  return reason === undefined ? undefined : `${reason}. Do not work around it: tell the user what needs more, who can change terminal.sandbox.`
+const noWrite = /read-only file system|EROFS/i
+const noNetwork = /could not resolve host|temporary failure in name resolution|network is unreachable|ENETUNREACH|EAI_AGAIN|ENOTFOUND/i
+const remark = "Do not work around it: tell the user what needs more, who can change terminal.sandbox."
+
+/** Explains the output of a command that this sandbox stopped; `refused` are the hosts that its proxy refused, and is emptied. */
+const explained = (network: Options["network"], refused: Set<string>) => (output: string): string | undefined => {
+  const hosts = Array.from(refused).join(", ")
+  refused.clear()
+  if (hosts !== "") return `the sandbox did not let this host be reached: ${hosts}. ${remark}`
+  if (noWrite.test(output)) return `the sandbox lets commands write below the working tree and in /tmp only. ${remark}`
+  if (network === "all" || !noNetwork.test(output)) return undefined
+  return network === "none" ? `the sandbox has no network. ${remark}` : `the sandbox lets hosts be reached by HTTP through its proxy only. ${remark}`
 }
 
 /** Environment of a sandbox; it fails where the wall does not stand. */
@@ -226,26 +250,35 @@ export const make = Effect.fnUntraced(function*(options: Options) {
   const path = yield* Path.Path
   const outer = yield* ChildProcessSpawner
   const programs = yield* findPrograms(host)
-  const network = yield* makeNetwork(outer, programs.bwrap)
   const base = yield* host.makeTempDirectoryScoped({ prefix: "hermes-sandbox-" }).pipe(Effect.flatMap(host.realPath))
   const temporary = { tmp: path.join(base, "tmp"), varTmp: path.join(base, "var-tmp") }
   yield* Effect.forEach(Object.values(temporary), (directory) => host.makeDirectory(directory, { mode: 0o700 }), { discard: true })
   const rules = yield* makeRules(options, temporary)
+  const { network } = options
+  const refused = new Set<string>()
+  const socket = typeof network === "string" ? undefined : path.join(base, "proxy")
+  if (socket !== undefined && typeof network !== "string") {
+    const admit: Admission = (host, port) => Effect.tapError(network(host, port), () => Effect.sync(() => refused.add(host)))
+    yield* Effect.mapError(listen(socket, admit), unavailable)
+  }
+  const joined = yield* makeNetwork(outer, programs.bwrap, socket)
 
   const confined = Effect.fnUntraced(function*(command: ChildProcess.StandardCommand) {
     const list = yield* rules
     const cwd = command.options.cwd ?? (yield* CallDirectory) ?? "/tmp"
-    const joined = options.network ? [] : ["--user", "--net", "--preserve-credentials", "--target", String(yield* network), "--", programs.bwrap]
+    const namespace = network === "all" ? undefined : yield* joined
+    const entered = namespace === undefined ? [] : ["--user", "--net", "--preserve-credentials", "--target", String(namespace.pid), "--", programs.bwrap]
     const line = command.options.shell === undefined || command.options.shell === false
       ? [command.command, ...command.args]
       : ["/bin/sh", "-c", [command.command, ...command.args].join(" ")]
     const { shell: _, ...kept } = command.options
-    return ChildProcess.make(options.network ? programs.bwrap : programs.nsenter, [
-      ...joined,
+    return ChildProcess.make(namespace === undefined ? programs.bwrap : programs.nsenter, [
+      ...entered,
       ...isolation,
       "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
       ...mounts(list),
       ...unset.flatMap((name) => ["--unsetenv", name]),
+      ...proxyVariables(namespace?.port),
       "--setenv", "TMPDIR", "/tmp", "--setenv", "HERMES_SANDBOX", options.policy,
       "--chdir", cwd, ...init, ...line
     ], { ...kept, cwd: "/" })
@@ -269,7 +302,7 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     return { said: said[0], code: said[1] }
   }))
   if (tried.code !== 0) return yield* unavailable(TextCut.head(tried.said.trim(), 200))
-  return CommandEnvironment.of({ name: "sandbox", isConfined: true, explain: explained(options.network), spawner, files: SandboxFiles.make(host, path, rules) })
+  return CommandEnvironment.of({ name: "sandbox", isConfined: true, explain: explained(network, refused), spawner, files: SandboxFiles.make(host, path, rules) })
 }, Effect.mapError((error) => error._tag === "ConfigError" ? error : unavailable(error.message)))
 
 /** {@link make} as a Layer; the temporary directories and the network end with it. */

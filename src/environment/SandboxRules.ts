@@ -68,7 +68,9 @@ export const mounts = (rules: ReadonlyArray<Rule>): ReadonlyArray<string> => [
 ]
 
 /** Description of a sandbox for the model that works in it. */
-export const described = (policy: "read-only" | "workspace-write", network: boolean): string =>
+export const described = (policy: "read-only" | "workspace-write", network: "none" | "hosts" | "all"): string =>
   `Commands and file tools work in a sandbox: ${
     policy === "read-only" ? "nothing but /tmp can be written" : "only the working tree and /tmp can be written"
-  }, credentials cannot be read${network ? "" : ", and commands reach each other by the network but nothing else"}. Do not work around it: tell the user what needs more.`
+  }, credentials cannot be read${
+    { none: ", and commands reach each other by the network but nothing else", hosts: ", and only some hosts can be reached, through an HTTP proxy", all: "" }[network]
+  }. Do not work around it: tell the user what needs more.`

@@ -18,6 +18,8 @@ import { RedactSecrets } from "../domain/Redaction.ts"
 import type * as Sandbox from "../environment/Sandbox.ts"
 import { described } from "../environment/SandboxRules.ts"
 import { nearest } from "../domain/Similarity.ts"
+import type { Admission } from "../platform/ForwardProxy.ts"
+import type * as Urls from "../tool/fence/Urls.ts"
 import type { Settings as HookSettings } from "../hooks/Hooks.ts"
 import * as Compaction from "../prompt/Compaction.ts"
 import type * as MemoryStore from "../prompt/MemoryStore.ts"
@@ -237,16 +239,26 @@ const browserProfiles = [
   ".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge", ".thunderbird", ".config/Signal"
 ]
 
+/** True when a host is one of some names; `*.example.com` stands for every host below it. */
+const isHostOf = (names: ReadonlyArray<string>, host: string): boolean =>
+  names.some((name) => name.startsWith("*.") ? host.endsWith(name.slice(1).toLowerCase()) : host === name.toLowerCase())
+
+/** Admits the hosts of the settings, at addresses that no tool is kept from. */
+const admission = (names: ReadonlyArray<string>, fence: Pick<Urls.Service, "admit">): Admission => (host, port) =>
+  isHostOf(names, host)
+    ? Effect.mapBoth(fence.admit(`http://${host.includes(":") ? `[${host}]` : host}:${port}/`), { onFailure: ({ message }) => message, onSuccess: ({ addresses }) => addresses })
+    : Effect.fail(`${host} is not among terminal.sandbox.hosts`)
+
 /** Bounds of a sandbox, as `terminal.sandbox` and the user's directories give them; undefined for another backend. */
-export const sandbox = ({ terminal }: Values, { environment, home }: Host): Sandbox.Options | undefined => {
+export const sandbox = ({ terminal }: Values, { environment, home }: Host, fence: Pick<Urls.Service, "admit">): Sandbox.Options | undefined => {
   if (terminal.backend !== "sandbox") return undefined
-  const { hide, hideEnvFiles, network, policy, write } = terminal.sandbox
+  const { hide, hideEnvFiles, hosts, network, policy, write } = terminal.sandbox
   const userHome = environment.get("HOME")
   const below = (names: ReadonlyArray<string>) => userHome === undefined ? [] : names.map((name) => `${userHome}/${name}`)
   const expanded = (paths: ReadonlyArray<string>) => paths.map((path) => Places.expandHome(path, userHome))
   return {
     policy,
-    network,
+    network: network === "hosts" ? admission(hosts, fence) : network,
     home: userHome,
     writable: [...below(caches), ...expanded(write)],
     hidden: [...below([...credentialDirectories, ...credentialFiles, ...browserProfiles]), home.root, ...expanded(hide)],
@@ -256,10 +268,12 @@ export const sandbox = ({ terminal }: Values, { environment, home }: Host): Sand
 }
 
 /** Layer of the place where commands run, with the code that only a sandbox needs; undefined for this machine as it is. */
-export const commandEnvironment = (settings: Values, host: Host) => {
-  const options = sandbox(settings, host)
-  return options === undefined ? Effect.succeed(undefined) : Effect.map(Effect.promise(() => import("../environment/Sandbox.ts")), ({ layer }) => layer(options))
-}
+export const commandEnvironment = Effect.fnUntraced(function*(settings: Values, host: Host) {
+  if (settings.terminal.backend !== "sandbox") return undefined
+  const [{ layer }, urls] = yield* Effect.promise(() => Promise.all([import("../environment/Sandbox.ts"), import("../tool/fence/Urls.ts")]))
+  const options = sandbox(settings, host, yield* urls.fence)
+  return options === undefined ? undefined : layer(options)
+})
 
 /** Layer of the places of file tools: roots that they may write below, and the directories of the user and of the agent. */
 export const places = (

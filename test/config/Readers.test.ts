@@ -19,6 +19,7 @@ agent.max_turns                                              internal/SettingsMa
 terminal.backend                                             internal/SettingsMapping.ts
 terminal.sandbox.policy                                      internal/SettingsMapping.ts
 terminal.sandbox.network                                     internal/SettingsMapping.ts
+terminal.sandbox.hosts                                       internal/SettingsMapping.ts
 terminal.sandbox.write                                       internal/SettingsMapping.ts
 terminal.sandbox.hide                                        internal/SettingsMapping.ts
 terminal.sandbox.hide_env_files                              internal/SettingsMapping.ts

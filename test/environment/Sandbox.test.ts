@@ -11,6 +11,7 @@ import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { createServer as createHttpServer, type Server as HttpServer } from "node:http"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { CallDirectory, CommandEnvironment } from "../../src/environment/CommandEnvironment.ts"
@@ -54,7 +55,7 @@ const machine = Effect.map(homeDirectory, (home) => {
 
 const optionsOf = (home: string): Sandbox.Options => ({
   policy: "workspace-write",
-  network: false,
+  network: "none",
   home,
   writable: [],
   hidden: [join(home, ".ssh"), join(home, ".npmrc"), join(home, ".hermes"), join(home, ".absent")],
@@ -66,7 +67,8 @@ const inSandbox = (change: (options: Sandbox.Options) => Sandbox.Options = (opti
   Effect.gen(function*() {
     const at = yield* machine
     const context = yield* Layer.build(Sandbox.layer(change(optionsOf(at.home))))
-    const { files, spawner } = yield* Effect.provideContext(CommandEnvironment, context)
+    const environment = yield* Effect.provideContext(CommandEnvironment, context)
+    const { files, spawner } = environment
     const sh = (script: string, directory = at.tree) =>
       Effect.scoped(Effect.gen(function*() {
         const handle = yield* spawner.spawn(ChildProcess.make("/bin/sh", ["-c", `exec 2>&1\n${script}`], { cwd: directory, env: { PATH: "/usr/bin:/bin", HOME: at.home } }))
@@ -74,7 +76,7 @@ const inSandbox = (change: (options: Sandbox.Options) => Sandbox.Options = (opti
         return { out, code: Number(code) }
       })).pipe(Effect.provideService(CallDirectory, directory))
     const inTree = <A, E>(effect: Effect.Effect<A, E>) => Effect.provideService(effect, CallDirectory, at.tree)
-    return { ...at, files, sh, inTree }
+    return { ...at, environment, files, sh, inTree }
   })
 
 const live = (name: string, test: Effect.Effect<void, unknown, Scope.Scope | NodeServices.NodeServices>) =>
@@ -146,6 +148,37 @@ describe("commands", () => {
     assert.include((yield* sh(read(String(port)))).out, "ECONNREFUSED")
     yield* Effect.forkScoped(sh(`"${process.execPath}" -e 'require("net").createServer((s) => { s.end("INSIDE"); process.exit() }).listen(4567, "127.0.0.1", () => require("fs").writeFileSync("/tmp/ready", ""))'`))
     assert.include((yield* sh(`while [ ! -e /tmp/ready ]; do sleep 0.05; done; ${read("4567")}`)).out, "INSIDE")
+  }))
+
+  live("reach the hosts that are admitted, through the proxy", Effect.gen(function*() {
+    const server = yield* Effect.acquireRelease(
+      Effect.promise(() => new Promise<HttpServer>((resolve) => {
+        const server = createHttpServer((request, response) => response.end(`${request.method} ${request.headers.host} ${request.url}`))
+        server.listen(0, "127.0.0.1", () => resolve(server))
+      })),
+      (server) => Effect.sync(() => server.close())
+    )
+    const address = server.address()
+    const port = typeof address === "object" && address !== null ? address.port : 0
+    const { environment, sh } = yield* inSandbox((options) => ({
+      ...options,
+      network: (host) => host === "allowed.test" ? Effect.succeed(["127.0.0.1"]) : Effect.fail(`${host} is not on the list`)
+    }))
+    const get = (host: string) => `"${process.execPath}" -e 'fetch("http://${host}:${port}/a?b=1").then(async (r) => console.log(r.status, await r.text()), (e) => console.log("FAILED", e.cause?.message))'`
+    assert.strictEqual((yield* sh(get("allowed.test"))).out, `200 GET allowed.test:${port} /a?b=1\n`)
+    assert.include((yield* sh(get("other.test"))).out, "FAILED")
+    const plain = (url: string) => `"${process.execPath}" -e 'const [, port] = /:(\\d+)$/.exec(process.env.HTTP_PROXY); require("http").get({ host: "127.0.0.1", port, path: "${url}" }, (r) => r.on("data", (d) => console.log(r.statusCode, String(d))))'`
+    assert.strictEqual((yield* sh(plain(`http://allowed.test:${port}/x`))).out, `200 GET allowed.test:${port} /x\n`)
+    assert.strictEqual((yield* sh(plain("http://other.test/"))).out, "403 refused by the sandbox: other.test is not on the list\n\n")
+    assert.include((yield* sh(plain("/etc/passwd"))).out, "403 refused by the sandbox: only requests")
+    assert.include(environment.explain("") ?? "", "the sandbox did not let this host be reached: other.test.")
+    assert.isUndefined(environment.explain("read it"))
+    // A tunnel, as for HTTPS; and straight past the proxy.
+    const tunnel = (target: string) => `"${process.execPath}" -e 'const [, port] = /:(\\d+)$/.exec(process.env.HTTPS_PROXY); const s = require("net").connect(port, "127.0.0.1", () => s.write("CONNECT ${target} HTTP/1.1\\r\\n\\r\\n")); s.once("data", (d) => { console.log(String(d).split("\\r\\n")[0]); s.write("GET /in HTTP/1.1\\r\\nhost: inside\\r\\nconnection: close\\r\\n\\r\\n"); s.on("data", (d) => console.log(String(d).split("\\r\\n").at(-1))) })'`
+    assert.strictEqual((yield* sh(tunnel(`allowed.test:${port}`))).out, "HTTP/1.1 200 Connection established\nGET inside /in\n")
+    assert.match((yield* sh(tunnel(`evil.test:${port}`))).out, /^HTTP\/1\.1 403 Forbidden\n/)
+    assert.match((yield* sh(tunnel("nonsense"))).out, /^HTTP\/1\.1 403 Forbidden\n/)
+    assert.include((yield* sh(`NODE_USE_ENV_PROXY= "${process.execPath}" -e 'fetch("http://127.0.0.1:${port}/").then(() => console.log("REACHED"), (e) => console.log(e.cause?.code))'`)).out, "ECONNREFUSED")
   }))
 
   live("leave nothing running, and end with their own exit code", Effect.gen(function*() {

@@ -10,7 +10,7 @@ import * as Config from "../../src/config/Config.ts"
 import * as Environment from "../../src/config/Environment.ts"
 import { Home } from "../../src/config/Environment.ts"
 import { Settings } from "../../src/config/Settings.ts"
-import { Agent, Approvals, ExecuteCode, Files, type RunEvent, Runtime, Sandbox, Scripted, Terminal } from "../../src/index.ts"
+import { Agent, Approvals, ExecuteCode, Files, type RunEvent, Runtime, Sandbox, Scripted, Terminal, Urls } from "../../src/index.ts"
 import * as SettingsMapping from "../../src/internal/SettingsMapping.ts"
 
 const stands = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]).status === 0
@@ -40,7 +40,7 @@ describe("a run in a sandbox", () => {
         Scripted.complete({ toolCalls: [{ name: "terminal", params: { command: "for i in $(seq 200); do [ -e /tmp/background ] && cat /tmp/background && exit; sleep 0.05; done; exit 1" } }] }),
         Scripted.complete("done")
       ])
-      const environment = Sandbox.layer({ policy: "workspace-write", network: false, home, writable: [], hidden: [], shown: [], hidesEnvFiles: true })
+      const environment = Sandbox.layer({ policy: "workspace-write", network: "none", home, writable: [], hidden: [], shown: [], hidesEnvFiles: true })
       const results: Array<string> = []
       const asked: Array<string> = []
       const last = (tool: string) => results.findLast((text) => text.includes(`"name":"${tool}"`)) ?? ""
@@ -74,7 +74,8 @@ describe("a run in a sandbox", () => {
 const mapped = (values: Readonly<Record<string, unknown>>) =>
   Effect.gen(function*() {
     const settings = yield* Settings
-    return SettingsMapping.sandbox(settings, { environment: yield* Environment.Environment, home: yield* Home })
+    const fence = Urls.make({ resolve: (host) => Effect.succeed([host === "inside.example.com" ? "10.0.0.1" : "93.184.216.34"]) })
+    return SettingsMapping.sandbox(settings, { environment: yield* Environment.Environment, home: yield* Home }, fence)
   }).pipe(
     Effect.provide(Config.layerOf(values)),
     Effect.provide(Layer.mergeAll(Home.layerAt("/home/ada/.hermes"), Environment.Environment.layerOf({ HOME: "/home/ada" }))),
@@ -86,8 +87,21 @@ describe("terminal.sandbox", () => {
     Effect.gen(function*() {
       assert.isUndefined(yield* mapped({}))
       const options = yield* mapped({ terminal: { backend: "sandbox", sandbox: { write: ["~/build"], hide: ["/srv/private"] } } })
-      assert.deepInclude(options, { policy: "workspace-write", network: false, home: "/home/ada", hidesEnvFiles: true, shown: ["/home/ada/.hermes/skills"] })
+      assert.deepInclude(options, { policy: "workspace-write", network: "none", home: "/home/ada", hidesEnvFiles: true, shown: ["/home/ada/.hermes/skills"] })
       assert.includeMembers([...options?.hidden ?? []], ["/home/ada/.ssh", "/home/ada/.aws", "/home/ada/.npmrc", "/home/ada/.mozilla", "/home/ada/.hermes", "/srv/private"])
       assert.includeMembers([...options?.writable ?? []], ["/home/ada/.cache", "/home/ada/build"])
+    }))
+
+  it.effect("admits the hosts that it names, at public addresses", () =>
+    Effect.gen(function*() {
+      const options = yield* mapped({ terminal: { backend: "sandbox", sandbox: { network: "hosts", hosts: ["registry.npmjs.org", "*.example.com"] } } })
+      const network = options?.network
+      if (typeof network !== "function") return assert.fail("no admission")
+      const said = (host: string) => Effect.match(network(host, 443), { onFailure: (reason) => reason, onSuccess: (addresses) => addresses.join() })
+      assert.strictEqual(yield* said("registry.npmjs.org"), "93.184.216.34")
+      assert.strictEqual(yield* said("api.example.com"), "93.184.216.34")
+      assert.strictEqual(yield* said("example.com"), "example.com is not among terminal.sandbox.hosts")
+      assert.strictEqual(yield* said("registry.npmjs.org.evil.net"), "registry.npmjs.org.evil.net is not among terminal.sandbox.hosts")
+      assert.include(yield* said("inside.example.com"), "private")
     }))
 })

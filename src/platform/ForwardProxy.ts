@@ -1,0 +1,121 @@
+/**
+ * An HTTP proxy on a socket file, for programs that have no network of their own: each host that they ask for is admitted or refused.
+ */
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Result from "effect/Result"
+import type * as Scope from "effect/Scope"
+import * as Http from "node:http"
+import { connect } from "node:net"
+import { type Duplex, pipeline } from "node:stream"
+
+/** Addresses of a host that may be reached, as they are now, or the reason why it may not. */
+export type Admission = (host: string, port: number) => Effect.Effect<ReadonlyArray<string>, string>
+
+/** Host and port of an authority, `example.com:443` or `[::1]:443`; undefined for another text. */
+const authority = (text: string): { readonly host: string; readonly port: number } | undefined => {
+  const [, v6, name, port] = /^(?:\[([0-9a-fA-F:.]+)\]|([^:/?#@\s]+)):(\d{1,5})$/.exec(text) ?? []
+  const host = v6 ?? name
+  return host === undefined || Number(port) > 65_535 ? undefined : { host: host.toLowerCase(), port: Number(port) }
+}
+
+/** Joins two connections; the end of one is the end of the other. */
+const join = (one: Duplex, other: Duplex): void => {
+  // A connection that breaks is the end of both, and nobody else's business.
+  pipeline(one, other, () => void other.destroy())
+  pipeline(other, one, () => void one.destroy())
+}
+
+const refusal = (reason: string): string => {
+  const body = `refused by the sandbox: ${reason}\n`
+  return `HTTP/1.1 403 Forbidden\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`
+}
+
+/** Headers that speak of the connection to the proxy. */
+const hopByHop = new Set(["connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"])
+
+/**
+ * Listens on a socket file until the scope ends, which cuts what is open. Speaks `CONNECT` and plain requests with an absolute URL. Fails
+ * with the message of the system when the file cannot be used.
+ */
+export const listen = (path: string, admit: Admission): Effect.Effect<void, string, Scope.Scope> =>
+  Effect.gen(function*() {
+    const run = Effect.runForkWith(yield* Effect.context())
+    const open = new Set<Duplex>()
+    const track = <Socket extends Duplex>(socket: Socket): Socket => {
+      open.add(socket)
+      socket.once("close", () => open.delete(socket))
+      return socket
+    }
+    /** Calls `then` with an address, or `refuse` with a reason, unless the client is gone. */
+    const ask = (client: Duplex, host: string, port: number, then: (address: string) => void, refuse: (reason: string) => void): void => {
+      const fiber = run(Effect.map(Effect.result(admit(host, port)), (answer) => {
+        if (client.destroyed) return
+        if (Result.isFailure(answer)) refuse(answer.failure)
+        else if (answer.success[0] === undefined) refuse(`${host} has no address`)
+        else then(answer.success[0])
+      }))
+      client.once("close", () => run(Fiber.interrupt(fiber)))
+    }
+
+    const server = Http.createServer((request, response) => {
+      const url = URL.parse(request.url ?? "")
+      const refuse = (reason: string): void => void response.writeHead(403, { "content-type": "text/plain; charset=utf-8", connection: "close" }).end(`refused by the sandbox: ${reason}\n`)
+      if (url === null || url.protocol !== "http:") return refuse("only requests with an http URL and CONNECT are served")
+      const port = url.port === "" ? 80 : Number(url.port)
+      const headers = Object.fromEntries(Object.entries(request.headers).filter(([name]) => !hopByHop.has(name)))
+      ask(request.socket, url.hostname, port, (host) => {
+        const onward = Http.request({ host, port, method: request.method, path: `${url.pathname}${url.search}`, headers: { ...headers, host: url.host }, agent: false, setHost: false }, (answer) => {
+          response.writeHead(answer.statusCode ?? 502, Object.fromEntries(Object.entries(answer.headers).filter(([name]) => !hopByHop.has(name))))
+          pipeline(answer, response, () => void response.destroy())
+        })
+        onward.once("socket", track)
+        onward.once("error", () => void (response.headersSent ? response.destroy() : response.writeHead(502).end()))
+        pipeline(request, onward, () => {})
+      }, refuse)
+    })
+    server.on("connection", track)
+    server.on("connect", (request: Http.IncomingMessage, client: Duplex, first: Buffer) => {
+      client.on("error", () => void client.destroy())
+      const target = authority(request.url ?? "")
+      const refuse = (reason: string): void => void client.end(refusal(reason))
+      if (target === undefined) return refuse("the target is no host with a port")
+      ask(client, target.host, target.port, (host) => {
+        const onward = track(connect({ host, port: target.port }))
+        onward.once("error", () => void client.end("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"))
+        onward.once("connect", () => {
+          client.write("HTTP/1.1 200 Connection established\r\n\r\n")
+          onward.write(first)
+          join(client, onward)
+        })
+      }, refuse)
+    })
+    yield* Effect.acquireRelease(
+      Effect.callback<void, string>((resume) => {
+        server.once("error", ({ message }) => resume(Effect.fail(message)))
+        server.listen(path, () => resume(Effect.void))
+      }),
+      () =>
+        Effect.callback<void>((resume) => {
+          server.close(() => resume(Effect.void))
+          for (const socket of open) socket.destroy()
+        })
+    )
+  })
+
+/**
+ * The code of a program that carries connections from a port of the loopback address to a socket file: arguments are the file; it prints
+ * `ready PORT`, and ends when its input does.
+ */
+export const carrier = `
+const net = require("node:net")
+const server = net.createServer((client) => {
+  const onward = net.connect(process.argv[1])
+  for (const [one, other] of [[client, onward], [onward, client]]) {
+    one.pipe(other)
+    one.on("error", () => other.destroy()).on("close", () => other.destroy())
+  }
+})
+server.listen(0, "127.0.0.1", () => console.log("ready " + server.address().port))
+process.stdin.on("end", () => process.exit()).resume()
+`
