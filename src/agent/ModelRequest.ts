@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Response from "effect/ai/Response"
-import { CompressionExhausted, type SessionStoreError } from "../domain/AgentError.ts"
+import { CompressionExhausted, ExecutionBlocked, MiddlewareFailure, type SessionStoreError } from "../domain/AgentError.ts"
 import * as Cost from "../domain/Cost.ts"
 import type { ContentPart, ModelCall, OnPart, StreamPart } from "../domain/Model.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
@@ -25,7 +25,7 @@ import * as Budget from "./Budget.ts"
 import * as ContextOverflow from "./ContextOverflow.ts"
 import type { AgentSettings } from "./RunInput.ts"
 import { emit, replaceText, type RunState } from "./RunState.ts"
-import { type MiddlewareFailure, Services } from "./Services.ts"
+import { type MiddlewareFailure as AnyMiddlewareFailure, Services } from "./Services.ts"
 
 /** The facts that a piece of an answer is to a user. */
 const eventsOf = (parts: ReadonlyArray<StreamPart>, readsText: boolean): Array<RunEvent> => {
@@ -107,11 +107,12 @@ export const withdraw = (run: RunState): Effect.Effect<void> => {
   return text === "" ? Effect.void : replaceText(run, run.steps, "")
 }
 
-/** True for a failure of the middleware's own that is no translation of a provider's: a veto, or a policy that failed. */
-const isRefusal = (cause: Cause.Cause<unknown>): boolean =>
-  MiddlewareBoundary.downstreamOf(cause) === undefined &&
-  cause.reasons.some((reason) =>
-    Cause.isFailReason(reason) && !AiError.isAiError(reason.error) && !(reason.error instanceof CompressionExhausted))
+/** True for a failure of the middleware's own: a veto, a policy that failed, or one of its type that translates no provider's. */
+const isRefusal = (cause: Cause.Cause<unknown>): boolean => {
+  const failed = cause.reasons.find(Cause.isFailReason)?.error
+  if (failed === undefined || AiError.isAiError(failed) || failed instanceof CompressionExhausted) return false
+  return failed instanceof ExecutionBlocked || failed instanceof MiddlewareFailure || MiddlewareBoundary.downstreamOf(cause) === undefined
+}
 
 /** Passes on what streams by, and remembers what was shown of it in case the answer never ends. */
 const watch = (run: RunState, redact: boolean, progress: Progress): Watch => {
@@ -185,7 +186,7 @@ const send = Effect.fnUntraced(function*(
   run: RunState,
   { last, promptMessages = [], toolChoice, tools }: Question,
   progress: Progress
-): Effect.fn.Return<ModelAnswer, AiError.AiError | MiddlewareFailure, Services> {
+): Effect.fn.Return<ModelAnswer, AiError.AiError | AnyMiddlewareFailure, Services> {
   const { compaction, interceptors, router, settings } = yield* Services
   const call: ModelCall = {
     messages: insertPrefill(last === undefined && promptMessages.length === 0 ? run.messages : [...run.messages, ...promptMessages, ...(last === undefined ? [] : [last])], settings.prefill),
@@ -205,7 +206,7 @@ const send = Effect.fnUntraced(function*(
   const now = yield* Clock.currentTimeMillis
   const left = Budget.millisLeft(run.budget, now)
   const watched = run.streaming ? watch(run, yield* RedactSecrets, progress) : undefined
-  const asked = callModel<MiddlewareFailure>(router, interceptors, {
+  const asked = callModel<AnyMiddlewareFailure>(router, interceptors, {
     call,
     log: progress.log,
     delivered: progress.delivered,
@@ -236,7 +237,7 @@ const fitting = (
   run: RunState,
   question: Question,
   progress: Progress
-): Effect.Effect<ModelAnswer, AiError.AiError | CompressionExhausted | MiddlewareFailure, Services> =>
+): Effect.Effect<ModelAnswer, AiError.AiError | CompressionExhausted | AnyMiddlewareFailure, Services> =>
   Effect.catchIf(
     send(run, question, progress),
     (error): error is AiError.AiError => AiError.isAiError(error),
@@ -261,7 +262,7 @@ const answering = (
   run: RunState,
   question: Question,
   progress: Progress
-): Effect.Effect<Answer, AiError.AiError | CompressionExhausted | MiddlewareFailure, Services> =>
+): Effect.Effect<Answer, AiError.AiError | CompressionExhausted | AnyMiddlewareFailure, Services> =>
   Effect.catchIf(
     fitting(run, question, progress),
     (error): error is AiError.AiError | CompressionExhausted =>
@@ -297,7 +298,7 @@ const outputBase = ({ maxOutputTokens }: AgentSettings, log: AttemptLog, usage: 
 export const ask = Effect.fnUntraced(function*(
   run: RunState,
   question: Question
-): Effect.fn.Return<Answer, AiError.AiError | CompressionExhausted | SessionStoreError | MiddlewareFailure, Services> {
+): Effect.fn.Return<Answer, AiError.AiError | CompressionExhausted | SessionStoreError | AnyMiddlewareFailure, Services> {
   // The record of what led here is written before the wait.
   if (run.recorder !== undefined) yield* run.recorder.flush
   run.questions++

@@ -22,7 +22,7 @@ export type Registrable = (typeof registrable)[number]
 export type Kind = Registrable | "wrap_model_call" | "wrap_tool_call" | "lifecycle"
 
 /** Methods of lifecycle middleware before and after something, as warnings and errors name them. */
-export type PhaseKind = "before_agent" | "after_agent" | "before_model" | "after_model" | "before_tool" | "after_tool"
+export type PhaseKind = "before_agent" | "after_agent" | "before_model" | "after_model" | "before_tool" | "after_tool" | "stream_part"
 
 /** Policy for middleware that fails by itself: the run goes on without it, or the call fails. */
 export type OnFailure = "open" | "closed"

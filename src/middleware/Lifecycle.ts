@@ -11,10 +11,11 @@
  * | `afterModel` | after each step's answer, before its tools | `parsedResponse`, `messages`, `forceContinue` |
  * | `beforeTool` | before each tool call | `toolInput`; or {@link deny}, {@link skip} |
  * | `afterTool` | after each tool call | `toolOutput`, `llmToolOutput` |
+ * | `streamPart` | for what arrives of a streamed answer, before any wrapper of it | `parts`; an empty list cuts |
  * | `wrapModelCall`, `wrapToolCall` | around the whole call | see `Middleware.wrapModelCall`, `Middleware.wrapToolCall` |
  *
  * Each may be spelled in snake_case too (`before_agent`). A method gives {@link noChanges}, {@link withModifications}, nothing, a
- * promise or an Effect of one of these. A field that a phase does not use does not compile. `before*` methods run first to last,
+ * promise or an Effect of one of these. A field that a phase does not use does not compile. `before*` methods and `streamPart` run first to last,
  * `after*` methods last to first, and the first wrapper is outermost; each sees what the ones before it have changed.
  *
  * A method that fails or takes longer than 30 s is skipped with a warning; with `onFailure: "closed"` the call or the run fails.
@@ -33,14 +34,14 @@ import * as Predicate from "effect/Predicate"
 import type * as Prompt from "effect/ai/Prompt"
 import { ConfigError } from "../domain/AgentError.ts"
 import type { SessionId, TaskId, ToolCallId, TurnId } from "../domain/Ids.ts"
-import type { ModelResponse } from "../domain/Model.ts"
+import type { ModelResponse, StreamPart } from "../domain/Model.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import type { Usage } from "../domain/Usage.ts"
 import type { OnFailure, ToolArguments } from "./Kind.ts"
 import type { ModelCallWrap, ToolWrap } from "./Middleware.ts"
 
-/** The phases before and after something, in the order of a run. */
-export const phases = ["beforeAgent", "afterAgent", "beforeModel", "afterModel", "beforeTool", "afterTool"] as const
+/** The phases before and after something, in the order of a run, and the one while an answer streams. */
+export const phases = ["beforeAgent", "afterAgent", "beforeModel", "afterModel", "beforeTool", "afterTool", "streamPart"] as const
 
 /** One of {@link phases}. */
 export type Phase = (typeof phases)[number]
@@ -144,6 +145,13 @@ export interface AfterToolInput extends BeforeToolInput {
   readonly isError: boolean
 }
 
+/** Input of `streamPart`. */
+export interface StreamPartInput {
+  readonly run: RunFacts
+  /** Parts that arrived at once, as the ones before left them. */
+  readonly parts: ReadonlyArray<StreamPart>
+}
+
 /** Fields that a method may change; each replaces the whole value. */
 export interface Fields {
   readonly messages: ReadonlyArray<Prompt.Message>
@@ -156,6 +164,7 @@ export interface Fields {
   readonly toolOutput: unknown
   readonly llmToolOutput: unknown
   readonly agentResponse: string
+  readonly parts: ReadonlyArray<StreamPart>
 }
 
 /** No change. */
@@ -222,6 +231,7 @@ export interface Methods<Caught = never, Fails = never, Needs = never> {
   readonly afterModel?: ((input: AfterModelInput) => Answer<"parsedResponse" | "messages" | "forceContinue", Needs>) | undefined
   readonly beforeTool?: ((input: BeforeToolInput) => Answer<"toolInput", Needs, Denied | Skipped>) | undefined
   readonly afterTool?: ((input: AfterToolInput) => Answer<"toolOutput" | "llmToolOutput", Needs>) | undefined
+  readonly streamPart?: ((input: StreamPartInput) => Answer<"parts", Needs>) | undefined
   readonly wrapModelCall?: ModelCallWrap<Caught, Fails, Needs> | undefined
   readonly wrapToolCall?: ToolWrap<never, unknown, Needs> | undefined
   readonly before_agent?: ((input: BeforeAgentInput) => Answer<"messages", Needs>) | undefined
@@ -230,6 +240,7 @@ export interface Methods<Caught = never, Fails = never, Needs = never> {
   readonly after_model?: ((input: AfterModelInput) => Answer<"parsedResponse" | "messages" | "forceContinue", Needs>) | undefined
   readonly before_tool?: ((input: BeforeToolInput) => Answer<"toolInput", Needs, Denied | Skipped>) | undefined
   readonly after_tool?: ((input: AfterToolInput) => Answer<"toolOutput" | "llmToolOutput", Needs>) | undefined
+  readonly stream_part?: ((input: StreamPartInput) => Answer<"parts", Needs>) | undefined
   readonly wrap_model_call?: ModelCallWrap<Caught, Fails, Needs> | undefined
   readonly wrap_tool_call?: ToolWrap<never, unknown, Needs> | undefined
 }

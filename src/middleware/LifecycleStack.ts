@@ -12,11 +12,13 @@ import * as Prompt from "effect/ai/Prompt"
 import { ExecutionBlocked, MiddlewareFailure } from "../domain/AgentError.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
+import type { ExecuteOptions, OnPart, StreamPart } from "../domain/Model.ts"
 import * as IsolatedCall from "../hooks/IsolatedCall.ts"
 import type { Faults } from "./Faults.ts"
 import * as Frozen from "./Frozen.ts"
 import type { Kind, PhaseKind } from "./Kind.ts"
-import type { Bound, Denied, Entry, Fields, Modifications, NoChanges, Phase, RunFacts, Skipped } from "./Lifecycle.ts"
+import type { Bound, Denied, Entry, Fields, Modifications, NoChanges, Phase, RunFacts, Skipped, StreamPartInput } from "./Lifecycle.ts"
+import type { CallContext, ModelAnswer, ModelCallParams } from "./Middleware.ts"
 import type { Wrapper } from "./MiddlewareBoundary.ts"
 import * as PlainReturn from "./PlainReturn.ts"
 
@@ -46,12 +48,14 @@ export interface LifecycleStack {
   /** Facts of a run that was opened; those of a call outside of any run where it was not. */
   readonly factsOf: (ids: CallOwner) => RunFacts
   /**
-   * Runs a phase. `inputOf` gives a method its input from the fields as they are so far.
+   * Runs a phase. `inputOf` gives a method its input from the fields as they are so far. Middleware in `late` is left out; one that
+   * misses its deadline gets there.
    */
   readonly run: (
     phase: Phase,
     ids: CallOwner,
-    inputOf: (run: RunFacts, fields: Readonly<Partial<Fields>>) => object
+    inputOf: (run: RunFacts, fields: Readonly<Partial<Fields>>) => object,
+    late?: Set<Entry>
   ) => Effect.Effect<Changes, PhaseFailure>
   /** Methods of an entry for a call. */
   readonly methodsOf: (entry: Entry, ids: CallOwner) => Effect.Effect<Bound, unknown, unknown>
@@ -109,6 +113,11 @@ const readMessages = (value: unknown, from: number): ReadonlyArray<Prompt.Messag
   return value.map((message, index) => readMessage(message, from + index))
 }
 
+const partTypes: ReadonlySet<unknown> = new Set<StreamPart["type"]>([
+  "text-start", "text-delta", "text-end", "reasoning-start", "reasoning-delta", "reasoning-end", "tool-params-start", "tool-params-delta",
+  "tool-params-end", "tool-call", "file", "response-metadata", "finish"
+])
+
 const readers: { readonly [K in keyof Fields]: (value: unknown) => unknown } = {
   messages: (value) => readMessages(value, 0),
   promptMessages: (value) => readMessages(value, 1),
@@ -120,6 +129,10 @@ const readers: { readonly [K in keyof Fields]: (value: unknown) => unknown } = {
   parsedResponse: Frozen.accept,
   toolOutput: Frozen.accept,
   llmToolOutput: Frozen.accept,
+  parts: (value) => {
+    if (Array.isArray(value) && value.every((part) => Predicate.isObject(part) && partTypes.has(part["type"]))) return Frozen.accept(value)
+    throw new TypeError("parts is not a list of parts of a streamed answer")
+  },
   agentResponse: (value) => {
     if (typeof value !== "string") throw new TypeError("agentResponse is not a text")
     return value
@@ -132,7 +145,8 @@ const used: { readonly [K in Phase]: ReadonlyArray<keyof Fields> } = {
   beforeModel: ["messages", "promptMessages"],
   afterModel: ["parsedResponse", "messages", "forceContinue"],
   beforeTool: ["toolInput"],
-  afterTool: ["toolOutput", "llmToolOutput"]
+  afterTool: ["toolOutput", "llmToolOutput"],
+  streamPart: ["parts"]
 }
 
 const nothing: Given = { _tag: "NoChanges" }
@@ -163,10 +177,11 @@ const wireName: { readonly [K in Phase]: PhaseKind } = {
   beforeModel: "before_model",
   afterModel: "after_model",
   beforeTool: "before_tool",
-  afterTool: "after_tool"
+  afterTool: "after_tool",
+  streamPart: "stream_part"
 }
 
-const isBefore = (phase: Phase): boolean => phase.startsWith("before")
+const isFirstToLast = (phase: Phase): boolean => !phase.startsWith("after")
 
 /** The value that foreign code failed with. */
 const thrown = (cause: Cause.Cause<unknown>): unknown => {
@@ -183,16 +198,19 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
 
   /** Contains a failure of foreign code: `fallback` stands in where it is registered as open. */
   const orElse = <A>(
-    { name, onFailure }: Entry,
+    entry: Entry,
     kind: Kind | PhaseKind,
     effect: Effect.Effect<A, unknown, unknown>,
     fallback: A,
-    consequence: string
+    consequence: string,
+    late?: Set<Entry>
   ): Effect.Effect<A, PhaseFailure> => {
+    const { name, onFailure } = entry
     const caught = IsolatedCall.contained(Effect.interruptible(effect), { what: "it", deadline }).pipe(
       Effect.catchCause((cause): Effect.Effect<A, PhaseFailure> => {
         if (Cause.hasInterrupts(cause)) return Effect.failCause(Cause.fromReasons(cause.reasons.filter(Cause.isInterruptReason)))
         const error = thrown(cause)
+        if (error instanceof IsolatedCall.DeadlineExceeded) late?.add(entry)
         if (error instanceof ExecutionBlocked) return Effect.fail(error)
         return onFailure === "closed"
           ? Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause: error }))
@@ -224,16 +242,17 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
         runs.set(facts.turnId, { facts, methods })
       }).pipe(Effect.catchTag("ExecutionBlocked", (cause) => Effect.fail(new MiddlewareFailure({ kind: "lifecycle", middleware: "factory", cause })))),
     close: (turnId) => void runs.delete(turnId),
-    run: Effect.fnUntraced(function*(phase, ids, inputOf) {
+    run: Effect.fnUntraced(function*(phase, ids, inputOf, late) {
       let fields: Readonly<Partial<Fields>> = {}
       let by: string | undefined
       const facts = factsOf(ids)
-      for (const entry of isBefore(phase) ? entries : entries.toReversed()) {
+      for (const entry of isFirstToLast(phase) ? entries : entries.toReversed()) {
+        if (late?.has(entry) === true) continue
         const method = (yield* methodsOf(entry, ids))[phase]
         if (method === undefined) continue
         const input = Object.freeze(inputOf(facts, fields))
         const called = Effect.map(PlainReturn.call(() => method(input)), (value) => read(phase, value))
-        const given = yield* orElse<Given>(entry, wireName[phase], called, nothing, "it is skipped")
+        const given = yield* orElse<Given>(entry, wireName[phase], called, nothing, "it is skipped", late)
         if (given._tag === "NoChanges") continue
         by = entry.name
         if (given._tag !== "Modifications") return { fields, stopped: given, by }
@@ -243,6 +262,38 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
       return { fields, by }
     })
   }
+}
+
+/** The wrapper of a model call in which the `streamPart` methods see the parts, inside of all others; none where there is no such method. */
+export const streamWrapper = (
+  lifecycle: () => LifecycleStack | undefined,
+  entries: ReadonlyArray<Entry>
+): ReadonlyArray<Wrapper<ModelCallParams, ExecuteOptions, ModelAnswer, CallContext>> => {
+  const seeing = entries.filter(({ shared }) => shared === undefined || shared.streamPart !== undefined)
+  if (seeing.length === 0) return []
+  return [{
+    kind: "wrap_model_call",
+    name: "stream_part",
+    onFailure: "closed",
+    singleUse: false,
+    wrap: (next, info) => (request) =>
+      Effect.gen(function*() {
+        const stack = lifecycle()
+        const methods = stack === undefined ? [] : yield* Effect.forEach(seeing, (entry) => stack.methodsOf(entry, info))
+        if (stack === undefined || methods.every(({ streamPart }) => streamPart === undefined)) return yield* next(request)
+        const late = new Set<Entry>()
+        let failed: PhaseFailure | undefined
+        const onPart: OnPart = (given) =>
+          stack.run("streamPart", info, (run, { parts = given }): StreamPartInput => ({ run, parts: Frozen.view(parts) }), late).pipe(
+            Effect.map(({ fields }) => fields.parts ?? given),
+            Effect.catch((error) => {
+              failed = error
+              return Effect.die(error)
+            })
+          )
+        return yield* Effect.catchCause(next(request, { onPart }), (cause) => failed === undefined ? Effect.failCause(cause) : Effect.fail(failed))
+      })
+  }]
 }
 
 /** Places the wrappers of lifecycle middleware in the stack of wrappers; those of a factory are looked up when they are called. */

@@ -365,7 +365,7 @@ export const lifecycleUndeclared = (entry: Lifecycle.Entry): LifecycleMiddleware
 
 export type { LlmContext, ToolArguments, ToolCallContext } from "./Kind.ts"
 export type {
-  AfterAgentInput, AfterModelInput, AfterToolInput, BeforeAgentInput, BeforeModelInput, BeforeToolInput, Methods, RunFacts
+  AfterAgentInput, AfterModelInput, AfterToolInput, BeforeAgentInput, BeforeModelInput, BeforeToolInput, Methods, RunFacts, StreamPartInput
 } from "./Lifecycle.ts"
 export { deny, noChanges, skip, withModifications } from "./Lifecycle.ts"
 export { hold } from "../domain/Model.ts"

@@ -30,17 +30,21 @@ export interface Stack {
 /** Compiles a list of middleware into one stack, by kind. */
 export const make = (entries: ReadonlyArray<Any>): Stack => {
   const faults = Faults.make()
-  const lifecycle = LifecycleStack.make(entries.flatMap((entry) => entry.kind === "lifecycle" ? [entry.run] : []), faults)
+  const methods = entries.flatMap((entry) => entry.kind === "lifecycle" ? [entry.run] : [])
+  const lifecycle = LifecycleStack.make(methods, faults)
   const owner = () => lifecycle
   return {
     llmRequest: entries.flatMap((entry) => entry.kind === "llm_request" ? [entry.run] : []),
     toolRequest: entries.flatMap((entry) => entry.kind === "tool_request" ? [entry.run] : []),
     llmExecution: entries.flatMap((entry) => entry.kind === "llm_execution" ? [entry.run] : []),
     toolExecution: entries.flatMap((entry) => entry.kind === "tool_execution" ? [entry.run] : []),
-    wrapModelCall: entries.flatMap((entry) =>
-      entry.kind === "wrap_model_call" ? [entry.run]
-        : entry.kind === "lifecycle" ? LifecycleStack.wrapperOf<ModelCallParams, ExecuteOptions, ModelAnswer, CallContext>(owner, entry.run, "wrapModelCall")
-        : []),
+    wrapModelCall: [
+      ...entries.flatMap((entry) =>
+        entry.kind === "wrap_model_call" ? [entry.run]
+          : entry.kind === "lifecycle" ? LifecycleStack.wrapperOf<ModelCallParams, ExecuteOptions, ModelAnswer, CallContext>(owner, entry.run, "wrapModelCall")
+          : []),
+      ...LifecycleStack.streamWrapper(owner, methods)
+    ],
     wrapToolCall: entries.flatMap((entry) =>
       entry.kind === "wrap_tool_call" ? [entry.run]
         : entry.kind === "lifecycle" ? LifecycleStack.wrapperOf<ToolArguments, undefined, ToolOutput, ToolCallContext>(owner, entry.run, "wrapToolCall")

@@ -43,7 +43,7 @@ const phasesOf = (entry: Any): ReadonlyArray<string> => {
 
 /** Places of a run, in the order in which they come. */
 const places = [
-  "before_agent", "before_model", "wrap_model_call", "llm_request", "llm_execution", "after_model",
+  "before_agent", "before_model", "wrap_model_call", "stream_part", "llm_request", "llm_execution", "after_model",
   "tool_request", "before_tool", "wrap_tool_call", "tool_execution", "after_tool", "after_agent"
 ] as const
 
@@ -99,7 +99,7 @@ export const picture = ({ phases }: Outline): string => {
     ...steps("before_agent"),
     ...box("step", [
       ...steps("before_model"),
-      ...around("wrap_model_call", [...steps("llm_request"), ...around("llm_execution", ["model call"])]),
+      ...around("wrap_model_call", [...steps("stream_part"), ...steps("llm_request"), ...around("llm_execution", ["model call"])]),
       ...steps("after_model"),
       ...box("each tool call", [
         ...steps("tool_request"),

@@ -1,16 +1,20 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
 import * as Agent from "../../src/agent/Agent.ts"
-import { MiddlewareFailure } from "../../src/domain/AgentError.ts"
+import { ExecutionBlocked, MiddlewareFailure } from "../../src/domain/AgentError.ts"
 import * as Conversation from "../../src/domain/Conversation.ts"
+import { textDelta } from "../../src/domain/Model.ts"
+import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Fake from "../support/fakeModel.ts"
 import * as Plugin from "../../src/plugin/Plugin.ts"
 import * as Runtime from "../../src/Runtime.ts"
+import { SessionStore } from "../../src/session/SessionStore.ts"
 import { play, results, textOf, texts, user } from "../support/lifecycle.ts"
 import { withWarnings } from "../support/middlewareContexts.ts"
 
@@ -402,5 +406,101 @@ describe("nexau lifecycle", () => {
 
   it("a method in both spellings is refused where the middleware is made", () => {
     assert.throws(() => Middleware.lifecycle({ name: "two", beforeModel: () => noChanges, before_model: () => noChanges }), /has both beforeModel and before_model/)
+  })
+
+  describe("stream_part", () => {
+    const answer = Fake.pieces("my ", "secret", " is here")
+    /** Runs a streamed answer; gives what was shown, the result and what is stored. */
+    const streamed = Effect.fnUntraced(function*(middleware: ReadonlyArray<Middleware.Contained>) {
+      const { layer, sessionId } = play([answer], middleware)
+      const events: Array<RunEvent> = []
+      const running = yield* Effect.forkChild(withWarnings(Effect.exit(Agent.run({ prompt: "hi", sessionId, streaming: true, onEvent: (more) => Effect.sync(() => void events.push(...more)) }).pipe(
+        Effect.flatMap((result) => Effect.map(SessionStore.use((store) => store.messages(result.sessionId)), (stored) => ({ text: result.text, stored: texts([user(""), ...stored]).at(-1) }))),
+        Effect.provide(layer)
+      ))))
+      while (running.pollUnsafe() === undefined) {
+        yield* Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
+        yield* TestClock.adjust("30 seconds")
+      }
+      const { value: exit, warnings } = yield* Fiber.join(running)
+      const shown = events.reduce((text, event) => event._tag === "TextDelta" ? text + event.text : event._tag === "TextReplaced" ? event.text : text, "")
+      return { exit, shown, warnings, ...(Exit.isSuccess(exit) ? exit.value : { text: undefined, stored: undefined }) }
+    })
+    const mapText = (change: (text: string) => string) => ({ parts }: Middleware.StreamPartInput) =>
+      withModifications({ parts: parts.map((part) => part.type === "text-delta" ? textDelta(part.id, change(part.delta)) : part) })
+    const same = (text: string) => ({ shown: text, text, stored: text })
+
+    it.effect("first to last, before the wrappers of the call, in both spellings and by a factory: shown, returned and stored", () =>
+      Effect.gen(function*() {
+        const seen: Array<string> = []
+        const wrapper = Middleware.wrapModelCall({
+          name: "w",
+          wrap: (next) => (params) =>
+            next(params, { onPart: (parts) => Effect.sync(() => {
+              for (const part of parts) if (part.type === "text-delta") seen.push(part.delta)
+              return parts
+            }) })
+        })
+        const found = yield* streamed([
+          Middleware.lifecycle({ name: "A", streamPart: mapText((text) => text.replace("secret", "[a]")) }),
+          wrapper,
+          Middleware.lifecyclePerRun({ name: "B", make: () => ({ stream_part: async (input) => mapText((text) => text.replace("[a]", "[b]"))(input) }) }),
+          Middleware.lifecycle({ name: "C", streamPart: () => Effect.succeed(noChanges) })
+        ])
+        assert.deepInclude(found, same("my [b] is here"))
+        assert.deepStrictEqual(seen, ["my ", "[b]", " is here"])
+      }))
+
+    it.effect("cuts by an empty list", () =>
+      Effect.gen(function*() {
+        const found = yield* streamed([Middleware.lifecycle({ name: "cut", streamPart: ({ parts }) => withModifications({ parts: parts.filter((part) => part.type !== "text-delta" || part.delta !== "secret") }) })])
+        assert.deepInclude(found, same("my  is here"))
+      }))
+
+    it.effect("T46 one that fails, hangs or gives something else: its parts pass unchanged to the next one, with one warning", () =>
+      Effect.gen(function*() {
+        const faults = [
+          () => {
+            throw new Error("broken")
+          },
+          () => Effect.never,
+          () => Effect.interrupt,
+          (() => "text") as unknown as () => void,
+          () => withModifications({ parts: ["text"] as never })
+        ]
+        for (const streamPart of faults) {
+          const found = yield* streamed([
+            Middleware.lifecycle({ name: "broken", streamPart }),
+            Middleware.lifecycle({ name: "shout", streamPart: mapText((text) => text.toUpperCase()) })
+          ])
+          assert.deepInclude(found, same("MY SECRET IS HERE"))
+          assert.lengthOf(found.warnings.filter((warning) => warning.includes("stream_part middleware \"broken\" failed")), 1, found.warnings.join("\n"))
+        }
+      }))
+
+    it.effect("half-way: what it took out stays out, and all have the same text", () =>
+      Effect.gen(function*() {
+        const redact = mapText((text) => {
+          if (text === " is here") throw new Error("broken")
+          return text.replace("secret", "[removed]")
+        })
+        assert.deepInclude(yield* streamed([Middleware.lifecycle({ name: "redact", streamPart: redact })]), same("my [removed] is here"))
+      }))
+
+    it.effect("closed, or a veto: the run fails by its name, what was shown is taken back and nothing is stored", () =>
+      Effect.gen(function*() {
+        const fails = (error: () => never) => ({ parts }: Middleware.StreamPartInput) => parts.some((part) => part.type === "text-delta" && part.delta === "secret") ? error() : noChanges
+        const closed = yield* streamed([Middleware.lifecycle({ name: "policy", onFailure: "closed", streamPart: fails(() => {
+          throw new Error("broken")
+        }) })])
+        const failure = Exit.isFailure(closed.exit) ? Cause.squash(closed.exit.cause) : undefined
+        assert.isTrue(failure instanceof MiddlewareFailure && failure.kind === "stream_part" && failure.middleware === "policy", String(failure))
+        assert.strictEqual(closed.shown, "")
+        const veto = yield* streamed([Middleware.lifecycle({ name: "veto", streamPart: fails(() => {
+          throw new ExecutionBlocked({ reason: "no", metadata: {} })
+        }) })])
+        assert.isTrue(Exit.isFailure(veto.exit) && Cause.squash(veto.exit.cause) instanceof ExecutionBlocked)
+        assert.strictEqual(veto.shown, "")
+      }))
   })
 })

@@ -110,6 +110,11 @@ same<Middleware.NeedsOf<typeof hints>, Ledger>(true)
 export const wrongField = Middleware.lifecycle({ name: "w", beforeModel: () => Middleware.withModifications({ toolInput: {} }) })
 // @ts-expect-error: a field or a result of another phase
 export const wrongInEffect = Middleware.lifecycle({ name: "w", after_tool: () => Effect.succeed(Middleware.withModifications({ messages: [] })) })
+// @ts-expect-error: a field of another phase
+export const wrongInStream = Middleware.lifecycle({ name: "w", streamPart: () => Middleware.withModifications({ messages: [] }) })
+// @ts-expect-error: a field of the stream in another phase
+export const streamElsewhere = Middleware.lifecycle({ name: "w", beforeModel: () => Middleware.withModifications({ parts: [] }) })
+export const cutsStream = Middleware.lifecycle({ name: "s", stream_part: ({ parts }) => Middleware.withModifications({ parts: parts.slice(1) }) })
 // @ts-expect-error: a field or a result of another phase
 export const deniedAfter = Middleware.lifecycle({ name: "w", afterTool: () => Middleware.deny("late") })
 // @ts-expect-error: a field or a result of another phase
