@@ -337,7 +337,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       return { id, stopped }
     })
 
-    const compact = ({ focus, ...input }: RunStart.CompactInput): Effect.Effect<ContextFit.Compacted, AgentError> =>
+    const compact = ({ focus, keepExchanges, ...input }: RunStart.CompactInput): Effect.Effect<ContextFit.Compacted, AgentError> =>
       Effect.scoped(Effect.gen(function*() {
         const { id } = yield* owned(input.sessionId)
         const session = Option.getOrUndefined(yield* services.store.get(id))
@@ -347,7 +347,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         }
         const opened = yield* RunStart.withoutPrompt(id, input)
         const before = ContextFit.sizeOf(opened.run)
-        yield* ContextFit.onDemand(opened.run, focus)
+        yield* ContextFit.onDemand(opened.run, { focus, keepExchanges })
         const sessionId = (yield* Effect.uninterruptible(continued(opened, input, session.endReason ?? "compacted"))) ?? id
         return { sessionId, before, after: sessionId === id ? before : ContextFit.sizeOf(opened.run) }
       })).pipe(Effect.provideService(Services, services))

@@ -61,7 +61,7 @@ const withTodos = (before: ReadonlyArray<Prompt.Message>, after: ReadonlyArray<P
 /** Makes the conversation smaller; false when it stays as it is. */
 export const compact = Effect.fnUntraced(function*(
   run: RunState,
-  asked: Pick<Request, "focus" | "reason" | "tokens" | "window">
+  asked: Pick<Request, "focus" | "keepExchanges" | "reason" | "tokens" | "window">
 ): Effect.fn.Return<boolean, never, Services> {
   const { compaction, files } = yield* Services
   yield* MemoryTurns.compacting(run)
@@ -106,10 +106,13 @@ export interface Compacted {
 export const sizeOf = ({ messages }: Pick<RunState, "messages">): Size => ({ messages: messages.length - 1, tokens: tokensOf({ messages }) })
 
 /** Makes the conversation smaller because the user asks for it. */
-export const onDemand = Effect.fnUntraced(function*(run: RunState, focus: string | undefined): Effect.fn.Return<void, never, Services> {
+export const onDemand = Effect.fnUntraced(function*(
+  run: RunState,
+  asked: Pick<Request, "focus" | "keepExchanges">
+): Effect.fn.Return<void, never, Services> {
   const { router: { catalogue } } = yield* Services
   const { tokens: window } = catalogue === undefined ? { tokens: unknownWindow } : yield* catalogue.window(yield* asking(run, run.routeWanted))
-  yield* compact(run, { reason: "manual", window, focus })
+  yield* compact(run, { ...asked, reason: "manual", window })
 })
 
 /** Makes room before the first call. */

@@ -380,10 +380,12 @@ export interface CompactInput extends Pick<RunOptions, "cwd" | "onEvent" | "rout
   readonly sessionId: string
   /** Subject whose detail is to stay. */
   readonly focus?: string | undefined
+  /** Newest exchanges that stay word for word; the engine chooses when absent. */
+  readonly keepExchanges?: number | undefined
 }
 
 /** The state of a session `id` as a run would find it, with no message of the user; nothing is stored. */
-export const withoutPrompt = Effect.fnUntraced(function*(id: Ids.SessionId, input: Omit<CompactInput, "focus">) {
+export const withoutPrompt = Effect.fnUntraced(function*(id: Ids.SessionId, input: Omit<CompactInput, "focus" | "keepExchanges">) {
   const { added, opened } = yield* prepare(id, { ...input, prompt: "compaction" })
   opened.run.messages.splice(opened.run.messages.length - added.length, added.length)
   return opened

@@ -129,13 +129,10 @@ const assemble = ({ head, pinned, tail }: Split.Parts, summary: string): Readonl
  */
 const assembleItem = ({ head, middle, pinned, tail }: Split.Parts, item: string): ReadonlyArray<Prompt.Message> => [
   ...head,
-  ...withoutOldFiles(middle.filter((message) => message.role === "user" && !isItem(message))),
+  ...withoutOldFiles(middle.filter((message) => message.role === "user" && !SummaryText.isStandIn(message))),
   Prompt.userMessage({ content: [Prompt.textPart({ text: SummaryText.itemText, options: { codex_responses: { compaction: item } } })] }),
   ...withoutOldFiles(pinned === undefined ? tail : [pinned, ...tail])
 ]
-
-const isItem = ({ content, role }: Prompt.Message): boolean =>
-  role === "user" && content.some((part) => typeof part !== "string" && part.type === "text" && part.text === SummaryText.itemText)
 
 /** Newest results that context editing keeps: about those of the newest messages, as a result comes with its call. */
 const keptResults = (protectLast: number): number => Math.max(3, Math.floor(protectLast / 2))
@@ -181,7 +178,7 @@ export const make = (settings: Settings, summarise: Summarise, provider: Provide
   }
 
   const compact: CompactionPort.Service["compact"] = Effect.fnUntraced(function*(request) {
-    const { focus, messages, notify = () => Effect.void, reason, sessionId, taskId, turnId, window } = request
+    const { focus, keepExchanges, messages, notify = () => Effect.void, reason, sessionId, taskId, turnId, window } = request
     const known = knownOf(sessionId)
     const isRefused = reason !== "threshold" && reason !== "manual"
     if (reason === "threshold" && known.ineffective >= maxIneffective) return messages
@@ -198,13 +195,13 @@ export const make = (settings: Settings, summarise: Summarise, provider: Provide
       return pruned
     }
     const previous = pruned.map(SummaryText.summaryOf).findLast((summary) => summary !== undefined)
-    const parts = Split.split(pruned.filter((message) => SummaryText.summaryOf(message) === undefined), { protectFirst, tailTokens })
+    const parts = Split.split(pruned.filter((message) => SummaryText.summaryOf(message) === undefined), { protectFirst, tailTokens, keepExchanges })
     if (parts === undefined) return saved > 0 ? pruned : messages
     const now = yield* Clock.currentTimeMillis
     if (reason !== "manual" && now < known.pausedUntil) return isRefused ? pruned : messages
     const context = { sessionId, taskId, turnId }
     if ((yield* isAvailable(notify)) && engine === "responses_compact") {
-      const compacted = yield* atProvider(messages, { protectFirst, tailTokens }, context, notify)
+      const compacted = yield* atProvider(messages, { protectFirst, tailTokens, keepExchanges }, context, notify)
       if (compacted !== undefined && Split.tokensOfAll(compacted) < before) {
         known.ineffective = Split.tokensOfAll(compacted) > before * (1 - leastSaving) ? known.ineffective + 1 : 0
         return compacted

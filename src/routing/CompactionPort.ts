@@ -42,6 +42,8 @@ export interface Request {
   readonly reason: "context_overflow" | "payload_too_large" | "long_context_tier" | "threshold" | "manual"
   /** Tokens that the provider counted last; absent before the first answer. */
   readonly tokens?: number | undefined
+  /** Newest exchanges that stay word for word, in place of the engine's own choice; an exchange begins with a message of the user. */
+  readonly keepExchanges?: number | undefined
   /** Subject whose detail is to stay, in the user's words. */
   readonly focus?: string | undefined
   /** Tells the user something. */

@@ -23,10 +23,12 @@
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import type * as Prompt from "effect/ai/Prompt"
 import * as Cost from "../domain/Cost.ts"
 import type { SessionStoreError } from "../domain/AgentError.ts"
 import * as Usage from "../domain/Usage.ts"
 import { type Session, SessionStore, type UsageRecord } from "./SessionStorePort.ts"
+import * as StoredForm from "./StoredForm.ts"
 
 /** Sessions that are followed back, so that a damaged database ends too. */
 const maxSessions = 10_000
@@ -71,4 +73,27 @@ export const sums = Effect.fnUntraced(function*(session: Session): Effect.fn.Ret
     models,
     compactions: chain.length - 1
   }
+})
+
+/** Identity of a message by what it says. */
+const textOf = (message: Prompt.Message): string => JSON.stringify([message.role, StoredForm.searchText(message)])
+
+/**
+ * Messages that compaction left out of a conversation, the oldest first: those that a session of it has more often than the one
+ * that goes on from it. A result that was shortened is among them as it was.
+ */
+export const removed = Effect.fnUntraced(function*(session: Session): Effect.fn.Return<ReadonlyArray<Prompt.Message>, SessionStoreError, SessionStore> {
+  const store = yield* SessionStore
+  const all = yield* Effect.forEach(yield* of(session), ({ id }) => store.messages(id))
+  return all.slice(0, -1).flatMap((messages, index) => {
+    const kept = new Map<string, number>()
+    for (const text of (all[index + 1] ?? []).map(textOf)) kept.set(text, (kept.get(text) ?? 0) + 1)
+    // Of messages that say the same the newest stayed.
+    return messages.toReversed().filter((message) => {
+      const text = textOf(message)
+      const left = kept.get(text) ?? 0
+      kept.set(text, left - 1)
+      return left <= 0
+    }).toReversed()
+  })
 })

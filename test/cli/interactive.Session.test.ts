@@ -55,9 +55,10 @@ describe("Interactive session", () => {
       })))
 
   it.effect("/compact goes on in a session with a shorter conversation and says how much shorter; where nothing can be left out it says so", () => {
+    const kept: Array<number | undefined> = []
     const compaction: CompactionPort.Service = {
-      compact: ({ focus, messages }) =>
-        Effect.succeed(messages.length < 4
+      compact: ({ focus, keepExchanges, messages }) =>
+        Effect.succeed(kept.push(keepExchanges) > 0 && messages.length < 4
           ? messages
           : [...messages.slice(0, 1), Prompt.userMessage({ content: [Prompt.textPart({ text: `note about ${focus ?? "everything"}` })] }), ...messages.slice(-1)])
     }
@@ -72,6 +73,16 @@ describe("Interactive session", () => {
         yield* type("/compress the harbour\r")
         yield* until("Compacted from 4 messages")
         assert.match(screen(), /Compacted from 4 messages \(about \d+ tokens\) to 2 messages \(about \d+ tokens\)\.\nSession \d{8}_\d{6}_[0-9a-f]{6}/)
+        yield* type("/expand\r")
+        yield* until("3 messages left out of the conversation:")
+        assert.match(screen().slice(screen().indexOf("3 messages left out")), /› hello\n {2}You said: hello\n\n› again/)
+        yield* type("/expand agai*\r")
+        yield* until("3 messages left out of the conversation, 1 message around \"agai*\":")
+        yield* type("/expand nowhere\r")
+        yield* until("No message that was compacted fits.")
+        yield* type("/compact here 2\r")
+        yield* until("Nothing to compact: the conversation has 2 messages")
+        assert.deepStrictEqual(kept, [undefined, 2])
         yield* type("and now\r")
         yield* until("You said: and now")
         assert.include(JSON.stringify(model.asked.at(-1)), "note about the harbour")

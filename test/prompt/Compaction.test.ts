@@ -135,6 +135,17 @@ describe("head, note and tail", () => {
       assert.notInclude(asked[0], "question 29")
     }))
 
+  it.effect("as many of the newest exchanges stay as the user asks for", () =>
+    Effect.gen(function*() {
+      const messages = talk(30)
+      const { compact } = engine()
+      for (const keepExchanges of [1, 4, 20]) {
+        const compacted = yield* compact(messages, { reason: "manual", keepExchanges })
+        assert.deepStrictEqual(compacted.slice(5), messages.slice(-2 * keepExchanges))
+      }
+      assert.strictEqual(yield* compact(messages, { reason: "manual", keepExchanges: 30 }), messages)
+    }))
+
   it.effect("one question with a long loop of tools behind it is compacted behind the question", () =>
     Effect.gen(function*() {
       const loop = Array.from({ length: 40 }, (_, at) => [calls([`c${at}`, "look", { at }]), result(`c${at}`, "look", long(`seen ${at}`, 2_000))]).flat()

@@ -58,6 +58,21 @@ for (const [name, layer] of [["memory", SessionStore.layerMemory], ["sqlite", sq
         assert.deepStrictEqual([alone.usage.inputTokens, alone.compactions], [100, 0])
       }).pipe(Effect.provide(layer, { local: true })))
 
+    it.effect("knows what was left out, each once, and of equal messages the older ones", () =>
+      Effect.gen(function*() {
+        const store = yield* SessionStore.SessionStore
+        const [first = SessionId.make(""), second = first, third = first] = names
+        const next = (from: SessionId, id: SessionId, texts: ReadonlyArray<string>) =>
+          store.continueIn(from, { id, provider: "p", model: "m", systemPrompt: "", messages: texts.map(user), endReason: "text_response" })
+        yield* store.create(newSession("first"))
+        yield* store.append(first, ["task", "yes", "a", "yes", "b"].map(user))
+        yield* next(first, second, ["task", "note", "yes", "b"])
+        yield* store.append(second, [user("c")])
+        const last = yield* next(second, third, ["task", "note 2", "c"])
+        assert.deepStrictEqual(yield* SessionChain.removed(last), ["yes", "a", "note", "yes", "b"].map(user))
+        assert.deepStrictEqual(yield* SessionChain.removed(Option.getOrThrow(yield* store.get(first))), [])
+      }).pipe(Effect.provide(layer, { local: true })))
+
     it.effect("goes on where a session of it was removed", () =>
       Effect.gen(function*() {
         const { get, second, third } = yield* filled

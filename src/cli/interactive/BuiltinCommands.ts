@@ -13,6 +13,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Prompt from "effect/ai/Prompt"
 import { Agent } from "../../agent/Agent.ts"
 import { BackgroundWork, type Item } from "../../agent/BackgroundWork.ts"
 import { Children } from "../../agent/Children.ts"
@@ -21,10 +22,14 @@ import * as Cost from "../../domain/Cost.ts"
 import type { RunEvent } from "../../domain/RunEvent.ts"
 import * as Redaction from "../../domain/Redaction.ts"
 import * as Usage from "../../domain/Usage.ts"
+import * as SummaryText from "../../prompt/compaction/SummaryText.ts"
 import { Auxiliary } from "../../routing/Auxiliary.ts"
 import { RouterStatus } from "../../routing/ModelRouter.ts"
+import * as SearchQuery from "../../session/SearchQuery.ts"
+import * as SearchScan from "../../session/SearchScan.ts"
 import * as SessionChain from "../../session/SessionChain.ts"
 import { SessionStore } from "../../session/SessionStore.ts"
+import * as StoredForm from "../../session/StoredForm.ts"
 import * as Title from "../../session/Title.ts"
 import { ToolRegistry } from "../../tool/ToolRegistry.ts"
 import * as SafeText from "../render/SafeText.ts"
@@ -136,6 +141,37 @@ const history = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
   say(dialog, ...lines.length === 0 ? ["No messages yet."] : lines, "")
 }))
 
+/** Messages by exchange: each group begins with a message of the user, but for the first. */
+const exchangesOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<ReadonlyArray<Prompt.Message>> => {
+  const groups: Array<Array<Prompt.Message>> = []
+  for (const message of messages) {
+    const last = groups.at(-1)
+    if (last === undefined || message.role === "user") groups.push([message])
+    else last.push(message)
+  }
+  return groups
+}
+
+const expand = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
+  const session = yield* SessionSwitch.known(dialog)
+  const removed = session === undefined ? [] : (yield* SessionChain.removed(session)).filter((message) => !SummaryText.isStandIn(message))
+  if (removed.length === 0) return say(dialog, "Nothing was compacted: the conversation is whole.", "")
+  const query = SearchQuery.parse(argument)
+  const fits = (message: Prompt.Message): boolean => query.length === 0 || SearchScan.find(query, StoredForm.searchText(message)) !== undefined
+  const found = exchangesOf(removed).filter((group) => group.some(fits)).flat()
+  if (found.length === 0) return say(dialog, "No message that was compacted fits. Fewer words find more; word* finds words that begin so.", "")
+  const { asidePaint, size } = dialog.screen
+  // Answers to a question that stayed are shown below a mark in its place.
+  const shown = found[0]?.role === "user" ? found : [Prompt.userMessage({ content: [Prompt.textPart({ text: "…" })] }), ...found]
+  say(
+    dialog,
+    `${UsageText.counted(removed.length, "message")} left out of the conversation${query.length === 0 ? "" : `, ${UsageText.counted(found.length, "message")} around "${SafeText.line(argument)}"`}:`,
+    "",
+    ...Recap.render(shown, Recap.full, size().columns, asidePaint),
+    ""
+  )
+}))
+
 const title = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
   const session = yield* SessionSwitch.known(dialog)
   if (argument === "") {
@@ -164,8 +200,10 @@ const compact: DialogCommand["run"] = (argument, dialog) =>
       Effect.sync(() => {
         for (const event of events) if (event._tag === "Notice" && event.level === "warning") why = event.message
       })
-    const focus = argument === "" ? undefined : argument
-    const { after, before, sessionId } = yield* agent.compact({ sessionId: dialog.current.id, cwd: dialog.current.cwd, tools, focus, onEvent })
+    const here = /^here(?:\s+(\d+))?$/iu.exec(argument)
+    const keepExchanges = here === null ? undefined : Math.max(1, Number(here[1] ?? 1))
+    const focus = argument === "" || keepExchanges !== undefined ? undefined : argument
+    const { after, before, sessionId } = yield* agent.compact({ sessionId: dialog.current.id, cwd: dialog.current.cwd, tools, focus, keepExchanges, onEvent })
     const size = ({ messages, tokens }: typeof before): string => `${messages} messages (about ${UsageText.short(tokens)} tokens)`
     if (sessionId === dialog.current.id) {
       say(dialog, SafeText.line(why === undefined ? `Nothing to compact: the conversation has ${size(before)}.` : `Not compacted: ${why}`), "")
@@ -326,8 +364,9 @@ export const commands: ReadonlyArray<DialogCommand> = [
   { name: "tools", help: "List the available tools", run: tools },
   { name: "usage", help: "Show the tokens, cache hits and cost of this session", run: usage },
   { name: "context", help: "Show what fills the context window", run: context },
-  { name: "compact", aliases: ["compress"], usage: "[TOPIC]", help: "Summarise the older part of the conversation to free the context window", run: compact },
+  { name: "compact", aliases: ["compress"], usage: "[here N|TOPIC]", help: "Summarise the older part of the conversation, but for the last N exchanges", run: compact },
   { name: "insights", usage: "[DAYS]", help: "Show what the sessions of the last days used", run: insights },
+  { name: "expand", usage: "[WORDS]", help: "Show what compaction left out of the conversation", run: expand },
   { name: "history", help: "Show the messages of this session", run: history },
   { name: "title", usage: "[NAME]", help: "Show or set the title of this session", run: title },
   { name: "resume", usage: "SESSION", help: "Resume another session", run: resume },

@@ -76,12 +76,29 @@ const headEnd = (messages: ReadonlyArray<Prompt.Message>, protectFirst: number):
 /** Divides a conversation; undefined when there is nothing between head and tail. */
 export const split = (
   messages: ReadonlyArray<Prompt.Message>,
-  { protectFirst, tailTokens }: { readonly protectFirst: number; readonly tailTokens: number }
+  { keepExchanges, protectFirst, tailTokens }: {
+    readonly protectFirst: number
+    readonly tailTokens: number
+    /** Newest exchanges of the tail, whatever their tokens. */
+    readonly keepExchanges?: number | undefined
+  }
 ): Parts | undefined => {
   const start = headEnd(messages, protectFirst)
+  if (keepExchanges !== undefined) return at(messages, start, tailOf(messages, keepExchanges))
   const kept = Math.max(leastTail, fitting(messages, tailTokens * 1.5))
   let end = messages.length - (kept >= messages.length - start ? leastTail : kept)
   while (end > start && messages[end]?.role === "tool") end--
+  return at(messages, start, end)
+}
+
+/** Begin of the newest exchanges. */
+const tailOf = (messages: ReadonlyArray<Prompt.Message>, exchanges: number): number => {
+  const users = messages.flatMap(({ role }, index) => role === "user" ? [index] : [])
+  return users.at(-exchanges) ?? 0
+}
+
+/** The parts between two places; undefined when there is nothing between them. */
+const at = (messages: ReadonlyArray<Prompt.Message>, start: number, end: number): Parts | undefined => {
   if (end <= start) return undefined
   const user = messages.findLastIndex(({ role }) => role === "user")
   const pinned = user >= start && user < end ? messages[user] : undefined

@@ -119,6 +119,11 @@ const summaryIn = (text: string): string | undefined => {
   return from !== 0 || to < 0 ? undefined : text.slice(from + preamble.length, to).trim()
 }
 
+/** True of a message that stands for others: a summary, or the item of a provider. */
+export const isStandIn = (message: Prompt.Message): boolean =>
+  summaryOf(message) !== undefined ||
+  (message.role === "user" && message.content.some((part) => part.type === "text" && part.text === itemText))
+
 /** The summary that a message is; undefined of every other message. */
 export const summaryOf = (message: Prompt.Message): string | undefined => {
   if (message.role !== "user" || message.content.length !== 1) return undefined
