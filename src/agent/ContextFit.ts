@@ -12,6 +12,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
+import type { CompactionPlan } from "../domain/CompactionPlan.ts"
 import type { SessionId } from "../domain/Ids.ts"
 import type { Request } from "../routing/CompactionPort.ts"
 import { tokensOf } from "../routing/ContextWindow.ts"
@@ -34,13 +35,24 @@ interface Bounds {
   readonly trigger: number
 }
 
-const boundsOf = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<Bounds | undefined, never, Services> {
-  const { compaction: { trigger }, router: { catalogue } } = yield* Services
-  if (trigger === undefined || catalogue === undefined) return undefined
+/** Tokens that the model of a run holds; undefined where nobody stated it. */
+export const windowOf = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<number | undefined, never, Services> {
+  const { router: { catalogue } } = yield* Services
+  if (catalogue === undefined) return undefined
   const { source, tokens } = yield* catalogue.window(yield* asking(run, run.routeWanted))
+  return source === "default" ? undefined : tokens
+})
+
+/** True where middleware decides when the conversation is made smaller. */
+const isLeftToMiddleware = Effect.map(Services, ({ interceptors }) =>
+  interceptors.stack.lifecycle?.entries.some(({ compaction }) => compaction !== undefined) === true)
+
+const boundsOf = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<Bounds | undefined, never, Services> {
+  const { compaction: { trigger } } = yield* Services
+  if (trigger === undefined || (yield* isLeftToMiddleware)) return undefined
   // A window that nobody stated is no reason to ask another model: a refusal will tell.
-  if (source === "default") return undefined
-  return { window: tokens, trigger: trigger(tokens) }
+  const tokens = yield* windowOf(run)
+  return tokens === undefined ? undefined : { window: tokens, trigger: trigger(tokens) }
 })
 
 const openTodos = (messages: ReadonlyArray<Prompt.Message>): string | undefined => {
@@ -61,7 +73,7 @@ const withTodos = (before: ReadonlyArray<Prompt.Message>, after: ReadonlyArray<P
 /** Makes the conversation smaller; false when it stays as it is. */
 export const compact = Effect.fnUntraced(function*(
   run: RunState,
-  asked: Pick<Request, "focus" | "keepExchanges" | "reason" | "tokens" | "window">
+  asked: Pick<Request, "focus" | "keepExchanges" | "plan" | "reason" | "tokens" | "window">
 ): Effect.fn.Return<boolean, never, Services> {
   const { compaction, files } = yield* Services
   yield* MemoryTurns.compacting(run)
@@ -86,6 +98,12 @@ export const compact = Effect.fnUntraced(function*(
     message: `the conversation was compacted from ${before.length} to ${run.messages.length} messages`
   })
   return true
+})
+
+/** Makes the conversation smaller as middleware asks for it. */
+export const planned = Effect.fnUntraced(function*(run: RunState, plan: CompactionPlan): Effect.fn.Return<void, never, Services> {
+  const window = plan.window ?? (yield* windowOf(run)) ?? unknownWindow
+  yield* compact(run, { reason: "threshold", window, tokens: tokensOf(run), plan })
 })
 
 /** A conversation in numbers; the system prompt is among the tokens, which are estimated. */

@@ -13,6 +13,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
 import { CompressionExhausted } from "../domain/AgentError.ts"
+import * as CompactionPort from "../routing/CompactionPort.ts"
 import type { AttemptLog } from "../routing/ModelRouter.ts"
 import * as Probing from "../routing/Probing.ts"
 import { asking, emit, type RunState, turnOf } from "./RunState.ts"
@@ -27,7 +28,9 @@ export const recover = Effect.fnUntraced(function*(
   error: AiError.AiError,
   log: AttemptLog
 ): Effect.fn.Return<void, AiError.AiError | CompressionExhausted, Services> {
-  const { compaction, files, router } = yield* Services
+  const { compaction: engine, files, interceptors: { stack }, router } = yield* Services
+  const owners = stack.lifecycle?.entries.flatMap(({ compaction }) => compaction ?? []) ?? []
+  const compaction = owners.length === 0 || owners.some(({ whenRefused }) => whenRefused) ? engine : CompactionPort.none
   const named = log.route
   const { catalogue } = router
   if (catalogue === undefined) return yield* error

@@ -20,6 +20,7 @@ import * as Faults from "../middleware/Faults.ts"
 import * as Frozen from "../middleware/Frozen.ts"
 import type { AfterAgentInput, AfterModelInput, BeforeAgentInput, BeforeModelInput, ParsedCall, ParsedResponse, StopReason } from "../middleware/Lifecycle.ts"
 import * as LifecycleStack from "../middleware/LifecycleStack.ts"
+import * as ContextFit from "./ContextFit.ts"
 import { emit, replaceText, type RunState, storeMessages } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
@@ -119,9 +120,14 @@ export const beforeModel = Effect.fnUntraced(function*(
 ): Effect.fn.Return<ReadonlyArray<Prompt.Message>, LifecycleStack.PhaseFailure | SessionStoreError, Services> {
   const lifecycle = yield* lifecycleOf
   if (lifecycle === undefined) return []
-  const { fields } = yield* lifecycle.run("beforeModel", run, (facts, { messages = run.messages, promptMessages = [] }): BeforeModelInput =>
+  const services = yield* Services
+  const contextWindow = Effect.provideService(ContextFit.windowOf(run), Services, services)
+  const { fields } = yield* lifecycle.run("beforeModel", run, (facts, { compaction = [], messages = run.messages, promptMessages = [] }): BeforeModelInput =>
     withMessages(messages, {
       run: facts,
+      compaction,
+      promptTokens: run.promptTokens,
+      contextWindow,
       promptMessages: LifecycleStack.conversation(promptMessages),
       currentIteration: run.steps - 1,
       maxIterations: run.budget.iterations,
@@ -129,6 +135,7 @@ export const beforeModel = Effect.fnUntraced(function*(
       tokensLeft: tokensLeft(run)
     }))
   if (fields.messages !== undefined) yield* takeOver(run, fields.messages)
+  for (const plan of fields.compaction ?? []) yield* ContextFit.planned(run, plan)
   return fields.promptMessages ?? []
 })
 

@@ -26,6 +26,7 @@ import { ConfigError } from "../domain/AgentError.ts"
 import * as Similarity from "../domain/Similarity.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import * as BudgetReminder from "./BudgetReminder.ts"
+import * as ContextCompaction from "./ContextCompaction.ts"
 import * as LlmFailover from "./LlmFailover.ts"
 import * as Logging from "./Logging.ts"
 import * as LongToolOutput from "./LongToolOutput.ts"
@@ -40,6 +41,7 @@ const definitions: ReadonlyArray<Definition> = [
   { id: "logging", fromUnknown: Logging.fromUnknown },
   { id: "llm-failover", fromUnknown: (parameters) => LlmFailover.fromUnknown(parameters ?? {}) },
   { id: "long-tool-output", fromUnknown: LongToolOutput.fromUnknown },
+  { id: "context-compaction", fromUnknown: ContextCompaction.fromUnknown },
   { id: "tool-filter", fromUnknown: ToolFilter.fromUnknown },
   { id: "budget-reminder", fromUnknown: BudgetReminder.fromUnknown },
   { id: "reminder", fromUnknown: Reminder.fromUnknown },
@@ -53,7 +55,8 @@ const aliases: Readonly<Record<string, string>> = {
   "nexau.archs.main_sub.execution.hooks:LoggingMiddleware": "logging",
   "nexau.archs.main_sub.execution.middleware.logging:LoggingMiddleware": "logging",
   "nexau.archs.main_sub.execution.middleware.llm_failover:LLMFailoverMiddleware": "llm-failover",
-  "nexau.archs.main_sub.execution.middleware.long_tool_output:LongToolOutputMiddleware": "long-tool-output"
+  "nexau.archs.main_sub.execution.middleware.long_tool_output:LongToolOutputMiddleware": "long-tool-output",
+  "nexau.archs.main_sub.execution.middleware.context_compaction:ContextCompactionMiddleware": "context-compaction"
 }
 
 /** Names that a file can give. */

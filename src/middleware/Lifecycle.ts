@@ -7,7 +7,7 @@
  * | --- | --- | --- |
  * | `beforeAgent` | once, before the user's message is stored | `messages` |
  * | `afterAgent` | once, on every ending | `agentResponse` |
- * | `beforeModel` | before each step's model call | `messages` (stored), `promptMessages` (this call only) |
+ * | `beforeModel` | before each step's model call | `messages` (stored), `promptMessages` (this call only), `compaction` |
  * | `afterModel` | after each step's answer, before its tools | `parsedResponse`, `messages`, `forceContinue` |
  * | `beforeTool` | before each tool call | `toolInput`; or {@link deny}, {@link skip} |
  * | `afterTool` | after each tool call | `toolOutput`, `llmToolOutput` |
@@ -33,6 +33,7 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import type * as Prompt from "effect/ai/Prompt"
 import { ConfigError } from "../domain/AgentError.ts"
+import type { CompactionPlan } from "../domain/CompactionPlan.ts"
 import type { SessionId, TaskId, ToolCallId, TurnId } from "../domain/Ids.ts"
 import type { ModelResponse, StreamPart } from "../domain/Model.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
@@ -96,6 +97,12 @@ export interface AfterAgentInput extends Conversed {
 export interface BeforeModelInput extends Conversed {
   /** Sent after the conversation in this call only, never stored. */
   readonly promptMessages: ReadonlyArray<Prompt.Message>
+  /** Asked for by middleware before this one. */
+  readonly compaction: ReadonlyArray<CompactionPlan>
+  /** Tokens of the last request, as the provider counted them; absent before the first answer. */
+  readonly promptTokens?: number | undefined
+  /** Tokens that the model holds, where that is known. */
+  readonly contextWindow: Effect.Effect<number | undefined>
   /** From 0. */
   readonly currentIteration: number
   readonly maxIterations: number
@@ -119,7 +126,7 @@ export interface ParsedResponse {
 }
 
 /** Input of `afterModel`; `messages` ends before the answer. */
-export interface AfterModelInput extends Omit<BeforeModelInput, "promptMessages" | "tokensLeft"> {
+export interface AfterModelInput extends Omit<BeforeModelInput, "compaction" | "contextWindow" | "promptMessages" | "promptTokens" | "tokensLeft"> {
   /** Text of the model. */
   readonly originalResponse: string
   readonly parsedResponse: ParsedResponse
@@ -156,6 +163,8 @@ export interface StreamPartInput {
 export interface Fields {
   readonly messages: ReadonlyArray<Prompt.Message>
   readonly promptMessages: ReadonlyArray<Prompt.Message>
+  /** Has the conversation of the run made smaller before the call, in this order; the stored session stays whole. */
+  readonly compaction: ReadonlyArray<CompactionPlan>
   readonly parsedResponse: ParsedResponse
   /** Goes on with another model call where the answer asks for no tool; eight times in a row at most. */
   readonly forceContinue: boolean
@@ -227,7 +236,7 @@ type Given<Keys extends keyof Fields, More> = NoChanges | Modifications<Keys> | 
 export interface Methods<Caught = never, Fails = never, Needs = never> {
   readonly beforeAgent?: ((input: BeforeAgentInput) => Answer<"messages", Needs>) | undefined
   readonly afterAgent?: ((input: AfterAgentInput) => Answer<"agentResponse", Needs>) | undefined
-  readonly beforeModel?: ((input: BeforeModelInput) => Answer<"messages" | "promptMessages", Needs>) | undefined
+  readonly beforeModel?: ((input: BeforeModelInput) => Answer<"messages" | "promptMessages" | "compaction", Needs>) | undefined
   readonly afterModel?: ((input: AfterModelInput) => Answer<"parsedResponse" | "messages" | "forceContinue", Needs>) | undefined
   readonly beforeTool?: ((input: BeforeToolInput) => Answer<"toolInput", Needs, Denied | Skipped>) | undefined
   readonly afterTool?: ((input: AfterToolInput) => Answer<"toolOutput" | "llmToolOutput", Needs>) | undefined
@@ -236,7 +245,7 @@ export interface Methods<Caught = never, Fails = never, Needs = never> {
   readonly wrapToolCall?: ToolWrap<never, unknown, Needs> | undefined
   readonly before_agent?: ((input: BeforeAgentInput) => Answer<"messages", Needs>) | undefined
   readonly after_agent?: ((input: AfterAgentInput) => Answer<"agentResponse", Needs>) | undefined
-  readonly before_model?: ((input: BeforeModelInput) => Answer<"messages" | "promptMessages", Needs>) | undefined
+  readonly before_model?: ((input: BeforeModelInput) => Answer<"messages" | "promptMessages" | "compaction", Needs>) | undefined
   readonly after_model?: ((input: AfterModelInput) => Answer<"parsedResponse" | "messages" | "forceContinue", Needs>) | undefined
   readonly before_tool?: ((input: BeforeToolInput) => Answer<"toolInput", Needs, Denied | Skipped>) | undefined
   readonly after_tool?: ((input: AfterToolInput) => Answer<"toolOutput" | "llmToolOutput", Needs>) | undefined
@@ -256,6 +265,8 @@ export interface Entry {
   readonly kind: "lifecycle"
   readonly name: string
   readonly onFailure: OnFailure
+  /** Set where it decides when the conversation is made smaller: the runtime does not then, unless a provider refuses it. */
+  readonly compaction?: { readonly whenRefused: boolean } | undefined
   /** The methods, where all runs share them. */
   readonly shared: Bound | undefined
   /** Makes the methods of one run. */

@@ -121,6 +121,10 @@ const partTypes: ReadonlySet<unknown> = new Set<StreamPart["type"]>([
 const readers: { readonly [K in keyof Fields]: (value: unknown) => unknown } = {
   messages: (value) => readMessages(value, 0),
   promptMessages: (value) => readMessages(value, 1),
+  compaction: (value) => {
+    if (!Array.isArray(value)) throw new TypeError("compaction is not a list of plans")
+    return value
+  },
   forceContinue: (value) => value === true,
   toolInput: (value) => {
     if (!Predicate.isObject(value) || Array.isArray(value)) throw new TypeError("toolInput is not an object")
@@ -142,7 +146,7 @@ const readers: { readonly [K in keyof Fields]: (value: unknown) => unknown } = {
 const used: { readonly [K in Phase]: ReadonlyArray<keyof Fields> } = {
   beforeAgent: ["messages"],
   afterAgent: ["agentResponse"],
-  beforeModel: ["messages", "promptMessages"],
+  beforeModel: ["messages", "promptMessages", "compaction"],
   afterModel: ["parsedResponse", "messages", "forceContinue"],
   beforeTool: ["toolInput"],
   afterTool: ["toolOutput", "llmToolOutput"],

@@ -38,9 +38,11 @@ import * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
 import type { ConfigError } from "../domain/AgentError.ts"
+import type { CompactionPlan, SummaryModel } from "../domain/CompactionPlan.ts"
 import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
 import type { Abilities } from "../domain/Route.ts"
 import * as CompactionPort from "../routing/CompactionPort.ts"
+import * as Planned from "./compaction/Planned.ts"
 import * as Prune from "./compaction/Prune.ts"
 import * as Split from "./compaction/Split.ts"
 import * as SummaryText from "./compaction/SummaryText.ts"
@@ -66,7 +68,7 @@ export interface Settings {
 }
 
 /** Question for the note, and the run that it is for. */
-export interface SummaryAsk {
+export interface SummaryAsk extends Partial<SummaryModel> {
   readonly message: Prompt.Message
   readonly maxOutputTokens: number
   readonly context: { readonly sessionId: SessionId; readonly taskId: TaskId; readonly turnId: TurnId }
@@ -177,9 +179,40 @@ export const make = (settings: Settings, summarise: Summarise, provider: Provide
     )
   }
 
+  /** A plan of middleware: the same summaries, pauses and bounds. */
+  const planned = Effect.fnUntraced(function*(
+    { focus, messages, notify = () => Effect.void, sessionId, taskId, turnId, window }: CompactionPort.Request,
+    plan: CompactionPlan,
+    known: Known
+  ) {
+    const now = yield* Clock.currentTimeMillis
+    if (known.ineffective >= maxIneffective || (plan.strategy === "llm_summary" && now < known.pausedUntil)) return messages
+    const summariseOne: Planned.Summarise<AiError.AiError | ConfigError> = (middle, previous) => {
+      const tokens = summaryTokens(Split.tokensOfAll(middle), window)
+      return summarise({
+        message: SummaryText.question({ middle, previous, focus, prompt: plan.prompt, tokens }),
+        maxOutputTokens: tokens * 2,
+        context: { sessionId, taskId, turnId },
+        ...plan.summaryModel
+      }).pipe(Effect.retry({ times: plan.attempts - 1, while: (error) => error._tag !== "ConfigError" }))
+    }
+    const smaller = yield* Planned.compact(messages, plan, plan.window ?? window, summariseOne).pipe(
+      Effect.catch((error) => {
+        known.pausedUntil = now + (error._tag === "ConfigError" ? cooldown.none : cooldown.model)
+        return Effect.as(notify(`the conversation could not be summarised, so it stays as it is: ${error.message}`), messages)
+      })
+    )
+    if (smaller === messages) return messages
+    const before = Split.tokensOfAll(messages)
+    const after = Split.tokensOfAll(smaller)
+    known.ineffective = plan.strategy === "llm_summary" && after > before * (1 - leastSaving) ? known.ineffective + 1 : 0
+    return after < before ? smaller : messages
+  })
+
   const compact: CompactionPort.Service["compact"] = Effect.fnUntraced(function*(request) {
     const { focus, keepExchanges, messages, notify = () => Effect.void, reason, sessionId, taskId, turnId, window } = request
     const known = knownOf(sessionId)
+    if (request.plan !== undefined) return yield* planned(request, request.plan, known)
     const isRefused = reason !== "threshold" && reason !== "manual"
     if (reason === "threshold" && known.ineffective >= maxIneffective) return messages
     if (messages.length <= protectFirst + 5) return messages

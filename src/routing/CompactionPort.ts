@@ -26,6 +26,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
+import type { CompactionPlan } from "../domain/CompactionPlan.ts"
 import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
 import type { ContextEdits } from "../domain/Model.ts"
 
@@ -46,6 +47,8 @@ export interface Request {
   readonly keepExchanges?: number | undefined
   /** Subject whose detail is to stay, in the user's words. */
   readonly focus?: string | undefined
+  /** Part that stays and what becomes of the rest, where middleware asks; the engine's own when absent. */
+  readonly plan?: CompactionPlan | undefined
   /** Tells the user something. */
   readonly notify?: ((message: string) => Effect.Effect<void>) | undefined
 }

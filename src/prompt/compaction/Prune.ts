@@ -83,7 +83,8 @@ export const withoutFiles = (message: Prompt.Message): Prompt.Message => {
   }
 }
 
-const withoutText = (part: Prompt.ToolResultPart, text: string): Prompt.ToolResultPart =>
+/** A result with another text. */
+export const withoutText = (part: Prompt.ToolResultPart, text: string): Prompt.ToolResultPart =>
   Prompt.toolResultPart({ id: part.id, name: part.name, isFailure: part.isFailure, providerExecuted: part.providerExecuted, result: text, options: part.options })
 
 /** The messages with those at `from` up to `to` shortened; the same objects where there was nothing to shorten. */

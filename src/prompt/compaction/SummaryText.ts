@@ -81,12 +81,14 @@ export interface SummaryQuestion {
   readonly middle: ReadonlyArray<Prompt.Message>
   readonly previous: string | undefined
   readonly focus: string | undefined
+  /** Instructions in place of the sections. */
+  readonly prompt?: string | undefined
   /** Tokens that the summary should have. */
   readonly tokens: number
 }
 
 /** The question as one message. */
-export const question = ({ focus, middle, previous, tokens }: SummaryQuestion): Prompt.Message => {
+export const question = ({ focus, middle, previous, prompt, tokens }: SummaryQuestion): Prompt.Message => {
   const turns = redacted(middle.map(said).filter((text) => text !== "").join("\n\n"))
   const text = [
     "You write the handoff note of a conversation between a user and an agent that works with tools. The agent goes on with this " +
@@ -96,7 +98,7 @@ export const question = ({ focus, middle, previous, tokens }: SummaryQuestion): 
     ...previous === undefined ? [] : [`PREVIOUS NOTE, to be brought up to date with the messages: keep what still holds, move what was done, drop what is obsolete.\n\n${redacted(previous)}`],
     `MESSAGES:\n\n${turns}`,
     ...focus === undefined ? [] : [`The user asked to keep the detail about: ${focus}. Give that about two thirds of the note.`],
-    `Write the note with these headings, in about ${tokens} tokens; leave out a heading that has nothing.\n\n${sections.map((section) => `## ${section}`).join("\n")}`
+    prompt ?? `Write the note with these headings, in about ${tokens} tokens; leave out a heading that has nothing.\n\n${sections.map((section) => `## ${section}`).join("\n")}`
   ].join("\n\n")
   return Prompt.userMessage({ content: [Prompt.textPart({ text })] })
 }
