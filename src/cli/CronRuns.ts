@@ -17,6 +17,7 @@ import type * as Scope from "effect/Scope"
 import { Agent } from "../agent/Agent.ts"
 import * as Config from "../config/Config.ts"
 import { Environment, Home } from "../config/Environment.ts"
+import * as ConfiguredSkills from "../tool/ConfiguredSkills.ts"
 import { Settings, type Values } from "../config/Settings.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import { type Ask, JobAgent, selectTools } from "../runner/cron/JobAgent.ts"
@@ -63,8 +64,9 @@ const agents = (options: Config.Options, own: Own) =>
     })
   )
 
-const tickSettings = ({ approvals, cron }: Values, places: JobFiles.Places): Tick.Settings => ({
+const tickSettings = ({ approvals, cron }: Values, places: JobFiles.Places, skills: Tick.Settings["skills"]): Tick.Settings => ({
   places,
+  skills,
   approvals: approvals.cronMode,
   preflight: cron.preflight,
   maySchedule: cron.jobsMaySchedule,
@@ -95,7 +97,9 @@ const surrounded = <A, E, R>(own: Own, work: (settings: Tick.Settings, values: V
     yield* output.protect
     const options = Flags.configOptions(yield* hermes)
     const values = yield* lenient(options)
-    const settings = tickSettings(values, yield* Home)
+    const home = yield* Home
+    const skills = yield* ConfiguredSkills.make(values, { environment: yield* Environment, home })
+    const settings = tickSettings(values, home, skills)
     const deliver = (shown: Shown): Effect.Effect<void> => {
       const text = shownText(shown, values.cron.wrapResponse)
       return shown.isFailure ? output.err(`${text}\n`) : output.out(`${text}\n`)

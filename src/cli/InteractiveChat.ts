@@ -18,6 +18,7 @@ import { Settings } from "../config/Settings.ts"
 import * as Ids from "../domain/Ids.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import { version } from "../domain/Version.ts"
+import { SkillStore } from "../prompt/SkillStore.ts"
 import type { Command } from "../plugin/Plugin.ts"
 import { Plugins } from "../plugin/Plugins.ts"
 import type { Reserved } from "../plugin/Registration.ts"
@@ -107,7 +108,7 @@ const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, sessio
   const { model, provider } = yield* router.primary
   const { printOn, streams } = yield* Output
   const input = yield* RunOptions.prepare(flags, settings)
-  const skills = yield* ChatSkills.store
+  const skills = yield* SkillStore
   // Asked for once before the session begins, so that a wrong name is an error of the command line.
   yield* ChatSkills.preloaded(skills, flags, session.id)
   return yield* Interactive.run({

@@ -14,6 +14,7 @@ import type { ConfigError } from "../domain/AgentError.ts"
 import type { SessionId } from "../domain/Ids.ts"
 import type { Hooks } from "../hooks/Hooks.ts"
 import type * as ShellHooks from "../hooks/ShellHooks.ts"
+import type { SkillStore } from "../prompt/SkillStore.ts"
 import type { Plugins } from "../plugin/Plugins.ts"
 import type { Reserved } from "../plugin/Registration.ts"
 import type { Auxiliary } from "../routing/Auxiliary.ts"
@@ -48,7 +49,7 @@ export interface Start {
 }
 
 /** Services of a runtime. */
-type Services = Agent | BackgroundWork | Children | Auxiliary | ModelRouter | Plugins | ToolRegistry | SessionStore | SessionSearch | RunRecord | Hooks
+type Services = Agent | BackgroundWork | Children | Auxiliary | ModelRouter | Plugins | ToolRegistry | SkillStore | SessionStore | SessionSearch | RunRecord | Hooks
 
 /** Options of a runtime. */
 type Needs = Home | Environment

@@ -22,6 +22,7 @@ import * as Ids from "../domain/Ids.ts"
 import { isCompleted, type RunEvent, type RunResult } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import { Hooks } from "../hooks/Hooks.ts"
+import { SkillStore } from "../prompt/SkillStore.ts"
 import * as Offline from "../provider/Offline.ts"
 import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
 import * as ErrorLine from "./ErrorLine.ts"
@@ -203,13 +204,13 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
     const session = yield* SessionChoice.choose(flags, fresh)
     known.sessionId = session.id
     yield* RunOptions.mentionKept(flags, session.known).pipe(Effect.provideService(Output, output))
-    const chosen = flags.skills.length === 0 ? undefined : yield* Effect.promise(() => import("./ChatSkills.ts")).pipe(
-      Effect.flatMap(({ preloaded, store, withSkills }) =>
-        Effect.map(Effect.flatMap(store, (skills) => preloaded(skills, flags, session.id)), (text) => withSkills(text, prompt)))
+    const chosen = flags.skills.length === 0 ? Effect.succeed(prompt) : Effect.promise(() => import("./ChatSkills.ts")).pipe(
+      Effect.flatMap(({ preloaded, withSkills }) =>
+        Effect.map(SkillStore.use((skills) => preloaded(skills, flags, session.id)), (text) => withSkills(text, prompt)))
     )
-    yield* begin(settings.model.default ?? Offline.route.model)
     const cwd = session.known === undefined ? undefined : yield* RunOptions.directoryOf(session.known)
-    return yield* converse(flags, settings, view, { prompt: chosen ?? prompt, sessionId: session.id, cwd, onEvent }).pipe(
+    return yield* Effect.tap(chosen, begin(settings.model.default ?? Offline.route.model)).pipe(
+      Effect.flatMap((prompt) => converse(flags, settings, view, { prompt, sessionId: session.id, cwd, onEvent })),
       Effect.tap((result) => {
         known.result = result
         return linger(settings, session.id)

@@ -31,11 +31,11 @@ const name = Argument.String("name").pipe(Argument.withDescription("Name of a sk
 
 const told = <A, R>(self: Effect.Effect<A, SkillStore.SkillRefused, R>) => Effect.mapError(self, ({ message }) => notDone(SafeText.line(message)))
 
-const row = ({ skill: { category, facts, isReadOnly, name }, turnedOff }: SkillStore.Listed) => ({
+const row = ({ skill: { category, facts, name, source }, turnedOff }: SkillStore.Listed) => ({
   name,
   status: turnedOff ?? "available",
   category,
-  source: isReadOnly ? "external" : "user",
+  source,
   description: facts.description
 })
 

@@ -5,7 +5,8 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
-import type * as Path from "effect/Path"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
 import * as Agent from "../agent/Agent.ts"
 import * as BackgroundReview from "../agent/BackgroundReview.ts"
 import * as BackgroundWork from "../agent/BackgroundWork.ts"
@@ -23,6 +24,7 @@ import { none, Plugins } from "../plugin/Plugins.ts"
 import type { Auxiliary } from "../routing/Auxiliary.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import { UsageAccounts } from "../agent/Budget.ts"
+import { SkillStore } from "../prompt/SkillStore.ts"
 import { layerDefault as runRecordDefault, RunRecord } from "../session/RunRecord.ts"
 import type { SessionSearch } from "../session/SessionSearch.ts"
 import * as SessionStore from "../session/SessionStore.ts"
@@ -53,6 +55,7 @@ export type Services =
   | ToolRegistry.ToolRegistry
   | SessionStore.SessionStore
   | SessionSearch
+  | SkillStore
   | RunRecord
   | Hooks.Hooks
 
@@ -122,7 +125,11 @@ export const agentUnder = <Self, E, R, Needs>(
     Effect.gen(function*() {
       yield* complete
       const plugins = yield* Plugins
-      const { memoryProviders, middleware } = yield* plugins.loaded
+      const { memoryProviders, middleware, plugins: loaded } = yield* plugins.loaded
+      const skills = Option.getOrUndefined(yield* Effect.serviceOption(SkillStore))
+      const paths = yield* Path.Path
+      yield* skills?.bring(loaded.flatMap(({ enabled, error, key, path }) =>
+        enabled && error === undefined && path !== undefined ? [{ plugin: key.replaceAll("/", "-"), directory: paths.join(path, "skills") }] : [])) ?? Effect.void
       const service = yield* Effect.provideService(agent(middleware), MemoryProvider, yield* memoryOf(memory, memoryProviders))
       yield* plugins.serve({ dispatch: service.callTool, complete: yield* SideTasks.ofPlugins })
       return service

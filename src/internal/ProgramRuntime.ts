@@ -361,5 +361,5 @@ export const program = (
       ).pipe(Layer.provide(configured)),
       router: routerLayer(settings, start, logins).pipe(Layer.provide(configured)),
       helpers: isReplaced(start) ? SideTasks.ownProvider : SideTasks.ofProgram(settings, environment, logins)
-    }).pipe(Layer.provide([SettingsMapping.tools(settings, inherited), SettingsMapping.toolPorts(settings, environment, home), SettingsMapping.promptSources(settings, { environment, home, memory, skills, withoutRules: start.ignoreRules === true }), Layer.succeed(MemoryStores.MemoryStore, memory), Layer.succeed(SkillStore, skills), SettingsMapping.compaction(settings)]))
+    }).pipe(Layer.provide([SettingsMapping.tools(settings, inherited), SettingsMapping.toolPorts(settings, environment, home), SettingsMapping.promptSources(settings, { environment, home, memory, skills, withoutRules: start.ignoreRules === true }), Layer.succeed(MemoryStores.MemoryStore, memory), SettingsMapping.compaction(settings)]), Layer.provideMerge(Layer.succeed(SkillStore, skills)))
   })).pipe(Layer.provide(ChildProcesses.layer)))

@@ -75,6 +75,8 @@ export interface Skill {
   /** Absolute. */
   readonly directory: string
   readonly facts: SkillFile.Facts
+  /** Place that it comes from. */
+  readonly source: Source["kind"]
   /** True of a skill that is not in the user's own directory. */
   readonly isReadOnly: boolean
 }
@@ -97,10 +99,22 @@ export interface Catalogue {
   readonly signature: string | undefined
 }
 
-/** Directories that are looked through, absolute. */
-export interface Options {
+/** A directory with skills besides the user's own, absolute. */
+export interface Source {
+  readonly kind: "user" | "external" | "project" | "plugin"
   readonly directory: string
-  readonly externalDirectories: ReadonlyArray<string>
+  /** Category of skills that have none. */
+  readonly category?: string | undefined
+  /** Reason why the skills in it are not used; they are, when absent. */
+  readonly refusal?: string | undefined
+}
+
+/** Directories that are looked through. */
+export interface Options {
+  /** The user's own, absolute. */
+  readonly directory: string
+  /** Further ones, in the order in which their names count; asked for each time. */
+  readonly sources: Effect.Effect<ReadonlyArray<Source>>
   /** File of the snapshot of `directory`; without one every process reads it. */
   readonly snapshot: string | undefined
 }
@@ -264,12 +278,16 @@ const compare = (a: string, b: string): number => a < b ? -1 : a > b ? 1 : 0
 /** Puts together what was read of all directories, the user's own first. */
 const joined = (
   paths: Path.Path,
-  parts: ReadonlyArray<{ readonly root: string; readonly listing: Listing; readonly snapshot: Snapshot }>
+  parts: ReadonlyArray<{ readonly source: Source; readonly listing: Listing; readonly snapshot: Snapshot }>
 ): Catalogue => {
   const skills = new Map<string, Skill>()
   const categories = new Map<string, string>()
   const problems: Array<Problem> = []
-  for (const [place, { listing, root, snapshot }] of parts.entries()) {
+  for (const { listing, snapshot, source: { category: own, directory: root, kind, refusal } } of parts) {
+    if (refusal !== undefined) {
+      if (listing.files.size > 0) problems.push({ path: root, message: refusal })
+      continue
+    }
     problems.push(...listing.problems)
     const here: Array<Skill> = []
     for (const [file, { description, facts, problem }] of Object.entries(snapshot.files)) {
@@ -277,8 +295,9 @@ const joined = (
       if (problem !== undefined) problems.push({ path: paths.join(root, file), message: problem })
       if (description !== undefined && !categories.has(path)) categories.set(path, description)
       if (facts === undefined) continue
-      const { category = "general", name } = split(path)
-      here.push({ name, category, path, directory: paths.join(root, path), facts, isReadOnly: place > 0 })
+      const { category = own ?? "general", name } = split(path)
+      const named = own === undefined || path.includes("/") ? path : `${own}/${path}`
+      here.push({ name, category, path: named, directory: paths.join(root, path), facts, source: kind, isReadOnly: kind !== "user" })
     }
     const taken = new Set(Array.from(skills.values(), ({ name }) => name))
     for (const skill of here) {
@@ -286,7 +305,7 @@ const joined = (
     }
   }
   const signature = parts.every(({ listing, snapshot }) => isSettled(listing, snapshot.taken))
-    ? JSON.stringify(parts.map(({ root, listing, snapshot }) => [root, Object.entries(snapshot.files).map(([path, { stamp }]) => [path, stamp]), listing.problems]))
+    ? JSON.stringify(parts.map(({ listing, snapshot, source }) => [source, Object.entries(snapshot.files).map(([path, { stamp }]) => [path, stamp]), listing.problems]))
     : undefined
   return {
     skills: Array.from(skills.values()).toSorted((a, b) => compare(a.category, b.category) || compare(a.name, b.name)),
@@ -297,21 +316,25 @@ const joined = (
 }
 
 /** Makes a reader of the skills of some directories. What it read it reads again when files changed. */
-export const make = ({ directory, externalDirectories, snapshot: file }: Options): Effect.Effect<Effect.Effect<Catalogue>, never, Platform> =>
+export const make = ({ directory, snapshot: file, sources }: Options): Effect.Effect<Effect.Effect<Catalogue>, never, Platform> =>
   Effect.gen(function*() {
     const context = yield* Effect.context<Platform>()
     const paths = yield* Path.Path
     const known = new Map<string, Snapshot>()
-    const roots = Array.from(new Set([directory, ...externalDirectories]))
-    const part = Effect.fnUntraced(function*(root: string) {
+    const part = Effect.fnUntraced(function*(source: Source) {
+      const { directory: root } = source
       const listing = yield* list(root)
       const kept = root === directory ? file : undefined
       const before = known.get(root) ?? (kept === undefined || listing.files.size === 0 ? undefined : yield* load(kept))
       const { isNew, snapshot } = yield* refresh(root, listing, before)
       known.set(root, snapshot)
       if (isNew && kept !== undefined && (listing.files.size > 0 || before !== undefined)) yield* save(kept, snapshot)
-      return { root, listing, snapshot }
+      return { source, listing, snapshot }
     })
-    return Effect.map(Effect.forEach(roots, part), (parts) => joined(paths, parts)).pipe(Effect.provideContext(context))
+    return Effect.flatMap(sources, (further) => {
+      const roots = new Map<string, Source>([[directory, { kind: "user", directory }]])
+      for (const source of further) if (!roots.has(source.directory)) roots.set(source.directory, source)
+      return Effect.map(Effect.forEach(roots.values(), part), (parts) => joined(paths, parts))
+    }).pipe(Effect.provideContext(context))
   })
 

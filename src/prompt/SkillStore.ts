@@ -10,9 +10,8 @@
  * Every change is whole or not made, under the lease of the file over all processes. A text that wants to command the model
  * against its user is not written, nor is one with a credential in it; a skill with a file `.pinned` is not deleted.
  *
- * **Gotchas**
- *
- * Skills of a project's own folder are not read: a repository has no effect before its folder is trusted.
+ * Names count in the order user, external directories, project, plugins. Skills of a project's own folder are used when the folder is
+ * trusted; else a problem of the catalogue says so.
  *
  * **Example** (Skills of a directory)
  *
@@ -77,6 +76,8 @@ export interface Options {
   readonly database: string
   /** Directories of further skills, absolute; they are never written. */
   readonly externalDirectories?: ReadonlyArray<string> | undefined
+  /** Directories of the project, asked for each time, behind those; never written. A refusal says why one is not used. */
+  readonly projectDirectories?: Effect.Effect<ReadonlyArray<Pick<SkillIndex.Source, "directory" | "refusal">>> | undefined
   /** File that keeps the index over processes; without one every process reads all skills. */
   readonly snapshot?: string | undefined
   /** Name of the system as Node has it: `linux`, `darwin`, `win32`. */
@@ -153,6 +154,8 @@ export interface Service {
   readonly change: (change: Change) => Effect.Effect<Changed, ConfigError | SkillRefused>
   /** The path that a change would write or remove, for an approval; undefined where it names none. */
   readonly pathOf: (name: string, category?: string) => Effect.Effect<string>
+  /** Adds directories of skills that plugins bring, each under the plugin's name; they count last and are never written. */
+  readonly bring: (directories: ReadonlyArray<{ readonly plugin: string; readonly directory: string }>) => Effect.Effect<void>
   /** The part of a system prompt that names the skills; undefined where there are none, or none of the skill tools is offered. */
   readonly block: (tools: ReadonlySet<string>) => Effect.Effect<string | undefined>
 }
@@ -226,9 +229,14 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
     const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
     const disabled = new Set(options.disabled)
     const blocks = new Map<string, { readonly signature: string; readonly text: string | undefined }>()
+    let brought: ReadonlyArray<SkillIndex.Source> = []
     const everything = yield* SkillIndex.make({
       directory: options.directory,
-      externalDirectories: options.externalDirectories ?? [],
+      sources: Effect.map(options.projectDirectories ?? Effect.succeed([]), (projects) => [
+        ...(options.externalDirectories ?? []).map((directory): SkillIndex.Source => ({ kind: "external", directory })),
+        ...projects.map((one): SkillIndex.Source => ({ kind: "project", ...one })),
+        ...brought
+      ]),
       snapshot: options.snapshot
     })
 
@@ -246,7 +254,8 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
 
     const find = Effect.fnUntraced(function*(name: string) {
       const { problems, skills } = yield* everything
-      const wanted = name.trim()
+      // The contract names skills of plugins with a colon.
+      const wanted = name.trim().replace(/^([\w.-]+):(?=[\w.-]+$)/, "$1/")
       const exact = skills.filter((skill) => skill.path === wanted)
       const found = exact.length > 0 ? exact : skills.filter((skill) => skill.name === wanted || skill.facts.name === wanted)
       const [skill] = found
@@ -407,7 +416,7 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
       if (!tools.some((tool) => offered.has(tool))) return undefined
       const found = yield* catalogue
       const toolsets = options.toolsetsOf?.(offered) ?? new Set<string>()
-      const key = JSON.stringify([options.directory, options.externalDirectories ?? [], [...offered].toSorted(), [...toolsets].toSorted(), options.os])
+      const key = JSON.stringify([options.directory, [...offered].toSorted(), [...toolsets].toSorted(), options.os])
       const kept = blocks.get(key)
       blocks.delete(key)
       if (kept !== undefined && kept.signature === found.signature) {
@@ -424,7 +433,12 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
       return text
     })
 
-    return { listed, catalogue, view, change, pathOf, block }
+    const bring: Service["bring"] = (directories) =>
+      Effect.sync(() => {
+        brought = [...brought, ...directories.map(({ directory, plugin }): SkillIndex.Source => ({ kind: "plugin", directory, category: plugin }))]
+      })
+
+    return { listed, catalogue, view, change, pathOf, bring, block }
   })
 
 /** {@link make} as a layer. */

@@ -1,14 +1,18 @@
 /**
- * The skills that a user's settings mean: those of the home directory and of `skills.external_dirs`.
+ * The skills that a user's settings mean: those of the home directory, of `skills.external_dirs`, and of the project that the program
+ * was started in, once its folder is trusted (`.hermes/skills` and `.agents/skills` of the working directory and of its repository).
  */
 import * as Effect from "effect/Effect"
 import * as Path from "effect/Path"
-import type { Environment, Home } from "../config/Environment.ts"
+import { type Environment, Home } from "../config/Environment.ts"
+import * as FolderTrust from "../config/FolderTrust.ts"
 import type { Values } from "../config/Settings.ts"
-import { operatingSystem } from "../platform/CurrentProcess.ts"
+import { operatingSystem, workingDirectory } from "../platform/CurrentProcess.ts"
 import * as SkillStore from "../prompt/SkillStore.ts"
 import { expandHome } from "./builtin/file/Places.ts"
 import * as Toolsets from "./Toolsets.ts"
+
+const projectFolders = [".hermes/skills", ".agents/skills"]
 
 /** Makes the skills of a user. */
 export const make = Effect.fnUntraced(function*(
@@ -17,12 +21,24 @@ export const make = Effect.fnUntraced(function*(
 ) {
   const paths = yield* Path.Path
   const user = environment.get("HOME") ?? environment.get("USERPROFILE")
+  const trust = yield* FolderTrust.make.pipe(Effect.provideService(Home, home))
+  const cwd = workingDirectory()
+  const projectDirectories = Effect.gen(function*() {
+    const project = yield* trust.projectOf(cwd)
+    const folders = Array.from(new Set([cwd, project]))
+    const isTrusted = yield* Effect.forEach(folders, trust.isTrusted)
+    return folders.flatMap((folder, at) => projectFolders.map((name) => {
+      const directory = paths.join(folder, name)
+      return isTrusted[at] === true ? { directory } : { directory, refusal: FolderTrust.untrusted(directory, project).message }
+    }))
+  })
   return yield* SkillStore.make({
     directory: home.skills,
     database: home.database,
     snapshot: paths.join(home.root, "cache", "skills.json"),
     // A relative directory means one of the home: programs start anywhere.
     externalDirectories: externalDirs.map((path) => paths.resolve(home.root, expandHome(path, user))),
+    projectDirectories,
     os: operatingSystem,
     disabled,
     templateVars,

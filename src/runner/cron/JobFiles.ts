@@ -1,5 +1,5 @@
 /**
- * Files that jobs read and leave in the home directory: skills, scripts, and the outputs of their runs.
+ * Files that jobs read and leave in the home directory: scripts, and the outputs of their runs.
  *
  * **Details**
  *
@@ -28,12 +28,10 @@ export class JobBlocked extends Schema.TaggedError<JobBlocked>("hermes-effect/ru
 /** Outputs of one job that are kept. */
 export const keptOutputs = 50
 
-const maxSkillBytes = 200_000
 const divider = "\n\n---\n\n"
 
 /** Directories, none of which need exist. */
 export interface Places {
-  readonly skills: string
   readonly scripts: string
   /** The directory of the jobs. */
   readonly cron: string
@@ -49,23 +47,6 @@ interface Record {
 }
 
 const oneLine = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]+/gu, " ")
-
-/** The text of a skill, by the name of its directory, which may stand in one of a category. */
-export const skill = Effect.fnUntraced(function*({ skills }: Places, name: string) {
-  const fs = yield* FileSystem.FileSystem
-  const paths = yield* Path.Path
-  // Directories that cannot be listed have no skills for us.
-  const categories = yield* Effect.orElseSucceed(fs.readDirectory(skills), () => [])
-  const candidates = [[name], ...categories.map((category) => [category, name])]
-  for (const parts of candidates) {
-    const path = paths.join(skills, ...parts, "SKILL.md")
-    const info = yield* Effect.option(fs.stat(path))
-    if (info._tag === "None" || info.value.type !== "File") continue
-    if (info.value.size > maxSkillBytes) return yield* new JobBlocked({ message: `the skill ${name} is larger than ${maxSkillBytes} bytes` })
-    return yield* Effect.mapError(fs.readFileString(path), ({ message }) => new JobBlocked({ message: `the skill ${name} cannot be read: ${message}` }))
-  }
-  return yield* new JobBlocked({ message: `there is no skill "${name}" below ${skills}: install it, or take it from the job by \`hermes cron edit\`` })
-})
 
 /** The real path of a script, which has to lie below the directory of scripts. */
 export const script = Effect.fnUntraced(function*({ scripts }: Places, name: string) {

@@ -37,6 +37,7 @@ import type { Claim, FinishedRun, Job } from "../../tool/cron/Job.ts"
 import { hostile } from "../../tool/cron/JobDraft.ts"
 import * as JobSchedule from "../../tool/cron/JobSchedule.ts"
 import * as Injection from "../../domain/Injection.ts"
+import type { Service as SkillStore } from "../../prompt/SkillStore.ts"
 import { JobAgent } from "./JobAgent.ts"
 import * as JobFiles from "./JobFiles.ts"
 import { JobBlocked } from "./JobFiles.ts"
@@ -94,6 +95,8 @@ const isSilent = (answer: string): boolean => {
 /** Settings of runs. */
 export interface Settings {
   readonly places: JobFiles.Places
+  /** Skills that jobs may follow; a job that names one is blocked where there are none. */
+  readonly skills?: Pick<SkillStore, "view"> | undefined
   /** Decision on a dangerous call: `approvals.cron_mode`. */
   readonly approvals: "deny" | "approve"
   /** True when what keeps a job from running is told once, and not each time. */
@@ -126,13 +129,14 @@ interface Answer {
 }
 
 /** The texts of the skills that a job follows. */
-const skills = Effect.fnUntraced(function*(job: Job, { places }: Settings) {
-  return yield* Effect.forEach(job.skills, (name) =>
-    Effect.flatMap(JobFiles.skill(places, name), (text): Effect.Effect<Material, JobBlocked> => {
-      const problem = hostile(`the skill ${name}`, text)
-      return problem === undefined ? Effect.succeed({ tag: "skill", name, text }) : Effect.fail(new JobBlocked({ message: problem }))
-    }))
-})
+const followed = (job: Job, { skills }: Settings): Effect.Effect<ReadonlyArray<Material>, JobBlocked> =>
+  Effect.forEach(job.skills, (name) =>
+    skills === undefined
+      ? Effect.fail(new JobBlocked({ message: `there are no skills here: take "${name}" from the job by \`hermes cron edit\`` }))
+      : Effect.mapBoth(skills.view(name), {
+        onFailure: ({ message }) => new JobBlocked({ message: `${message}; correct it, or take it from the job by \`hermes cron edit\`` }),
+        onSuccess: ({ text }) => ({ tag: "skill", name, text })
+      }))
 
 /** Needs of a job, checked before anything is begun. */
 const prepare = Effect.fnUntraced(function*(job: Job, settings: Settings) {
@@ -140,9 +144,9 @@ const prepare = Effect.fnUntraced(function*(job: Job, settings: Settings) {
   if (problem !== undefined) return yield* new JobBlocked({ message: problem })
   if (job.workdir !== undefined) yield* JobFiles.workdir(job.workdir)
   const script = job.script === undefined ? undefined : yield* JobFiles.script(settings.places, job.script)
-  const followed = yield* skills(job, settings)
+  const skills = yield* followed(job, settings)
   const ask = job.no_agent ? undefined : yield* (yield* JobAgent).open(job)
-  return { ask, script, skills: followed }
+  return { ask, script, skills }
 })
 
 /** The latest outputs of the jobs that this one wants to know of; what is gone or never ran says nothing. */

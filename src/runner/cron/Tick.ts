@@ -19,7 +19,7 @@
  * )
  *
  * const ran = CronTick.once({
- *   places: { cron: "cron", scripts: "cron/scripts", skills: "skills" },
+ *   places: { cron: "cron", scripts: "cron/scripts" },
  *   approvals: "deny",
  *   preflight: true,
  *   maySchedule: false,
