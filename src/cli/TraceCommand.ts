@@ -19,6 +19,7 @@ import * as Json from "../domain/Json.ts"
 import * as Atif from "../observability/Atif.ts"
 import * as AtifCheck from "../observability/AtifCheck.ts"
 import * as FromRuns from "../observability/atif/FromRuns.ts"
+import type { Pictures } from "../observability/atif/RunContent.ts"
 import * as StoredRuns from "../observability/StoredRuns.ts"
 import * as AtifWriter from "../observability/AtifWriter.ts"
 import * as Atof from "../observability/Atof.ts"
@@ -45,8 +46,8 @@ interface Named {
   readonly trace: Trace.Trace
 }
 
-/** Runs of a stored session; entries that cannot be read are told, and the rest is used. */
-const ofSession = (reference: string) =>
+/** Trajectory of a stored session, with its pictures in their places; entries that cannot be read are told, and the rest is used. */
+const ofSession = (reference: string, pictures: Pictures | undefined) =>
   opened(reference, (session) =>
     Effect.gen(function*() {
       const runs = yield* StoredRuns.read(session)
@@ -58,7 +59,7 @@ const ofSession = (reference: string) =>
           }, or the file is damaged. Update hermes to see all.`
         )
       }
-      return { session, trajectory: FromRuns.trajectory(runs, session.id) }
+      return { session, trajectory: FromRuns.trajectory(runs, session.id, { pictures }) }
     }), forReading)
 
 /** The text of a file; undefined when there is none of that name. */
@@ -72,11 +73,12 @@ const textOf = Effect.fnUntraced(function*(path: string): Effect.fn.Return<strin
 
 /** Lines of a stream that cannot be read are told, and the rest is used. */
 const load = Effect.fn("TraceCommand.load")(function*(
-  reference: string
+  reference: string,
+  pictures?: Pictures
 ): Effect.fn.Return<Named, Failure | SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Output> {
   const text = yield* textOf(reference)
   if (text === undefined) {
-    const { session, trajectory } = yield* ofSession(reference)
+    const { session, trajectory } = yield* ofSession(reference, pictures)
     if (trajectory === undefined) {
       return yield* notDone(`session ${session.id} is empty: there is no trace`)
     }
@@ -127,6 +129,21 @@ const put = Effect.fnUntraced(function*(path: string, text: string) {
   yield* Effect.mapError(fs.writeFileString(path, text, { mode: 0o600 }), unwritable(path))
 })
 
+/** Writes the pictures that documents in a directory name. */
+const putPictures = Effect.fnUntraced(function*(directory: string, trajectories: ReadonlyArray<Atif.Trajectory>, found: ReadonlyMap<string, Uint8Array>) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  for (const name of new Set(trajectories.flatMap(AtifCheck.images))) {
+    const bytes = found.get(name)
+    if (bytes === undefined) continue
+    const path = paths.join(directory, name)
+    yield* fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 }).pipe(
+      Effect.andThen(fs.writeFile(path, bytes, { mode: 0o600 })),
+      Effect.mapError(unwritable(path))
+    )
+  }
+})
+
 /** Every trajectory of a document with its children as documents of their own. */
 const unfolded = (trajectory: Atif.Trajectory): ReadonlyArray<Atif.Trajectory> => [
   trajectory,
@@ -140,7 +157,9 @@ const convert = Command.make("convert", {
   output: Flags.text("output", "PATH", "Output file, or directory for several; default: stdout", "o"),
   agentName: Flags.text("agent-name", "NAME", "Agent name, if the events have none")
 }, Effect.fn("hermes trace convert")(function*({ agentName, output, session, source }) {
-  const { trace } = yield* load(source)
+  const pictures = AtifWriter.pictures()
+  // Pictures stand beside a document: one on stdout has no place for them.
+  const { trace } = yield* load(source, output === undefined ? undefined : pictures.place)
   const { faults, trajectories } = Trace.trajectories(trace, { agentName })
   yield* warn(faults.map(({ message }) => `${source}: ${message}`))
   const wanted = session === undefined
@@ -165,6 +184,7 @@ const convert = Command.make("convert", {
     )
   }
   if (output === undefined) return yield* line(AtifWriter.render(first).trimEnd())
+  yield* putPictures(isDirectory ? output : paths.dirname(output), wanted, pictures.found)
   if (!isDirectory) return yield* Effect.andThen(put(output, AtifWriter.render(first)), line(output))
   for (const { name, trajectory } of AtifWriter.segments("trajectory-{session_id}.json", wanted)) {
     const path = paths.join(output, name)
@@ -251,7 +271,7 @@ const view = Command.make("view", {
 }, Effect.fn("hermes trace view")(function*({ other, output, source }) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const runs = yield* Effect.forEach([source, ...Option.toArray(other)], load)
+  const runs = yield* Effect.forEach([source, ...Option.toArray(other)], (one) => load(one))
   const page = yield* TraceView.page(runs)
   const path = output ?? paths.join(
     yield* Effect.mapError(fs.makeTempDirectory({ prefix: "hermes-trace-" }), (error) =>

@@ -2,10 +2,12 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Prompt from "effect/ai/Prompt"
 import { readdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import * as Agent from "../../src/agent/Agent.ts"
+import { SessionId } from "../../src/domain/Ids.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
 import type * as Atif from "../../src/observability/Atif.ts"
 import * as AtifCheck from "../../src/observability/AtifCheck.ts"
@@ -54,6 +56,28 @@ describe("opening a page", () => {
       assert.isTrue(readdirSync(dirname(ok)).includes("opened"))
       assert.isFalse(yield* TraceCommand.open(bad, [process.execPath]))
       assert.isFalse(yield* TraceCommand.open(ok, ["there-is-no-such-program"]))
+    }).pipe(Effect.provide(NodeServices.layer)))
+})
+
+describe("a stored session", () => {
+  it.live("is converted with its pictures beside the document, whose names are theirs; on stdout a text stands in their place", () =>
+    Effect.gen(function*() {
+      const { at, hermes, home } = yield* machine
+      const id = SessionId.make("pictured")
+      const bytes = new Uint8Array([1, 2, 3])
+      const content = [Prompt.textPart({ text: "look" }), Prompt.filePart({ mediaType: "image/png", data: bytes })]
+      yield* Effect.provide(SessionStore.SessionStore.use((store) =>
+        Effect.andThen(
+          store.create({ id, source: "cli", provider: "p", model: "m", systemPrompt: "", cwd: "/" }),
+          store.append(id, [Prompt.userMessage({ content })])
+        )), SessionStore.layerSqlite({ path: join(home, "state.db") }))
+      const ended = yield* hermes(["trace", "convert", id, "--output", at("out.json")])
+      assert.strictEqual(ended.code, 0, ended.stderr)
+      const document: Atif.Trajectory = JSON.parse(readFileSync(at("out.json"), "utf8"))
+      const [path = ""] = AtifCheck.images(document)
+      assert.match(path, /^images\/[0-9a-f]{32}\.png$/u)
+      assert.deepStrictEqual(new Uint8Array(readFileSync(at(path))), bytes)
+      assert.include((yield* hermes(["trace", "convert", id])).stdout, "[image/png: 3 bytes that are not in this document]")
     }).pipe(Effect.provide(NodeServices.layer)))
 })
 
