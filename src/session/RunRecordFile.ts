@@ -6,7 +6,8 @@
  *
  * `{ "v": 1, "sessionId": …, "turnId": …, "at": …, "event": { "_tag": … } }`; a message stands in the form of the session store.
  * A file that cannot be written is one warning; the next entry that can be is preceded by a `Gap`. A line that was cut in the
- * middle, and one of a newer version, is left out by `read` and counted by `unread`.
+ * middle, and one of a newer version, is left out by `read` and counted by `unread`. With `maxBytes` the oldest entries are removed
+ * when the file is full.
  *
  * **Example** (A file beside the program)
  *
@@ -36,7 +37,36 @@ import type { Entry } from "../domain/RecordEvent.ts"
 import * as StoredForm from "./StoredForm.ts"
 import * as RunRecord from "./RunRecord.ts"
 
-const make = (path: string) =>
+/** Place and size of the file. */
+export interface Options {
+  readonly path: string
+  /** Bytes beyond which the oldest entries are removed; no limit when absent. */
+  readonly maxBytes?: number | undefined
+}
+
+/**
+ * The newest lines that fit into `maxBytes`, one at least. Before them stands what was written once for their sessions: tool definitions,
+ * and messages that are sent and not stored.
+ */
+const newest = (lines: ReadonlyArray<string>, maxBytes: number): ReadonlyArray<string> => {
+  let first = lines.length
+  for (let bytes = 0; first > 0; first--) {
+    bytes += encoder.encode(lines[first - 1] ?? "").length + 1
+    if (bytes > maxBytes && first < lines.length) break
+  }
+  const kept = lines.slice(first)
+  const sessions = new Set(kept.flatMap((line) => Option.match(StoredForm.decodeEntry(line), { onNone: () => [], onSome: ({ sessionId }) => [sessionId] })))
+  const once = new Map(lines.slice(0, first).flatMap((line) => {
+    const entry = Option.getOrUndefined(StoredForm.decodeEntry(line))
+    const key = entry === undefined || !sessions.has(entry.sessionId) ? undefined : RunRecord.contentKey(entry)
+    return entry === undefined || key === undefined ? [] : [[`${entry.sessionId} ${key}`, line] as const]
+  }))
+  return [...once.values(), ...kept]
+}
+
+const encoder = new TextEncoder()
+
+const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
@@ -44,6 +74,7 @@ const make = (path: string) =>
     let lost = 0
     let reason = ""
     let isOpen = false
+    let size = 0
 
     const open = Effect.gen(function*() {
       if (isOpen) return
@@ -52,9 +83,23 @@ const make = (path: string) =>
       if (yield* fs.exists(path)) {
         const text = yield* fs.readFileString(path)
         if (text !== "" && !text.endsWith("\n")) yield* fs.writeFileString(path, "\n", { flag: "a" })
+        size = encoder.encode(text).length + 1
       }
       isOpen = true
     })
+
+    /** Replaces the file by its newer half, so that a full one is not written anew at each step. */
+    const shrink = Effect.gen(function*() {
+      const lines = (yield* fs.readFileString(path)).split("\n").filter((line) => line !== "")
+      const text = newest(lines, maxBytes / 2).map((line) => `${line}\n`).join("")
+      yield* fs.writeFileString(`${path}.draft`, text, { mode: 0o600 })
+      yield* fs.rename(`${path}.draft`, path)
+      size = encoder.encode(text).length
+    }).pipe(Effect.catch((error) => {
+      // Tried again when as much has come again.
+      size = 0
+      return Effect.logWarning(`Run record: old entries are not removed from ${path}: ${error.message}`)
+    }))
 
     const failed = (count: number, message: string) =>
       Effect.suspend(() => {
@@ -71,8 +116,11 @@ const make = (path: string) =>
         const all = lost === 0 ? entries : [{ ...first, event: { _tag: "Gap" as const, entries: lost, reason } }, ...entries]
         const lines = yield* Effect.fromResult(Result.all(all.map(StoredForm.encodeEntry)))
         yield* open
-        yield* fs.writeFileString(path, `${lines.join("\n")}\n`, { flag: "a", mode: 0o600 })
+        const text = `${lines.join("\n")}\n`
+        yield* fs.writeFileString(path, text, { flag: "a", mode: 0o600 })
         lost = 0
+        size += encoder.encode(text).length
+        if (size > maxBytes) yield* shrink
       }).pipe(Effect.catch((error) => failed(entries.length, error.message)), lock.withPermit)
 
     const lines: Stream.Stream<string, SessionStoreError> = Stream.unwrap(Effect.map(fs.exists(path), (exists) =>
@@ -95,6 +143,5 @@ const make = (path: string) =>
   })
 
 /** The record in the file at `path`, which is created with its directory where it is missing. */
-export const layer = (
-  options: { readonly path: string }
-): Layer.Layer<RunRecord.RunRecord, never, FileSystem.FileSystem | Path.Path> => Layer.effect(RunRecord.RunRecord, make(options.path))
+export const layer = (options: Options): Layer.Layer<RunRecord.RunRecord, never, FileSystem.FileSystem | Path.Path> =>
+  Layer.effect(RunRecord.RunRecord, make(options))

@@ -376,3 +376,29 @@ describe("RunRecord", () => {
       }).pipe(Effect.provide(SessionStore.layerSqlite({ path })))
     }))
 })
+
+describe("a record in a file with a bound", () => {
+  it.live("loses its oldest entries, keeps what their sessions' newer ones name, and is read again whole", () =>
+    Effect.gen(function*() {
+      const path = `${yield* temporaryDirectory}/runs.jsonl`
+      const maxBytes = 20_000
+      const sessionId = Ids.SessionId.make("s")
+      const entry = (at: number, event: RecordEvent.RecordEvent): RecordEvent.Entry => ({ sessionId, turnId: Ids.TurnId.make("t"), at, event })
+      const offered = entry(0, { _tag: "ToolsOffered", hash: "h", definitions: [{ name: "echo", description: "", parameters: {} }] })
+      const notice = (at: number) => entry(at, { _tag: "Notice", level: "info", message: `notice ${at} ${"x".repeat(500)}` })
+      const bounded = RunRecordFile.layer({ path, maxBytes }).pipe(Layer.provide(NodeServices.layer))
+      yield* Effect.provide(Effect.gen(function*() {
+        const record = yield* RunRecord.RunRecord
+        yield* record.append([offered])
+        for (let at = 1; at <= 200; at++) {
+          yield* record.append([notice(at)])
+          assert.isAtMost(statSync(path).size, maxBytes)
+        }
+      }), bounded, { local: true })
+      const kept = yield* Effect.provide(readAll(), bounded, { local: true })
+      assert.deepStrictEqual(kept[0], offered)
+      const times = kept.slice(1).map(({ at }) => at)
+      assert.isAbove(times.length, 10)
+      assert.deepStrictEqual(times, Array.from({ length: times.length }, (_, index) => 200 - times.length + index + 1))
+    }))
+})
