@@ -18,7 +18,6 @@
  * Source: `relay-atof-atif.md` §1.5 and §1.7, `hermes-contract.md` §4.2.
  */
 import type * as Cause from "effect/Cause"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
@@ -29,12 +28,10 @@ import * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as Atof from "./Atof.ts"
+import { FlushDeadline } from "./TraceSettings.ts"
 
 /** Events that may wait for the disk. */
 const capacity = 4096
-
-/** Longest wait at the end of a program for events that are not on disk yet. */
-export const flushDeadline = Duration.seconds(5)
 
 /** File, mode and rotation. */
 export interface Options {
@@ -132,6 +129,7 @@ export const make = (
 ): Effect.Effect<Writer, never, FileSystem.FileSystem | Path.Path | Scope.Scope> =>
   Effect.gen(function*() {
     const file = makeFile(options, yield* FileSystem.FileSystem, yield* Path.Path)
+    const deadline = yield* FlushDeadline
     const queue = yield* Queue.make<ReadonlyArray<Atof.Event>, Cause.Done>({ capacity })
     const told = new Set<string>()
     const warn = (message: string): Effect.Effect<void> => {
@@ -157,7 +155,7 @@ export const make = (
     const worker = yield* Effect.forkScoped(Effect.catchTag(Effect.forever(drain), "Done", () => Effect.void))
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => Queue.endUnsafe(queue)).pipe(
-        Effect.andThen(Effect.timeoutOption(Fiber.await(worker), flushDeadline)),
+        Effect.andThen(Effect.timeoutOption(Fiber.await(worker), deadline)),
         Effect.flatMap((done) => Option.isSome(done) ? Effect.void : warn(`some ATOF events were not written to ${file.path}`))
       )
     )

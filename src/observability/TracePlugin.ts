@@ -42,9 +42,6 @@ import type { Stream as AtofStream } from "./atof/FromRuns.ts"
 import * as StoredRuns from "./StoredRuns.ts"
 import * as TraceSettings from "./TraceSettings.ts"
 
-/** Time that the end of a program waits for what is not written yet. */
-export const flushDeadline = Duration.seconds(5)
-
 /** Tells for each exporter whether something else writes the same now; asked when a session begins. */
 export interface Taken {
   readonly atof: () => boolean
@@ -85,6 +82,7 @@ const follow = Effect.fnUntraced(function*(
 ): Effect.fn.Return<void, never, Scope.Scope> {
   const safe = yield* StoredForm.forExport
   const isWanted = unless(isTaken)
+  const deadline = yield* TraceSettings.FlushDeadline
   const queue = yield* Queue.unbounded<ReadonlyArray<Entry>, Cause.Done>()
   // All that came meanwhile is handled at once: a slow disk is behind by one write, not by one for each run.
   let wait: number | undefined
@@ -100,8 +98,8 @@ const follow = Effect.fnUntraced(function*(
   const worker = yield* Effect.forkScoped(work)
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => Queue.endUnsafe(queue)).pipe(
-      Effect.andThen(Effect.timeoutOption(Fiber.await(worker), flushDeadline)),
-      Effect.flatMap((done) => Option.isSome(done) ? Effect.void : Effect.logWarning(`some ${label} were not written: the disk is too slow`))
+      Effect.andThen(Effect.timeoutOption(Fiber.await(worker), deadline)),
+      Effect.flatMap((done) => Option.isSome(done) ? Effect.void : Effect.logWarning(`some ${label} were not written: it took longer than ${Duration.format(deadline)}`))
     )
   )
   // A session is judged when it is heard of, so that its events are in one place.

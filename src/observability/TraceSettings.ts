@@ -8,9 +8,16 @@
  *
  * Source: the NeMo Relay document, `hermes-contract.md` §4.2.
  */
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
 import type * as AtifWriter from "./AtifWriter.ts"
 import type * as AtofWriter from "./AtofWriter.ts"
 import type { Agent } from "./atof/AgentScopes.ts"
+
+/** Longest wait at the end of a program for files that are not on disk yet. */
+export const FlushDeadline = Context.Reference<Duration.Duration>("hermes-effect/observability/FlushDeadline", {
+  defaultValue: () => Duration.seconds(5)
+})
 
 /** Options of each exporter; `undefined` for one that is disabled. */
 export interface TraceSettings {
