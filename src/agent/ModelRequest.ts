@@ -153,7 +153,7 @@ interface Payment {
 
 /**
  * Takes what was spent into the run's budget, its session and its events, and into the sessions of the runs above; an interruption
- * does not come between them.
+ * does not come between them. The sums are stored with what the record has of the call, both or neither.
  */
 export const pay = (
   run: RunState,
@@ -164,12 +164,16 @@ export const pay = (
   return Effect.uninterruptible(Effect.gen(function*() {
     const { store } = yield* Services
     if (Budget.isUnpriced(run.budget, cost)) yield* emit(run, unpriced(model))
-    yield* store.recordUsage(run.sessionId, paid)
-    for (const above of run.lineage?.above ?? []) {
-      yield* Effect.catch(store.recordUsage(above, { ...paid, cost: { ...paid.cost, source: "subagent" } }), (error) =>
+    const own = store.recordUsage(run.sessionId, paid)
+    const above = Effect.forEach(run.lineage?.above ?? [], (id) =>
+      store.recordUsage(id, { ...paid, cost: { ...paid.cost, source: "subagent" } }).pipe(
+        Effect.as(undefined),
         // The session may have been removed while its child went on.
-        Effect.logWarning(`what a child agent used is missing in the sums of session ${above}: ${error.message}`))
-    }
+        Effect.catch((error) => Effect.succeed(`what a child agent used is missing in the sums of session ${id}: ${error.message}`))
+      ))
+    const stored = Effect.andThen(own, above)
+    const missing = yield* run.recorder === undefined ? stored : run.recorder.storing(stored, () => {})
+    for (const message of missing) if (message !== undefined) yield* Effect.logWarning(message)
     yield* emit(run, { _tag: "UsageReported", step: run.steps, ...paid, ...(task === undefined ? {} : { origin: task }) })
   }))
 }

@@ -90,7 +90,8 @@ const accountOf = (accounts: UsageAccounts["Service"], store: SessionStore["Serv
     const charge = own ?? accounts.of(sessionId)
     if (charge !== undefined) return charge(entry)
     const { cost, route: { model, provider }, usage } = entry
-    return store.recordUsage(sessionId, { provider, model, usage, cost: Cost.spent(cost) }).pipe(
+    const stored = store.recordUsage(sessionId, { provider, model, usage, cost: Cost.spent(cost) })
+  return Effect.flatMap(RunRecorder.RunRecorder, (recorder) => recorder === undefined ? stored : recorder.storing(stored, () => {})).pipe(
       Effect.catch((error) => Effect.logDebug(`the task ${entry.task} is in the sums of no session: ${error.message}`))
     )
   })
@@ -109,7 +110,8 @@ const recorded = (record: RunRecord["Service"], store: SessionStore["Service"]) 
         history: [],
         now: () => clock.currentTimeMillisUnsafe(),
         hash: (text) => Digest.hex(text, 16),
-        sink: record.append
+        sink: record.append,
+        together: record.together === store.together ? record.together : undefined
       })
       return yield* Effect.ensuring(Effect.provideService(task, RunRecorder.RunRecorder, recorder), recorder.flush)
     })

@@ -248,7 +248,8 @@ export const make = (): Tree => {
     const { at, event } = entry
     if (event._tag === "RunStarted") return void beginRun(entry, event)
     if (event._tag === "SessionEnded") {
-      const last = open.get(placeOf(entry))?.run
+      // A session that goes on from another one may end under the turn of its beginning.
+      const last = open.get(placeOf(entry))?.run ?? roots.findLast(({ sessionId }) => sessionId === entry.sessionId)
       return last === undefined ? undefined : void changes.push({ _tag: "Noted", at, run: last, event })
     }
     if (event._tag === "ReplayBegun") {

@@ -1,6 +1,7 @@
 // Runs of a plan: a runtime with a scripted model or a real server, tools, plugins and a session database, and what is left of it.
 import { assert } from "@effect/vitest"
 import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -23,6 +24,7 @@ import {
 } from "../../src/index.ts"
 import * as Secrets from "../../src/domain/Secrets.ts"
 import * as Catalogue from "../../src/routing/Catalogue.ts"
+import * as TraceSettings from "../../src/observability/TraceSettings.ts"
 import * as TracePlugin from "../../src/observability/TracePlugin.ts"
 import { NestedCalls, ToolContext } from "../../src/tool/ToolContext.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
@@ -293,7 +295,10 @@ export const runPlan = (plan: Plan) =>
         atif: { directory: files, filenameTemplate: "{session_id}.json", subagents: "embedded", agentName: exported.name }
       })],
       retry: { backoff: { base: 0, cap: 0 } }
-    }).pipe(Layer.provide(plan.compacts
+    }).pipe(
+      // A machine that is busy with other things writes late, and all the same.
+      Layer.provide(Layer.succeed(TraceSettings.FlushDeadline, Duration.seconds(60))),
+      Layer.provide(plan.compacts
       ? Layer.mergeAll(Layer.succeed(CompactionPort.CompactionPort, compaction()), Layer.succeed(Catalogue.Catalogue, Catalogue.bundled()))
       : Layer.empty))
     const sessionId = Ids.SessionId.make("generated")
