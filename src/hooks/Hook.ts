@@ -44,7 +44,7 @@ export interface Listener<out R = never> {
  * `inline`: the run waits, each listener in its turn. `queued`: the run goes on; events wait in a queue of `capacity` and
  * are handled in order by one fiber of the hook's own. When the queue is full the oldest event is dropped, with one
  * warning and a count. What is still waiting when the hook is removed is handled first, for as long as
- * `Hooks.flushDeadline`. An inline observer that was too slow three times in a row is queued from then on.
+ * `Hooks.flushDeadline`. An inline observer that misses its deadline runs on, and is queued from then on.
  */
 type Delivery = { readonly mode: "inline" } | { readonly mode: "queued"; readonly capacity: number }
 

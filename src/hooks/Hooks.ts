@@ -11,8 +11,8 @@
  * - Interrupting a run interrupts waiting for a listener. Inside an uninterruptible region (a closing event, see `PairedEvents`)
  *   every listener is still called, each with its deadline.
  * - A listener that interrupts itself has failed; only the interruption of the run is one.
- * - An observer that was too slow {@link strikes} times in a row is queued from then on, with one warning; the hooks of a plugin
- *   count together.
+ * - An observer that misses its deadline is not waited for again: it runs on, what comes after it waits in a queue, and one warning says
+ *   so. The hooks of a plugin count together. A listener that may answer is waited for at each event.
  * - Distinct faults are warned about once and logged at debug level after that.
  *
  * **Gotchas**
@@ -36,7 +36,7 @@ import { nearest } from "../domain/Similarity.ts"
 import * as RunContext from "../domain/RunContext.ts"
 import type { Rule } from "./Answers.ts"
 import { answers, defaultCapacity, type Hook, type Listener } from "./Hook.ts"
-import { attempt, describe, makeFaults, type Restore } from "./IsolatedCall.ts"
+import { attempt, attemptUntil, describe, makeFaults, type Restore } from "./IsolatedCall.ts"
 import { type Answers, type AskName, type Fields, type HookName, isHookName, names } from "./Payloads.ts"
 import { table } from "./PayloadTable.ts"
 import { defaultMaxChars, payloadOf } from "./Sanitizer.ts"
@@ -46,7 +46,7 @@ export { fromPlain, observer, on } from "./Hook.ts"
 /** Time that a removed hook may still work on what waits in its queue. One that was too slow to the last gets none. */
 export const flushDeadline = Duration.seconds(5)
 
-/** Deadlines that an observer may miss in a row before the run waits for it no more. */
+/** Deadlines in a row after which a queue is not worked off any more at the end. */
 const strikes = 3
 
 /** A registered hook, for display. */
@@ -113,7 +113,7 @@ interface Pace {
   readonly label: string
   /** Scope of the hook that registered first. */
   readonly scope: Scope.Scope
-  /** Deadlines missed in a row. */
+  /** Deadlines missed in a row; {@link strikes} while an event runs on. */
   slow: number
   /** Absent as long as the run waits. */
   queue: HookQueue | undefined
@@ -144,22 +144,23 @@ const makeQueue = (options: {
   readonly flush: () => Duration.Duration
   readonly handle: (event: Queued) => Effect.Effect<void>
   readonly onLost: (count: number) => Effect.Effect<void>
+  /** An event that is being handled already. */
+  readonly first?: Effect.Effect<void> | undefined
 }): Effect.Effect<HookQueue, never, Scope.Scope> =>
   Effect.gen(function*() {
     const queue = yield* Queue.make<Queued, Cause.Done>({ capacity: options.capacity, strategy: "sliding" })
     let dropped = 0
-    let handling = 0
+    let handling = options.first === undefined ? 0 : 1
 
     const next = Effect.suspend(() => {
       handling = 0
       return Queue.take(queue)
     })
-    const worker = yield* Effect.forkScoped(
-      Effect.forever(Effect.flatMap(next, (event) => {
-        handling = 1
-        return options.handle(event)
-      }), { disableYield: true })
-    )
+    const rest = Effect.forever(Effect.flatMap(next, (event) => {
+      handling = 1
+      return options.handle(event)
+    }), { disableYield: true })
+    const worker = yield* Effect.forkScoped(options.first === undefined ? rest : Effect.andThen(options.first, rest))
     yield* Effect.addFinalizer(() =>
       Effect.suspend(() => {
         Queue.endUnsafe(queue)
@@ -220,24 +221,40 @@ const makeUnsafe = (settings: Settings): Service => {
         : undefined
     )
 
+  const handled = <A>(listener: Bound, payload: object, read: Read<A>): Effect.Effect<A | undefined, unknown> =>
+    Effect.map(Effect.suspend(() => listener.handle(payload)), read)
+
+  const isObserver = (listener: Bound): boolean => listener.isQueued || !answers(listener.event)
+
+  const settled = <A>(listener: Bound, exit: Exit.Exit<A | undefined, unknown> | undefined, read: Read<A>): Effect.Effect<A | undefined> => {
+    const { pace } = listener
+    if (isObserver(listener)) pace.slow = exit === undefined ? pace.slow + 1 : 0
+    if (exit === undefined) return failed(listener, `took longer than ${Duration.format(listener.deadline)}`, read)
+    return Exit.isSuccess(exit) ? Effect.succeed(exit.value) : failed(listener, `failed: ${describe(exit.cause)}`, read)
+  }
+
   const call = <A>(listener: Bound, payload: object, read: Read<A>, restore: Restore): Effect.Effect<A | undefined> =>
-    Effect.flatMap(
-      attempt(Effect.map(Effect.suspend(() => listener.handle(payload)), read), listener.deadline, restore),
-      (exit) => {
-        const { pace } = listener
-        const isObserver = listener.isQueued || !answers(listener.event)
-        if (isObserver) pace.slow = exit === undefined ? pace.slow + 1 : 0
-        if (exit === undefined) {
-          const late = failed(listener, `took longer than ${Duration.format(listener.deadline)}`, read)
-          return isObserver && pace.slow >= strikes && pace.queue === undefined ? Effect.tap(late, () => demote(pace)) : late
-        }
-        return Exit.isSuccess(exit) ? Effect.succeed(exit.value) : failed(listener, `failed: ${describe(exit.cause)}`, read)
-      }
+    Effect.flatMap(attempt(handled(listener, payload, read), listener.deadline, restore), (exit) => settled(listener, exit, read))
+
+  /** Waits for an observer of an event that changes nothing; at its deadline it runs on, and the run with it. */
+  const observed = <A>(listener: Bound, payload: object, read: Read<A>, restore: Restore): Effect.Effect<A | undefined> =>
+    Effect.flatMap(attemptUntil(handled(listener, payload, read), listener.deadline, restore), (ended) =>
+      Fiber.isFiber(ended)
+        ? Effect.as(demote(listener, ended), undefined)
+        : settled(listener, ended, read))
+
+  /** The end of an event that runs on: it has its deadline once more. */
+  const finished = (listener: Bound, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> =>
+    Effect.timeoutOption(Fiber.await(fiber), listener.deadline).pipe(
+      Effect.ensuring(Effect.sync(() => fiber.interruptUnsafe())),
+      Effect.flatMap((exit) => Option.isSome(exit) ? settled(listener, exit.value, identity) : Effect.void),
+      Effect.asVoid
     )
 
-  const startQueue = (pace: Pace, capacity: number): Effect.Effect<void> =>
+  const startQueue = (pace: Pace, capacity: number, first?: Effect.Effect<void>): Effect.Effect<void> =>
     makeQueue({
       capacity,
+      first,
       flush: () => pace.slow >= strikes ? Duration.zero : flushDeadline,
       handle: ({ context, listener, payload }) =>
         Effect.uninterruptibleMask((restore) => Effect.asVoid(call(listener, payload, identity, restore))).pipe(
@@ -251,14 +268,22 @@ const makeUnsafe = (settings: Settings): Service => {
       })
     )
 
-  const demote = (pace: Pace): Effect.Effect<void> =>
-    Effect.andThen(
-      startQueue(pace, defaultCapacity),
-      Effect.logWarning(
-        `hook ${pace.label}: too slow ${strikes} times in a row; its events are queued from now on and the run no longer waits. ` +
-          `Register it with delivery "queued" to have that from the start.`
+  const demote = (listener: Bound, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> => {
+    const { pace } = listener
+    // Until it has caught up nobody waits for it, at the end of the run neither.
+    pace.slow = strikes
+    const first = finished(listener, fiber)
+    if (pace.queue !== undefined) return Effect.asVoid(Effect.forkIn(first, pace.scope))
+    // It may never be come to before the hook is removed.
+    const interrupted = Scope.addFinalizer(pace.scope, Effect.sync(() => fiber.interruptUnsafe()))
+    return Effect.andThen(
+      Effect.andThen(interrupted, startQueue(pace, defaultCapacity, first)),
+      warn(
+        `hook ${listener.event}: ${listener.label} took longer than ${Duration.format(listener.deadline)}; from now on the events of ` +
+          `${pace.label} are queued and the run no longer waits. Register it with delivery "queued" to have that from the start.`
       )
     )
+  }
 
   const enqueue = (listener: Bound, queue: HookQueue, payload: object): Effect.Effect<undefined> =>
     Effect.contextWith((context: Context.Context<never>) =>
@@ -290,9 +315,8 @@ const makeUnsafe = (settings: Settings): Service => {
       const tell = (listener: Bound): Effect.Effect<A | undefined> => {
         if (!Exit.isSuccess(payload)) return failed(listener, `was not called: ${describe(payload.cause)}`, read)
         const { queue } = listener.pace
-        return queue === undefined || (answers(listener.event) && !listener.isQueued)
-          ? call(listener, payload.value, read, restore)
-          : enqueue(listener, queue, payload.value)
+        if (!isObserver(listener)) return call(listener, payload.value, read, restore)
+        return queue === undefined ? observed(listener, payload.value, read, restore) : enqueue(listener, queue, payload.value)
       }
       const [only] = told
       return only !== undefined && told.length === 1
