@@ -21,6 +21,10 @@ const expected: Readonly<Record<string, RegExp>> = {
   "07-telemetry.ts":
     /^my request\n {2}invoke_agent reader\n {4}step 1\n {6}chat offline\S*\n {6}execute_tool read_file\n {4}step 2\n {6}chat offline\S*\n$/,
   "09-routes.ts": /^hello from the second route \(offline\)\n$/,
+  "11-lifecycle-middleware.ts":
+    /^Calling LLM with 3 messages\nModel emitted 1 tool calls\nTool run returned \{ text: 'ran for 30 s' \}\nCalling LLM with 6 messages\nModel emitted 0 tool calls\nthe key is \[redacted\]\n$/,
+  "12-agent-files.ts":
+    /^not trusted\nmy_agent: audit to \/tmp\/audit\.log, Logging\nhello\nbuilt_in: Logging, LlmFailover, LongToolOutput\nhello\n$/,
   "10-run-record.ts": /^answered: \d+ tokens\nread_file: ok\nanswered: \d+ tokens\ntext_response after 2 steps\n$/
 }
 

@@ -24,6 +24,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import { ConfigError } from "../domain/AgentError.ts"
 import { apiTypes } from "../domain/ApiMode.ts"
@@ -31,8 +32,8 @@ import { reasonOf } from "../domain/PathProblem.ts"
 import { nearest } from "../domain/Similarity.ts"
 import type { Flag } from "./Config.ts"
 import * as ConfigFile from "./ConfigFile.ts"
-import { Environment } from "./Environment.ts"
-import { FolderTrust, untrusted } from "./FolderTrust.ts"
+import { Environment, Home } from "./Environment.ts"
+import { FolderTrust, layer as trustLayer, untrusted } from "./FolderTrust.ts"
 import * as Tree from "./internal/Tree.ts"
 import * as Yaml from "./Yaml.ts"
 
@@ -357,3 +358,7 @@ const read: (path: string, depth: number) => Effect.Effect<AgentFile, ConfigErro
 
 /** Reads the agent file at an absolute path, and those of its sub-agents. */
 export const load = (path: string): Effect.Effect<AgentFile, ConfigError, Needs> => read(path, 0)
+
+/** Services for {@link load} with a home directory that is given, which keeps the trusted folders and an `.env`. */
+export const layerAt = (home: string): Layer.Layer<Environment | FolderTrust, ConfigError, FileSystem.FileSystem | Path.Path> =>
+  Layer.merge(Environment.layer, trustLayer).pipe(Layer.provide(Home.layerAt(home)))
