@@ -13,13 +13,15 @@ import type { ModelRequest, ModelResponse } from "../domain/Model.ts"
 export const middlewareSchemaVersion = "hermes.middleware.v1"
 
 /** The kinds that a plugin registers by name. */
-export const registrable = ["llm_request", "llm_execution", "tool_request", "tool_execution"] as const
+export const registrable = [
+  "llm_request", "llm_execution", "tool_request", "tool_execution", "wrap_model_call", "wrap_tool_call"
+] as const
 
 /** One of {@link registrable}. */
 export type Registrable = (typeof registrable)[number]
 
 /** Every place in the stack. */
-export type Kind = Registrable | "wrap_model_call" | "wrap_tool_call" | "lifecycle"
+export type Kind = Registrable | "lifecycle"
 
 /** Methods of lifecycle middleware before and after something, as warnings and errors name them. */
 export type PhaseKind = "before_agent" | "after_agent" | "before_model" | "after_model" | "before_tool" | "after_tool" | "stream_part"

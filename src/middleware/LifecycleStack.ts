@@ -143,6 +143,9 @@ const readers: { readonly [K in keyof Fields]: (value: unknown) => unknown } = {
   }
 }
 
+/** Every field that some phase may change. */
+export const fieldNames: ReadonlyArray<string> = Object.keys(readers)
+
 const used: { readonly [K in Phase]: ReadonlyArray<keyof Fields> } = {
   beforeAgent: ["messages"],
   afterAgent: ["agentResponse"],

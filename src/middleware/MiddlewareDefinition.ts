@@ -98,7 +98,8 @@ const hasMethods = (value: object): boolean =>
 
 type Constructor = new(params: unknown) => object
 
-const isClass = (value: unknown): value is Constructor => {
+/** True for a class, as far as code says: by its text, or by the methods of its objects. */
+export const isClass = (value: unknown): value is Constructor => {
   if (!Predicate.isFunction(value)) return false
   const prototype: unknown = value.prototype
   return /^class\b/.test(Function.prototype.toString.call(value)) || (Predicate.isObject(prototype) && hasMethods(prototype))

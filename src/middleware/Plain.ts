@@ -13,13 +13,18 @@
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
+import * as Response from "effect/ai/Response"
+import * as Cost from "../domain/Cost.ts"
 import * as Json from "../domain/Json.ts"
 import type { ExecuteOptions, ModelRequest, ModelResponse } from "../domain/Model.ts"
+import * as Route from "../domain/Route.ts"
 import type { ToolOutput } from "../domain/ToolOutput.ts"
+import * as Usage from "../domain/Usage.ts"
 import { observerVersion } from "../hooks/PayloadTable.ts"
 import * as Frozen from "./Frozen.ts"
 import { type LlmContext, middlewareSchemaVersion, type ToolArguments, type ToolCallContext } from "./Kind.ts"
 import * as Middleware from "./Middleware.ts"
+import type { Wrapper } from "./MiddlewareBoundary.ts"
 import * as Pipeline from "./Pipeline.ts"
 import * as PlainExecution from "./PlainExecution.ts"
 import * as PlainParts from "./PlainParts.ts"
@@ -159,33 +164,115 @@ export const llmExecution = (options: Middleware.Registration, callback: Callbac
     }
   })
 
+/** The wrapper of a plain function around a tool call. */
+const toolWrap = (
+  kind: "tool_execution" | "wrap_tool_call",
+  name: string,
+  callback: Callback
+): Wrapper<ToolArguments, undefined, ToolOutput, ToolCallContext>["wrap"] =>
+(next, context) => (args) => {
+  const shown = once((): ToolArguments => Frozen.copy(args))
+  const below = new Map<unknown, ToolOutput>()
+  return PlainExecution.run<ToolArguments, undefined, ToolOutput>({
+    kind,
+    name,
+    next,
+    request: passedOn(shown),
+    options: () => undefined,
+    show: (output) => {
+      const text = Json.toText(output.output)
+      below.set(text, output)
+      return text
+    },
+    read: (value) => {
+      if (value === undefined || value === null) return Effect.succeed(undefined)
+      return Effect.succeed(below.get(value) ?? { output: value, isFailure: false })
+    },
+    invoke: (nextCall) =>
+      callback(envelope({ ...toolFields(context), next_call: nextCall }, {
+        original_args: () => Frozen.copy(context.originalArgs),
+        middleware_trace: () => Frozen.copy(context.trace),
+        args: shown
+      }))
+  })
+}
+
 /** A `tool_execution` function. `next_call` gives the result as the model would read it: text. */
 export const toolExecution = (options: Middleware.Registration, callback: Callback): Middleware.ToolExecution =>
-  Middleware.toolExecutionUndeclared({
+  Middleware.toolExecutionUndeclared({ ...options, wrap: toolWrap("tool_execution", options.name, callback) })
+
+/** A `wrap_tool_call` function: as {@link toolExecution}, around the whole call, and its `next_call` may be called again. */
+export const wrapToolCall = (options: Middleware.Registration, callback: Callback): Middleware.WrapToolCall =>
+  Middleware.wrapToolCallUndeclared({ ...options, wrap: toolWrap("wrap_tool_call", options.name, callback) })
+
+/** The parameters that a plugin passed on: members that it leaves out stay. */
+const paramsOf = (params: Middleware.ModelCallParams, shown: () => unknown) => (payload: unknown): Middleware.ModelCallParams | undefined => {
+  if (payload === undefined || payload === null || payload === shown()) return undefined
+  if (!isMapping(payload) || (payload["call"] !== undefined && !isMapping(payload["call"]))) {
+    throw new TypeError(`next_call() takes { call, route }, got ${Json.toText(payload).slice(0, 80)}`)
+  }
+  // `call` is an object, and a route that is none is refused where it is opened.
+  return { ...params, ...Frozen.accept(payload) } as Middleware.ModelCallParams
+}
+
+/** The answer of a wrapper that gives a text in the model's stead. */
+const answerOfText = (text: string, name: string, { primary }: Middleware.CallContext) =>
+  Effect.map(primary ?? Effect.succeed(undefined), (route): Middleware.ModelAnswer => ({
+    response: {
+      parts: [Response.makePart("text", { text })],
+      finishReason: "stop",
+      usage: Usage.toResponse({ input: 0, output: 0 }),
+      model: undefined,
+      id: undefined,
+      raw: undefined
+    },
+    route: route === undefined ? { provider: name, model: name, apiMode: "chat_completions", baseUrl: undefined } : Route.info(route),
+    attempt: 0,
+    cost: Cost.included
+  }))
+
+/**
+ * A `wrap_model_call` function. `params` is `{ call, route }` in no provider's dialect. `next_call`, which may be called again, gives
+ * the answer `{ response, route, attempt }` and takes `{ on_part }` as that of {@link llmExecution} does; it hands back such an answer, or a text in the model's stead.
+ */
+export const wrapModelCall = (options: Middleware.Registration, callback: Callback): Middleware.WrapModelCall =>
+  Middleware.wrapModelCallUndeclared({
     ...options,
-    wrap: (next, context) => (args) => {
-      const shown = once((): ToolArguments => Frozen.copy(args))
-      let below: { readonly text: string; readonly output: ToolOutput } | undefined
-      return PlainExecution.run<ToolArguments, undefined, ToolOutput>({
-        kind: "tool_execution",
+    wrap: (next, context) => (params) => {
+      const shown = once(() => Frozen.copy(params))
+      const answers = new Map<unknown, Middleware.ModelAnswer>()
+      return PlainExecution.run<Middleware.ModelCallParams, ExecuteOptions, Middleware.ModelAnswer>({
+        kind: "wrap_model_call",
         name: options.name,
         next,
-        request: passedOn(shown),
-        options: () => undefined,
-        show: (output) => {
-          below = { text: Json.toText(output.output), output }
-          return below.text
+        request: paramsOf(params, shown),
+        options: PlainParts.options,
+        show: (answer) => {
+          const copy = Frozen.copy(answer)
+          answers.set(copy, answer)
+          return copy
         },
         read: (value) => {
           if (value === undefined || value === null) return Effect.succeed(undefined)
-          return Effect.succeed(below?.text === value ? below.output : { output: value, isFailure: false })
+          if (typeof value === "string") return answerOfText(value, options.name, context)
+          const known = answers.get(value)
+          if (known !== undefined) return Effect.succeed(known)
+          if (!isMapping(value) || !isMapping(value["response"]) || !Array.isArray(value["response"]["parts"]) || !isMapping(value["route"])) {
+            throw new TypeError(`it must return what next_call() gave, or a text, got ${Json.toText(value).slice(0, 80)}`)
+          }
+          // Made of an answer from below: its members are those of one.
+          return Effect.succeed(Frozen.accept(value) as unknown as Middleware.ModelAnswer)
         },
         invoke: (nextCall) =>
-          callback(envelope({ ...toolFields(context), next_call: nextCall }, {
-            original_args: () => Frozen.copy(context.originalArgs),
-            middleware_trace: () => Frozen.copy(context.trace),
-            args: shown
-          }))
+          callback(envelope({
+            ...versions,
+            session_id: context.sessionId,
+            task_id: context.taskId,
+            turn_id: context.turnId,
+            platform: context.platform,
+            api_call_count: context.apiCallCount,
+            next_call: nextCall
+          }, { params: shown }))
       })
     }
   })

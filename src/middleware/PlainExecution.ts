@@ -60,7 +60,10 @@ export const run = Effect.fnUntraced(function*<Req, Options, A>(
     running.add(fiber)
     const settled = Effect.runPromise(Fiber.await(fiber)).then((exit) => {
       running.delete(fiber)
-      if (Exit.isSuccess(exit)) return show(exit.value)
+      if (Exit.isSuccess(exit)) {
+        failure = undefined
+        return show(exit.value)
+      }
       if (Cause.hasInterrupts(exit.cause)) {
         // Interruption is not for plugin code to catch: its promise stays open, and the whole call ends as what lies below.
         Deferred.doneUnsafe(interrupted, Effect.failCause(Cause.fromReasons(exit.cause.reasons.filter(Cause.isInterruptReason))))

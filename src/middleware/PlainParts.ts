@@ -64,7 +64,7 @@ const parts = new WeakMap<object, StreamPart>()
 const dictionaries = new WeakMap<StreamPart, PartDictionary>()
 
 /** The same dictionary each time, so that a part that is held costs nothing more. */
-const show = (part: StreamPart): PartDictionary => {
+export const show = (part: StreamPart): PartDictionary => {
   const known = dictionaries.get(part)
   if (known !== undefined) return known
   const dictionary = Frozen.copy({ type: part.type.replaceAll("-", "_"), ...fieldsOf(part), metadata: part.metadata })
@@ -138,7 +138,7 @@ const deltas = {
 } as const
 
 /** Reads what `on_part` gave back; `shown` are views of `given`, by which those who take them back know them. */
-const readAll = (value: unknown, given: ReadonlyArray<StreamPart>, shown: ReadonlyArray<StreamPart>): ReadonlyArray<StreamPart> => {
+export const readAll = (value: unknown, given: ReadonlyArray<StreamPart>, shown: ReadonlyArray<StreamPart>): ReadonlyArray<StreamPart> => {
   if (value === undefined || value === null) return []
   if (Predicate.isObject(value) && value["action"] === "hold") return hold
   const kept = (Array.isArray(value) ? value : [value]).map((part) => read(part, given))

@@ -25,10 +25,12 @@ import * as Hook from "../hooks/Hook.ts"
 import { type Registrable, registrable } from "../middleware/Kind.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import * as Plain from "../middleware/Plain.ts"
+import type { CallOf } from "../middleware/PlainCall.ts"
+import * as PlainLifecycle from "../middleware/PlainLifecycle.ts"
 import * as PlainReturn from "../middleware/PlainReturn.ts"
-import type { CallOf } from "./Calls.ts"
 import type { Candidate } from "./Candidate.ts"
 import type { Manifest } from "./Manifest.ts"
+import * as PlainProvider from "./PlainProvider.ts"
 import * as PlainTool from "./PlainTool.ts"
 import type { CliCommand, Command, Contribution, ProviderSource } from "./Plugin.ts"
 
@@ -59,6 +61,14 @@ export interface Members {
     callback: (call: CallOf<Kind>) => unknown,
     options?: CallbackOptions
   ) => void
+  /**
+   * Registers methods for the phases of a run, in either spelling: an object, a class or a function that makes one for each run.
+   * A method gets one frozen object with fields in snake_case, and gives the fields that it changes.
+   */
+  readonly registerLifecycle: (
+    methods: PlainLifecycle.Given,
+    options?: CallbackOptions & { readonly name?: string | undefined }
+  ) => void
   readonly registerHook: <const Name extends string>(
     name: Name,
     callback: (event: Hook.EventOf<Name>) => unknown,
@@ -76,7 +86,8 @@ export interface Members {
     handler: (args: ReadonlyArray<string>) => unknown,
     options?: CommandOptions
   ) => void
-  readonly registerProvider: (source: ProviderSource) => void
+  /** `open` gives a provider, a promise or an Effect of one; a plain one is `{ execute }`, see {@link PlainProvider.PlainProvider}. */
+  readonly registerProvider: (source: PlainProvider.PlainSource) => void
   /** An external memory; the setting `memory.provider` names the one that is used. */
   readonly registerMemoryProvider: (provider: PlainMemory) => void
   /** Sends text to the conversation in a terminal; false where there is none. */
@@ -146,7 +157,9 @@ const makeMiddleware: { readonly [K in Registrable]: (options: Middleware.Regist
   llm_request: Plain.llmRequest,
   llm_execution: Plain.llmExecution,
   tool_request: Plain.toolRequest,
-  tool_execution: Plain.toolExecution
+  tool_execution: Plain.toolExecution,
+  wrap_model_call: Plain.wrapModelCall,
+  wrap_tool_call: Plain.wrapToolCall
 }
 
 const isRegistrable = (kind: string): kind is Registrable => registrable.some((known) => known === kind)
@@ -212,7 +225,7 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
   const tools: Array<NonNullable<Contribution<unknown>["tools"]>[number]> = []
   const commands: Array<Command> = []
   const cliCommands: Array<CliCommand> = []
-  const providers: Array<ProviderSource> = []
+  const providers: Array<ProviderSource<unknown>> = []
   const memoryProviders: Array<MemoryProvider> = []
   const unload: Array<() => unknown> = []
   let open = true
@@ -241,6 +254,10 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
       } else if (checked(`middleware ${kind}`, callback)) {
         middleware.push(makeMiddleware[kind]({ name: labelOf(callback), onFailure: onFailureOf(options) }, callback))
       }
+    }),
+    registerLifecycle: registering("registerLifecycle", (methods: unknown, options?: unknown) => {
+      const name = PlainLifecycle.nameOf(methods, options)
+      middleware.push(PlainLifecycle.make({ name: name === undefined ? key : `${key}:${name}`, onFailure: onFailureOf(options) }, methods))
     }),
     registerHook: registering("registerHook", (name: string, callback: Plain.Callback, options?: HookOptions) => {
       if (!checked(`hook ${name}`, callback)) return
@@ -283,8 +300,8 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
         cliCommands.push({ name, description: optionsOf(options, undefined).description, run })
       }
     ),
-    registerProvider: registering("registerProvider", (source: ProviderSource) => {
-      if (textOf(source.name) !== undefined && Predicate.isFunction(source.open)) providers.push(source)
+    registerProvider: registering("registerProvider", (source: PlainProvider.PlainSource) => {
+      if (textOf(source.name) !== undefined && Predicate.isFunction(source.open)) providers.push(PlainProvider.source(source))
       else warn("registerProvider takes { name, open }; it is ignored")
     }),
     registerMemoryProvider: registering("registerMemoryProvider", (provider: unknown) => {

@@ -5,15 +5,19 @@
  */
 import type { ApiMode } from "../domain/ApiMode.ts"
 import type { RequestBody } from "../domain/Model.ts"
-import type { Registrable, ToolArguments, TraceEntry } from "../middleware/Kind.ts"
-import type { NextCall } from "../middleware/PlainExecution.ts"
+import type { Registrable, ToolArguments, TraceEntry } from "./Kind.ts"
+import type { ModelAnswer, ModelCallParams } from "./Middleware.ts"
+import type { NextCall } from "./PlainExecution.ts"
 
-interface Ids {
+interface RunIds {
   readonly telemetry_schema_version: string
   readonly middleware_schema_version: string
   readonly session_id: string
   readonly task_id: string
   readonly turn_id: string
+}
+
+interface Ids extends RunIds {
   readonly api_request_id: string
   /** The rewrites accepted so far. */
   readonly middleware_trace: ReadonlyArray<TraceEntry>
@@ -50,12 +54,24 @@ interface ToolExecutionCall extends ToolRequestCall {
   readonly next_call: NextCall
 }
 
+/** Of `wrap_model_call`: answer what `next_call` gives, such an answer with changes, or a text. `next_call` may be called again. */
+interface WrapModelCallCall extends RunIds {
+  readonly platform: string
+  readonly api_call_count: number
+  readonly params: ModelCallParams
+  /** Without parameters, or with those that change. */
+  readonly next_call: (params?: Partial<ModelCallParams>) => Promise<ModelAnswer>
+}
+
 /** By kind. */
 interface Calls {
   readonly llm_request: LlmRequestCall
   readonly llm_execution: LlmExecutionCall
   readonly tool_request: ToolRequestCall
   readonly tool_execution: ToolExecutionCall
+  readonly wrap_model_call: WrapModelCallCall
+  /** As of `tool_execution`; `next_call` may be called again. */
+  readonly wrap_tool_call: ToolExecutionCall
 }
 
 /** Argument of a callback of a kind; of a kind that there is none of, nothing is known. */

@@ -1,0 +1,189 @@
+/**
+ * Lifecycle middleware as plain functions: an object, an object of a class, a class, or a function that makes one for each run, with
+ * the methods of `Lifecycle` in either spelling.
+ *
+ * **Details**
+ *
+ * A method before or after something gets one frozen object with the fields of its phase and the ids of the run in snake_case
+ * (`tool_name`, `tool_input`, `session_id`), and gives nothing, the fields that it changes (`{ tool_input }`), or what
+ * `Middleware.withModifications` gives. The parts of `stream_part` are those of `PlainParts`. `before_tool` may also give `{ deny: reason }` or `{ skip: result }`. `wrap_model_call` and
+ * `wrap_tool_call` are the functions of `Plain` of that name. A class and a function are called once for each run, with
+ * `{ session_id, task_id, turn_id, platform, is_child }`.
+ *
+ * **Gotchas**
+ *
+ * A returned object with a member that is no field of any phase is the method's failure. Fields of another phase are ignored.
+ *
+ * Source: `nexau.md` §1.1 to §1.3, §1.8 and §1.11.
+ */
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import type * as Prompt from "effect/ai/Prompt"
+import { nearest } from "../domain/Similarity.ts"
+import type { ToolArguments } from "./Kind.ts"
+import * as Lifecycle from "./Lifecycle.ts"
+import * as LifecycleStack from "./LifecycleStack.ts"
+import * as Middleware from "./Middleware.ts"
+import * as Frozen from "./Frozen.ts"
+import * as MiddlewareDefinition from "./MiddlewareDefinition.ts"
+import * as Plain from "./Plain.ts"
+import type { CallOf } from "./PlainCall.ts"
+import * as PlainParts from "./PlainParts.ts"
+import * as PlainReturn from "./PlainReturn.ts"
+
+/** Copies the members of an object, each as it is when it is read, under names in snake_case. */
+const spelled = (target: object, source: object): void => {
+  for (const key of Object.keys(source)) {
+    if (key !== "run") Object.defineProperty(target, Lifecycle.snake(key), { get: () => Reflect.get(source, key), enumerable: true, configurable: true })
+  }
+}
+
+/** The run of a method, without what only typed code can use. */
+const runFields = ({ cwd, isChild, maxIterations, platform, sessionId, taskId, turnId }: Lifecycle.RunFacts): object => ({
+  sessionId, taskId, turnId, platform, isChild, cwd, maxIterations
+})
+
+/** The one object that a plain method gets. */
+const inputOf = (input: object): object => {
+  const target = {}
+  const run: unknown = Reflect.get(input, "run")
+  // Every input of a phase has its run.
+  if (Predicate.isObject(run)) spelled(target, runFields(run as unknown as Lifecycle.RunFacts))
+  spelled(target, input)
+  return Object.freeze(target)
+}
+
+const fieldNames = new Map(LifecycleStack.fieldNames.flatMap((name) => [[name, name], [Lifecycle.snake(name), name]] as const))
+
+/** Result of a plain method in the form of a typed one. */
+const resultOf = (value: unknown): unknown => {
+  if (!Predicate.isObject(value) || Array.isArray(value) || Object.hasOwn(value, "_tag")) return value
+  if (Object.hasOwn(value, "deny")) return Lifecycle.deny(String(value["deny"]))
+  if (Object.hasOwn(value, "skip")) return Lifecycle.skip(value["skip"])
+  return {
+    _tag: "Modifications",
+    fields: Object.fromEntries(Object.entries(value).map(([key, given]) => {
+      const name = fieldNames.get(key)
+      if (name === undefined) {
+        const meant = nearest(key, Array.from(fieldNames.keys()))
+        throw new TypeError(`it returned the unknown field "${key}"${meant === undefined ? "" : `, did you mean ${meant}?`}`)
+      }
+      return [name, given]
+    }))
+  }
+}
+
+/** The method that sees the parts of a streamed answer, as dictionaries; `parts` that it gives replace them. */
+const streamPart = (method: (input: object) => unknown) => (input: Lifecycle.StreamPartInput): Effect.Effect<unknown, unknown, unknown> =>
+  Effect.suspend(() => {
+    const parts = Frozen.accept(input.parts)
+    const called = PlainReturn.call(() => method(inputOf({ run: input.run, parts: parts.map(PlainParts.show) })))
+    return Effect.mapError(called, ({ error }) => error).pipe(
+      Effect.map((value) =>
+        Predicate.isObject(value) && Array.isArray(value["parts"]) && !Object.hasOwn(value, "_tag")
+          ? Lifecycle.withModifications({ parts: PlainParts.readAll(value["parts"], parts, input.parts) })
+          : resultOf(value))
+    )
+  })
+
+const methodsOf = (name: string, given: object): Lifecycle.Bound =>
+  Object.fromEntries(Object.entries(Lifecycle.bind(name, given)).map(([key, method]): [string, unknown] => {
+    const callback: Plain.Callback = (call) => method(call)
+    if (key === "wrapModelCall") return [key, Plain.wrapModelCall({ name }, callback).run.wrap]
+    if (key === "streamPart") return [key, streamPart((input) => method(input))]
+    if (key === "wrapToolCall") return [key, Plain.wrapToolCall({ name }, callback).run.wrap]
+    return [key, (input: object) =>
+      Effect.mapError(Effect.map(PlainReturn.call(() => method(inputOf(input))), resultOf), ({ error }) => error)]
+  }))
+
+const isFactory = (given: unknown): given is (run: unknown) => unknown => Predicate.isFunction(given)
+
+/** Fields of the run that a method is called for. */
+interface RunFields {
+  readonly session_id: string
+  readonly task_id: string
+  readonly turn_id: string
+  readonly platform: string
+  readonly is_child: boolean
+}
+
+type Method<More> = (input: Readonly<RunFields & More>) => unknown
+
+interface Conversed {
+  /** System message first. */
+  readonly messages: ReadonlyArray<Prompt.Message>
+}
+
+interface Stepped extends Conversed {
+  /** From 0. */
+  readonly current_iteration: number
+  readonly max_iterations: number
+}
+
+interface OfTool {
+  readonly tool_name: string
+  readonly tool_call_id: string
+  readonly tool_input: ToolArguments
+  readonly parallel_execution_id: string
+}
+
+/** Plain methods in the spelling of the contract; camelCase is accepted too. */
+interface PlainMethods {
+  readonly before_agent?: Method<Conversed>
+  readonly after_agent?: Method<Conversed & { readonly agent_response: string; readonly stop_reason: Lifecycle.StopReason }>
+  readonly before_model?: Method<Stepped & { readonly prompt_messages: ReadonlyArray<Prompt.Message> }>
+  readonly after_model?: Method<Stepped & { readonly original_response: string; readonly parsed_response: Lifecycle.ParsedResponse }>
+  readonly before_tool?: Method<OfTool>
+  readonly stream_part?: Method<{ readonly parts: ReadonlyArray<PlainParts.PartDictionary> }>
+  readonly after_tool?: Method<OfTool & { readonly tool_output: unknown; readonly llm_tool_output: unknown; readonly is_error: boolean }>
+}
+
+type Camel<Name extends string> = Name extends `${infer Word}_${infer Rest}` ? `${Word}${Capitalize<Camel<Rest>>}` : Name
+
+type Spelled = PlainMethods & { readonly [Name in keyof PlainMethods as Camel<Name>]: PlainMethods[Name] } & {
+  readonly name?: string
+  readonly wrap_model_call?: (call: CallOf<"wrap_model_call">) => unknown
+  readonly wrapModelCall?: (call: CallOf<"wrap_model_call">) => unknown
+  readonly wrap_tool_call?: (call: CallOf<"wrap_tool_call">) => unknown
+  readonly wrapToolCall?: (call: CallOf<"wrap_tool_call">) => unknown
+}
+
+/** Methods, or what makes them for each run. */
+export type Given = Spelled | (new (run: RunFields) => Spelled) | ((run: RunFields) => Spelled | PromiseLike<Spelled>)
+
+/** The name that methods or their options say. */
+export const nameOf = (given: unknown, options: unknown): string | undefined => {
+  const named = [options, given].flatMap((value) => Predicate.isObjectKeyword(value) ? [Reflect.get(value, "name")] : [])
+  const name: unknown = named.find((value) => typeof value === "string" && value !== "")
+  if (typeof name === "string") return name
+  const maker: unknown = Predicate.isObject(given) ? given.constructor : undefined
+  return Predicate.isFunction(maker) && maker !== Object ? maker.name : undefined
+}
+
+/** Lifecycle middleware of plain methods; throws where it has none. */
+export const make = ({ name, onFailure = "open" }: Middleware.Registration, given: unknown): Middleware.LifecycleMiddleware => {
+  if (isFactory(given)) {
+    return Middleware.lifecycleUndeclared({
+      kind: "lifecycle",
+      name,
+      onFailure,
+      shared: undefined,
+      make: (run) => {
+        const facts = inputOf({ run })
+        return PlainReturn.call(() => MiddlewareDefinition.isClass(given) ? new given(facts) : given(facts)).pipe(
+          Effect.mapError(({ error }) => error),
+          Effect.map((made) => {
+            if (!Predicate.isObject(made)) throw new TypeError("it gave no object with methods")
+            return methodsOf(name, made)
+          })
+        )
+      }
+    })
+  }
+  if (!Predicate.isObject(given)) throw new TypeError("registerLifecycle takes an object with methods, a class or a function that makes one")
+  const shared = methodsOf(name, given)
+  if (Object.keys(shared).length === 0) {
+    throw new TypeError(`registerLifecycle: "${name}" has none of the methods ${Lifecycle.methodNames.map(Lifecycle.snake).join(", ")}`)
+  }
+  return Middleware.lifecycleUndeclared({ kind: "lifecycle", name, onFailure, shared, make: () => Effect.succeed(shared) })
+}
