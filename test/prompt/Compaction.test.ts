@@ -65,6 +65,22 @@ describe("old results are shortened without a model", () => {
     assert.strictEqual(pruned[10], messages[10])
   })
 
+  it("a line of a failure has its error, and is not shortened again", () => {
+    const error = `TypeError: ${"a".repeat(150)}`
+    const failures = [
+      result("1", "terminal", { output: `start\n${error}\n${"x".repeat(900)}`, exit_code: 1 }),
+      result("2", "mine", `${"y".repeat(300)}\nconnection refused`, true),
+      result("3", "mine", `${"z".repeat(300)}\nconnection refused`)
+    ]
+    const messages = [calls(["1", "terminal", { command: "npm test" }], ["2", "mine", {}], ["3", "mine", {}]), ...failures]
+    const pruned = Prune.prune(messages, 0, messages.length)
+    const lines = pruned.slice(1).map(textOf)
+    assert.isTrue(lines[0]?.endsWith(`left out to save room; it said: ${error}]`), lines[0])
+    assert.isTrue(lines[1]?.endsWith("left out to save room; it said: connection refused]"), lines[1])
+    assert.isTrue(lines[2]?.endsWith("left out to save room]"), lines[2])
+    assert.deepStrictEqual(Prune.prune(pruned, 0, pruned.length), pruned)
+  })
+
   it("arguments stay valid, and files are named", () => {
     const messages = [calls(["1", "write_file", { path: "a", content: "y".repeat(600), lines: ["z".repeat(300), 1] }]),
       Prompt.userMessage({ content: [Prompt.textPart({ text: "look" }), Prompt.filePart({ mediaType: "image/png", data: "AAAA", fileName: "a.png" })] })]

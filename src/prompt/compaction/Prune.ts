@@ -19,6 +19,7 @@ const shortArguments = 500
 /** Characters that are kept of a text in longer arguments. */
 const argumentChars = 200
 const commandChars = 80
+const errorChars = 200
 
 /** Text of a result, as a model reads it. */
 export const resultOf = (part: Prompt.ToolResultPart): string =>
@@ -42,21 +43,37 @@ const named: Readonly<Record<string, ReadonlyArray<string>>> = {
   search_files: ["pattern", "path"]
 }
 
-const exitCode = (result: unknown): string => {
+const exitCodeOf = (result: unknown): number | undefined => {
   const code = Json.fields(result)["exit_code"]
-  return typeof code === "number" ? `, exit code ${code}` : ""
+  return typeof code === "number" ? code : undefined
 }
 
-/** A line that stands for an old result. */
+const errorWords = /error|exception|fatal|panic|denied|refused|not found|no such|timed? ?out|cannot/i
+
+/** Line of a failure that names it; a note that is written later needs its exact words. */
+const errorOf = (text: string): string => {
+  const found = text.split(/\n|\\n/).find((one) => errorWords.test(one))
+  return found === undefined ? "" : `; it said: ${line(found, errorChars)}`
+}
+
+/** A line that stands for an old result; of a failure it has the line that names it. */
 export const lineOf = (part: Prompt.ToolResultPart, call: Prompt.ToolCallPart | undefined): string => {
   const params = Json.fields(call?.params)
   const names = Object.hasOwn(named, part.name) ? named[part.name] : undefined
   const args = texts(params, names ?? Object.keys(params).slice(0, 2))
   const text = resultOf(part)
   const lines = text.split("\n").length
-  return `[${part.name}${args === "" ? "" : ` (${args})`}${part.isFailure ? " failed" : ""}${exitCode(part.result)}: ` +
-    `${text.length} characters in ${lines === 1 ? "1 line" : `${lines} lines`}, left out to save room]`
+  const code = exitCodeOf(part.result)
+  const hasFailed = part.isFailure || (code !== undefined && code !== 0)
+  return `[${part.name}${args === "" ? "" : ` (${args})`}${part.isFailure ? " failed" : ""}${code === undefined ? "" : `, exit code ${code}`}: ` +
+    `${text.length} characters in ${lines === 1 ? "1 line" : `${lines} lines`}, left out to save room${hasFailed ? errorOf(text) : ""}]`
 }
+
+/** Characters of a line of {@link lineOf} at most. */
+const lineMost = 600
+
+/** True of a line that stands for a result already. */
+const isLine = (text: string): boolean => text.length <= lineMost && /^\[[^\n]*, left out to save room(?:; it said: [^\n]*)?\]$/.test(text)
 
 const cut = (value: unknown, depth = 0): unknown => {
   if (typeof value === "string") return value.length > argumentChars ? `${value.slice(0, argumentChars).toWellFormed()}… [${value.length} characters]` : value
@@ -105,6 +122,7 @@ export const prune = (messages: ReadonlyArray<Prompt.Message>, from: number, to:
       const content = message.content.map((part) => {
         if (part.type !== "tool-result") return part
         const text = resultOf(part)
+        if (isLine(text)) return part
         if (text.length < shortResult && part.modelOutput?.some(({ type }) => type === "file") !== true) return part
         return withoutText(part, (newest.get(text) ?? at) > at ? "[Same output as a later call]" : lineOf(part, calls.get(part.id)))
       })
