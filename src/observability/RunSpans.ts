@@ -81,7 +81,7 @@ export interface View {
   readonly trace: (run: RunTree.Run) => Trace
   readonly name: (node: RunTree.Node) => string
   /** Attributes without secrets. */
-  readonly attributes: (node: RunTree.Node, outcome: Outcome, tree: Pick<RunTree.Tree, "request">) => Attributes
+  readonly attributes: (node: RunTree.Node, outcome: Outcome, tree: Pick<RunTree.Tree, "sent" | "tools">) => Attributes
   readonly events?: ((node: RunTree.Node) => ReadonlyArray<Event>) | undefined
 }
 
@@ -113,8 +113,21 @@ const isAgain = (step: RunTree.Step): boolean => {
 const requestOf = ({ run, start, step }: RunTree.Call): string =>
   start?.apiRequestId ?? step?.attempts.findLast(({ end }) => end?.status === "answered")?.start.apiRequestId ?? run.turnId
 
+/** Ids of nodes, which their own span, parts of them and every exporter ask for. */
+const ids = new WeakMap<RunTree.Node, string>()
+
 /** Span id of a part of the tree. */
 export const idOf = (node: RunTree.Node): string => {
+  const known = ids.get(node)
+  if (known !== undefined) return known
+  const made = madeId(node)
+  // The request of a call that did not begin may become known.
+  const call = node.kind === "approval" ? node.call : node.kind === "call" ? node : undefined
+  if (call === undefined || call.start?.apiRequestId !== undefined) ids.set(node, made)
+  return made
+}
+
+const madeId = (node: RunTree.Node): string => {
   switch (node.kind) {
     case "run":
       return node.child === undefined ? runId(node.turnId) : childId(node.sessionId)
@@ -219,7 +232,7 @@ const described = (attributes: () => Attributes): Attributes => {
 }
 
 /** Makes heads and spans of parts of a tree; a run of a child has none. */
-export const spansOf = (view: View, tree: Pick<RunTree.Tree, "request">) => {
+export const spansOf = (view: View, tree: Pick<RunTree.Tree, "sent" | "tools">) => {
   const traces = new WeakMap<RunTree.Run, Trace>()
   const traceOf = (run: RunTree.Run): Trace => {
     const known = traces.get(run)

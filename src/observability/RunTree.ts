@@ -15,8 +15,10 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../domain/Conversation.ts"
 import type { ToolDefinition } from "../domain/Model.ts"
 import type * as Record from "../domain/RecordEvent.ts"
+import * as RunContents from "./RunContents.ts"
 import type { Approval, Attempt, Beginning, Call, Child, Message, Node, Run, Step } from "./RunNodes.ts"
 
+export type { Request, Sent } from "./RunContents.ts"
 export type * from "./RunNodes.ts"
 
 type Tagged<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readonly _tag: Tag }>
@@ -26,16 +28,6 @@ export type Change =
   | { readonly _tag: "Opened" | "Closed"; readonly at: number; readonly node: Node }
   | { readonly _tag: "Noted"; readonly at: number; readonly run: Run; readonly event: Record.RecordEvent }
 
-/** Request of an attempt. A message that cannot be resolved is undefined: the record has lost it. */
-export interface Request {
-  readonly messages: ReadonlyArray<Prompt.Message | undefined>
-  readonly tools: ReadonlyArray<ToolDefinition>
-  /** Names the message of a position, to tell what is new in a request. */
-  readonly positions: ReadonlyArray<number | undefined>
-  /** Writer of each message of the session. */
-  readonly origins: ReadonlyArray<Record.Origin | undefined>
-}
-
 /** The tree so far. */
 export interface Tree {
   readonly add: (entry: Record.Entry) => ReadonlyArray<Change>
@@ -43,7 +35,9 @@ export interface Tree {
   readonly remember: (entry: Record.Entry) => void
   /** Runs that are no child of another run in the tree, in order. */
   readonly roots: ReadonlyArray<Run>
-  readonly request: (attempt: Attempt) => Request
+  readonly request: (attempt: Attempt) => RunContents.Request
+  /** Messages of an attempt, for a reader of the newest ones. */
+  readonly sent: (attempt: Attempt) => RunContents.Sent
   /** Messages of an attempt that no session keeps, in order: the system prompt, nudges, contexts of plugins. */
   readonly unstored: (attempt: Attempt) => ReadonlyArray<Prompt.Message>
   /** Tools of an attempt. */
@@ -56,13 +50,6 @@ export interface Tree {
   readonly forget: (root: Run) => void
   /** Forgets the contents of a session if no run of it is in the tree. */
   readonly release: (sessionId: string) => void
-}
-
-/** Contents of a session, by how attempts refer to them. */
-interface Contents {
-  readonly positions: Map<number, Message>
-  readonly named: Map<string, Prompt.Message | undefined>
-  readonly tools: Map<string, ReadonlyArray<ToolDefinition>>
 }
 
 interface Open {
@@ -84,17 +71,12 @@ export const make = (): Tree => {
   /** By session and turn: a side task may be of a turn whose session goes on in another one. */
   const open = new Map<string, Open>()
   const placeOf = ({ sessionId, turnId }: Pick<Record.Entry | Run, "sessionId" | "turnId">): string => `${sessionId} ${turnId}`
-  const contents = new Map<string, Contents>()
+  const contents = RunContents.make()
   /** Children by their session, until their run begins and after. */
   const children = new Map<string, Child>()
   const beginnings = new Map<string, Beginning>()
   let changes: Array<Change> = []
 
-  const contentsOf = (sessionId: string): Contents => {
-    const known = contents.get(sessionId) ?? { positions: new Map(), named: new Map(), tools: new Map() }
-    contents.set(sessionId, known)
-    return known
-  }
   const opened = (node: Node, at: number): void => void changes.push({ _tag: "Opened", at, node })
   const closed = (node: Node, at: number): void => void changes.push({ _tag: "Closed", at, node })
 
@@ -181,23 +163,9 @@ export const make = (): Tree => {
     Array.from(open.values()).findLast((one) => one.run !== run && one.run.sessionId === run.sessionId && one.run.end === undefined && one.calls.has(id))
       ?.calls.get(id)
 
-  const keep = ({ at, sessionId }: Record.Entry, { copyOf, id, message, origin, position }: Tagged<"MessageAppended">): Message => {
-    const known = contentsOf(sessionId)
-    const kept: Message = { at, origin, position, message, ...(copyOf === undefined ? {} : { copyOf }) }
-    if (position !== undefined) known.positions.set(position, kept)
-    // An id is a hash: the message is the one that was known, so that views make their forms of it once.
-    if (id !== undefined && known.named.get(id) === undefined) known.named.set(id, message)
-    return kept
-  }
-  const offered = ({ sessionId }: Record.Entry, { definitions, hash }: Tagged<"ToolsOffered">): void => {
-    const { tools } = contentsOf(sessionId)
-    // Definitions in the record are those that a model was given.
-    if (!tools.has(hash)) tools.set(hash, definitions as ReadonlyArray<ToolDefinition>)
-  }
-
   const appended = (state: Open, entry: Record.Entry, event: Tagged<"MessageAppended">): void => {
     const { id, message, origin } = event
-    const kept = keep(entry, event)
+    const kept = contents.keep(entry, event)
     // A message with an id stands where requests refer to it.
     if (id !== undefined) return
     state.run.messages.push(kept)
@@ -240,7 +208,7 @@ export const make = (): Tree => {
 
   const release = (sessionId: string): void => {
     if (roots.some((root) => root.sessionId === sessionId) || children.has(sessionId)) return
-    contents.delete(sessionId)
+    contents.forget(sessionId)
     beginnings.delete(sessionId)
   }
 
@@ -259,7 +227,7 @@ export const make = (): Tree => {
     if (event._tag === "Scored" || event._tag === "Noted") return
     const beginning = beginnings.get(entry.sessionId)
     if (beginning?.turnId === entry.turnId) {
-      if (event._tag === "MessageAppended" && event.position !== undefined) return void beginning.messages.push(keep(entry, event))
+      if (event._tag === "MessageAppended" && event.position !== undefined) return void beginning.messages.push(contents.keep(entry, event))
       if (event._tag === "ContextRewritten") return void (beginning.rewritten = event)
     }
     const state = of(entry)
@@ -268,7 +236,7 @@ export const make = (): Tree => {
       case "MessageAppended":
         return appended(state, entry, event)
       case "ToolsOffered":
-        return offered(entry, event)
+        return contents.offered(entry, event)
       case "AttemptStarted": {
         const step = event.task === undefined ? stepOf(state, event.step, at) : undefined
         const asking = event.callId === undefined ? undefined : state.calls.get(event.callId)
@@ -328,14 +296,6 @@ export const make = (): Tree => {
     }
   }
 
-  const expand = (reference: Record.Reference): ReadonlyArray<number | string> =>
-    typeof reference === "object"
-      ? Array.from({ length: reference[1] - reference[0] + 1 }, (_, index) => reference[0] + index)
-      : [reference]
-
-  const toolsOf = ({ run, start }: Attempt): ReadonlyArray<ToolDefinition> =>
-    start.tools === undefined ? [] : contentsOf(run.sessionId).tools.get(start.tools) ?? []
-
   return {
     add: (entry) => {
       changes = []
@@ -344,28 +304,16 @@ export const make = (): Tree => {
     },
     remember: (entry) => {
       const { event } = entry
-      if (event._tag === "MessageAppended") keep(entry, event)
-      else if (event._tag === "ToolsOffered") offered(entry, event)
+      if (event._tag === "MessageAppended") contents.keep(entry, event)
+      else if (event._tag === "ToolsOffered") contents.offered(entry, event)
     },
     roots,
-    request: (attempt) => {
-      const { named, positions } = contentsOf(attempt.run.sessionId)
-      const names = attempt.start.messages.flatMap(expand)
-      return {
-        messages: names.map((name) => typeof name === "number" ? positions.get(name)?.message : named.get(name)),
-        positions: names.map((name) => typeof name === "number" ? name : undefined),
-        origins: names.map((name) => typeof name === "number" ? positions.get(name)?.origin : undefined),
-        tools: toolsOf(attempt)
-      }
-    },
-    unstored: ({ run, start }) => {
-      const { named } = contentsOf(run.sessionId)
-      return start.messages.flatMap((reference) => typeof reference === "string" ? named.get(reference) ?? [] : [])
-    },
-    tools: toolsOf,
+    request: contents.request,
+    sent: contents.sent,
+    unstored: contents.unstored,
+    tools: contents.tools,
     beginning: (sessionId) => beginnings.get(sessionId),
-    conversation: (sessionId) =>
-      Array.from(contentsOf(sessionId).positions.values()).toSorted((a, b) => (a.position ?? 0) - (b.position ?? 0)),
+    conversation: contents.conversation,
     forget: (root) => {
       const index = roots.indexOf(root)
       if (index >= 0) roots.splice(index, 1)

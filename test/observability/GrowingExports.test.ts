@@ -9,6 +9,9 @@ import * as AtofRuns from "../../src/observability/atof/FromRuns.ts"
 import * as AtifWriter from "../../src/observability/AtifWriter.ts"
 import * as Draft from "../../src/observability/atif/Draft.ts"
 import * as FromRuns from "../../src/observability/atif/FromRuns.ts"
+import * as LiveSpans from "../../src/observability/LiveSpans.ts"
+import * as Attributes from "../../src/observability/otel/Attributes.ts"
+import * as Observations from "../../src/observability/langfuse/Observations.ts"
 import * as RunTree from "../../src/observability/RunTree.ts"
 
 const sessionId = Ids.SessionId.make("s")
@@ -120,6 +123,22 @@ describe("files of exporters", () => {
     assert.strictEqual(last.data.messages.length, 1 + 199 * 4 + 3)
     assert.closeTo(chars[199] ?? 0, chars[19] ?? 0, digits)
     assert.isBelow(chars[199] ?? 0, 30_000)
+  })
+
+  it("a turn encodes for OpenTelemetry and Langfuse what is new in it, beside a bounded part of the conversation", () => {
+    const lengths: Array<number> = []
+    const settings = { environment: undefined, maxChars: 12_000, release: undefined, sampleRate: 1, tags: [], userId: undefined }
+    const otel = Attributes.view({ agentName: "a", captureContent: true }, () => ({ traceId: "0".repeat(32), parentSpanId: undefined, sampled: true }))
+    const spans = [otel, Observations.view(settings)].map((view) =>
+      LiveSpans.live(view, { close: ({ attributes }) => void lengths.push(Object.values(attributes).join("").length) }))
+    const sums = turns(200).map((entries) => {
+      lengths.length = 0
+      const chars = encoded(() => spans.forEach(({ add }) => add(entries)))
+      return { chars, length: lengths.reduce((a, b) => a + b, 0) }
+    })
+    assert.closeTo(sums[199]?.chars ?? 0, sums[59]?.chars ?? 0, digits)
+    assert.isBelow(sums[199]?.chars ?? 0, 30_000)
+    assert.closeTo(sums[199]?.length ?? 0, sums[59]?.length ?? 0, 40_000)
   })
 
   it("something that comes late to a run that is over is in the document", () => {

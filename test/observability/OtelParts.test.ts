@@ -14,6 +14,7 @@ import * as Sampler from "../../src/observability/otel/Sampler.ts"
 import * as TracerSpans from "../../src/observability/otel/TracerSpans.ts"
 import * as RunSpans from "../../src/observability/RunSpans.ts"
 import type * as RunTree from "../../src/observability/RunTree.ts"
+import { sentOf } from "./support/sentMessages.ts"
 
 describe("Sampler", () => {
   const span = (sampled: boolean, traceId = "0af7651916cd43dd8448eb211c80319c") => Tracer.externalSpan({ traceId, spanId: "b7ad6b7169203331", sampled })
@@ -155,7 +156,7 @@ describe("Content", () => {
   })
 
   it("messages of the record have the same form; a file is described", () => {
-    const of = (...messages: ReadonlyArray<Prompt.Message>) => Content.input(messages, undefined)
+    const of = (...messages: ReadonlyArray<Prompt.Message>) => Content.input(sentOf(messages), undefined)
     assert.deepStrictEqual(
       of(
         Prompt.systemMessage({ content: "be kind" }),
@@ -173,13 +174,13 @@ describe("Content", () => {
       }
     )
     const rewritten = { system: "be kind", messages: [{ role: "user", content: "hello" }] }
-    assert.deepStrictEqual(Content.input([], rewritten), { "gen_ai.input.messages": JSON.stringify([hello]), "gen_ai.system_instructions": JSON.stringify(system) })
+    assert.deepStrictEqual(Content.input(sentOf([]), rewritten), { "gen_ai.input.messages": JSON.stringify([hello]), "gen_ai.system_instructions": JSON.stringify(system) })
   })
 })
 
 describe("Attributes and outcomes", () => {
   const options = { agentName: "a", captureContent: false }
-  const nothing = { request: () => ({ messages: [], positions: [], origins: [], tools: [] }) }
+  const nothing = { sent: () => sentOf([]) }
   const run: RunTree.Run = {
     kind: "run", sessionId: "s", turnId: "t", startedAt: 1000, start: undefined, endedAt: 2000, end: undefined, child: undefined, messages: [],
     steps: [], sideTasks: [], asides: [], children: []

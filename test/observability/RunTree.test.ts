@@ -4,9 +4,12 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as AiError from "effect/ai/AiError"
+import * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { Agent, Delegate, RunRecord, Runtime, Scripted, Toolset } from "../../src/index.ts"
+import { SessionId, TurnId } from "../../src/domain/Ids.ts"
+import type * as RecordEvent from "../../src/domain/RecordEvent.ts"
 import * as RunTree from "../../src/observability/RunTree.ts"
 
 const Echo = Tool.make("echo", {
@@ -70,6 +73,45 @@ describe("RunTree", () => {
       assert.includeMembers(tools.map(({ name }) => name), ["echo", "delegate_task"])
       assert.deepStrictEqual(tree.conversation(last.run.sessionId).map(({ origin }) => origin), ["user", "model", "tool", "model", "user", "model"])
     }))
+
+  it("the newest messages of an attempt are those of its request, backwards, without system prompts and lost ones", () => {
+    const at = { at: 1, sessionId: SessionId.make("s"), turnId: TurnId.make("t") }
+    const message = (text: string) => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
+    const system = (content: string) => Prompt.systemMessage({ content })
+    const tree = RunTree.make()
+    const keep = (message: Prompt.Message | undefined, place: { readonly position: number } | { readonly id: string }): void =>
+      void tree.add({ ...at, event: { _tag: "MessageAppended", origin: "user", message, ...place } })
+    const attempt = (apiRequestId: string, messages: ReadonlyArray<RecordEvent.Reference>): RunTree.Attempt => {
+      const [change] = tree.add({
+        ...at,
+        event: { _tag: "AttemptStarted", apiRequestId, step: 1, attempt: 0, route: { provider: "p", model: "m", apiMode: "chat_completions" }, messages, parameters: {} }
+      }).filter(({ _tag }) => _tag === "Opened").slice(-1)
+      return change?._tag === "Opened" && change.node.kind === "attempt" ? change.node : assert.fail("an attempt begins")
+    }
+    const agrees = (one: RunTree.Attempt): void => {
+      const { messages } = tree.request(one)
+      const { count, newest, said, system } = tree.sent(one)
+      const others = messages.filter((message) => message !== undefined && message.role !== "system")
+      assert.strictEqual(count, messages.length)
+      assert.strictEqual(said, others.length)
+      assert.deepStrictEqual(system, messages.filter((message) => message?.role === "system"))
+      assert.deepStrictEqual(Array.from(newest()), others.toReversed())
+    }
+    keep(system("be good"), { id: "h1" })
+    keep(message("context"), { id: "h2" })
+    for (const position of [0, 1, 2, 3, 5, 7]) keep(position === 2 ? system("stored") : message(`m${position}`), { position })
+    keep(undefined, { position: 4 })
+    const first = attempt("a", ["h1", [0, 3], 5, "h2", "lost"])
+    const second = attempt("b", ["h1", [0, 9]])
+    agrees(first)
+    agrees(second)
+    // A rewritten context puts other messages at known positions, and one that was missing comes late.
+    keep(message("rewritten"), { position: 2 })
+    keep(system("late"), { position: 6 })
+    agrees(first)
+    agrees(second)
+    agrees(attempt("c", ["h1", [3, 7], 2]))
+  })
 
   it.effect("a child stands under its call, and what it did in its own run", () =>
     Effect.gen(function*() {

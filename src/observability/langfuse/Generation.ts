@@ -16,7 +16,7 @@ import * as Usage from "../../domain/Usage.ts"
 import * as ApiPayload from "../../hooks/ApiPayload.ts"
 import * as Content from "../otel/Content.ts"
 import type { Attributes, Outcome, Value } from "../RunSpans.ts"
-import type { Attempt, Tree } from "../RunTree.ts"
+import type { Attempt, Sent, Tree } from "../RunTree.ts"
 import * as Values from "./Values.ts"
 
 /** A tool call that a model asked for. */
@@ -77,23 +77,29 @@ export const serialised = (message: Prompt.Message, maxChars: number): ReadonlyA
   }]
 }
 
-/** Messages in their form, which requests send again and again; the limit is that of the exporter. */
-const forms = new WeakMap<Prompt.Message, { readonly maxChars: number; readonly form: ReadonlyArray<Schema.Json> }>()
+/** JSON texts of messages, which requests send again and again; the limit is that of the exporter. */
+const texts = new WeakMap<Prompt.Message, { readonly maxChars: number; readonly made: ReadonlyArray<string> }>()
 
-const formOf = (message: Prompt.Message, maxChars: number): ReadonlyArray<Schema.Json> => {
-  const known = forms.get(message)
-  if (known?.maxChars === maxChars) return known.form
-  const form = serialised(message, maxChars)
-  forms.set(message, { maxChars, form })
-  return form
+const textsOf = (message: Prompt.Message, maxChars: number): ReadonlyArray<string> => {
+  const known = texts.get(message)
+  if (known?.maxChars === maxChars) return known.made
+  const made = serialised(message, maxChars).map((form) => JSON.stringify(form))
+  texts.set(message, { maxChars, made })
+  return made
 }
 
-/** The system prompt and the last messages of a request. */
-export const input = (messages: ReadonlyArray<Prompt.Message | undefined>, maxChars: number): ReadonlyArray<Schema.Json> => {
-  const known = messages.filter((message) => message !== undefined)
-  const said = known.filter(({ role }) => role !== "system").slice(-shown).flatMap((message) => formOf(message, maxChars)).slice(-shown)
-  return [...known.filter(({ role }) => role === "system").flatMap((message) => formOf(message, maxChars)), ...said]
+/** The system prompt and the last messages of a request, each as JSON text. */
+const inputTexts = (sent: Sent, maxChars: number): ReadonlyArray<string> => {
+  const last: Array<ReadonlyArray<string>> = []
+  for (const message of sent.newest()) {
+    if (last.length === shown) break
+    last.push(textsOf(message, maxChars))
+  }
+  return [...sent.system.flatMap((message) => textsOf(message, maxChars)), ...last.reverse().flat().slice(-shown)]
 }
+
+/** The system prompt and the last messages of a request as a JSON list. */
+export const input = (sent: Sent, maxChars: number): string => `[${inputTexts(sent, maxChars).join(",")}]`
 
 /** A part of a message in the form of the GenAI conventions that is neither text, reasoning, call nor result. */
 const otherPart = ({ type, ...rest }: Content.Part, maxChars: number): Schema.Json =>
@@ -152,8 +158,26 @@ export const cost = ({ end }: Attempt): Readonly<Record<string, number>> | undef
   }
 }
 
-/** Text, reasoning and tool calls of an answer. */
-export const answer = (parts: ReadonlyArray<AnswerPart>, maxChars: number) => {
+/** Text, reasoning and tool calls of an answer in their form. */
+interface AnswerForm {
+  readonly content: Schema.Json
+  readonly reasoning: Schema.Json | undefined
+  readonly calls: ReadonlyArray<ToolCall>
+}
+
+/** Forms of answers, which a model call and its run have. */
+const answers = new WeakMap<ReadonlyArray<AnswerPart>, { readonly maxChars: number; readonly made: AnswerForm }>()
+
+/** Text, reasoning and tool calls of an answer; an answer that is asked for again is made once. */
+export const answer = (parts: ReadonlyArray<AnswerPart>, maxChars: number): AnswerForm => {
+  const known = answers.get(parts)
+  if (known?.maxChars === maxChars) return known.made
+  const made = answerForm(parts, maxChars)
+  answers.set(parts, { maxChars, made })
+  return made
+}
+
+const answerForm = (parts: ReadonlyArray<AnswerPart>, maxChars: number): AnswerForm => {
   const text = (type: "reasoning" | "text") => parts.flatMap((part) => part.type === type ? [part.text] : []).join("")
   const reasoning = text("reasoning")
   return {
@@ -211,21 +235,21 @@ const failed = ({ end }: Attempt, outcome: Outcome): Attributes => {
 }
 
 /** The attributes of a model call that is over. */
-export const attributes = (attempt: Attempt, outcome: Outcome, tree: Pick<Tree, "request">, maxChars: number): Attributes => {
+export const attributes = (attempt: Attempt, outcome: Outcome, tree: Pick<Tree, "sent" | "tools">, maxChars: number): Attributes => {
   const { end, run, start: { attempt: number, parameters: given, rewritten, route, task } } = attempt
-  const { messages, tools } = tree.request(attempt)
+  const sent = tree.sent(attempt)
   const chosen = Object.fromEntries(parameters.flatMap((name) => given[name] === undefined || given[name] === null ? [] : [[name, given[name]]]))
   return {
     "langfuse.observation.model.name": end?.model ?? route.model,
-    "langfuse.observation.input": JSON.stringify(rewritten === undefined ? input(messages, maxChars) : rewrittenInput(rewritten, maxChars)),
+    "langfuse.observation.input": rewritten === undefined ? input(sent, maxChars) : JSON.stringify(rewrittenInput(rewritten, maxChars)),
     ...(Object.keys(chosen).length === 0 ? {} : { "langfuse.observation.model.parameters": JSON.stringify(chosen) }),
     ...metadata({
       provider: route.provider,
       api_mode: route.apiMode,
       platform: task === undefined ? run.start?.platform : `auxiliary:${task}`,
       retry_count: number,
-      message_count: messages.length,
-      tool_count: tools.length
+      message_count: sent.count,
+      tool_count: tree.tools(attempt).length
     }),
     ...answered(attempt, maxChars),
     ...failed(attempt, outcome)

@@ -142,7 +142,7 @@ const attributesOf = (maxChars: number) => {
     ...metadata({ surface, decided_by: decidedBy })
   })
 
-  return (node: Node, outcome: RunSpans.Outcome, tree: Pick<Tree, "request">): RunSpans.Attributes => {
+  return (node: Node, outcome: RunSpans.Outcome, tree: Pick<Tree, "sent" | "tools">): RunSpans.Attributes => {
     switch (node.kind) {
       case "run":
         return ofRun(node, outcome)

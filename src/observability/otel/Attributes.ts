@@ -85,7 +85,7 @@ export const firstChunkOf = ({ end, startedAt }: Attempt): number | undefined =>
 
 const maxTokens = ["max_tokens", "max_completion_tokens", "max_output_tokens"]
 
-const ofAttempt = (attempt: Attempt, tree: Pick<Tree, "request">, { captureContent }: Options) => {
+const ofAttempt = (attempt: Attempt, tree: Pick<Tree, "sent">, { captureContent }: Options) => {
   const { end, run, start: { apiRequestId, parameters, rewritten, route, step, task } } = attempt
   const usage = end?.usage
   return {
@@ -113,7 +113,7 @@ const ofAttempt = (attempt: Attempt, tree: Pick<Tree, "request">, { captureConte
     "http.response.status_code": end?.failure?.status,
     "hermes.error.reason": end?.failure?.reason,
     "hermes.error.retryable": end?.failure?.retryable,
-    ...(captureContent ? Content.input(tree.request(attempt).messages, rewritten) : {}),
+    ...(captureContent ? Content.input(tree.sent(attempt), rewritten) : {}),
     "gen_ai.output.messages": captureContent && end !== undefined && end.answer.length > 0
       ? Content.text([Content.answer(end.answer, end.finishReason === undefined ? "error" : ApiPayload.finishReason(end.finishReason))])
       : undefined
@@ -252,7 +252,7 @@ const ofChild = (child: Child, options: Options) => {
   }
 }
 
-const factsOf = (node: Node, tree: Pick<Tree, "request">, options: Options): Readonly<Record<string, unknown>> => {
+const factsOf = (node: Node, tree: Pick<Tree, "sent">, options: Options): Readonly<Record<string, unknown>> => {
   switch (node.kind) {
     case "run":
       return ofRun(node, options)
@@ -293,7 +293,7 @@ export const nameOf = (node: Node, agentName: string): string => {
 }
 
 /** Attributes of a span that is over. */
-export const of = (node: Node, outcome: RunSpans.Outcome, tree: Pick<Tree, "request">, options: Options): RunSpans.Attributes => {
+export const of = (node: Node, outcome: RunSpans.Outcome, tree: Pick<Tree, "sent">, options: Options): RunSpans.Attributes => {
   const attributes = present({
     ...factsOf(node, tree, options),
     "hermes.interrupted": outcome._tag === "Cut" ? true : node.kind === "run" || node.kind === "child" ? false : undefined,

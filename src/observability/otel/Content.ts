@@ -14,6 +14,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../domain/Json.ts"
 import { redactValue } from "../../domain/Redaction.ts"
 import type { AnswerPart } from "../../domain/RecordEvent.ts"
+import type { Sent } from "../RunContents.ts"
 
 type Fields = Readonly<Record<string, Schema.Json>>
 /** A part of a message. */
@@ -181,10 +182,7 @@ export const maxRepeatedChars = 32_768
  * The attributes for the input of an attempt: what came behind the last answer, whole, and before it as many messages as fit into
  * {@link maxRepeatedChars}. Every message is whole in the span of the first attempt that was sent it.
  */
-export const input = (
-  messages: ReadonlyArray<Prompt.Message | undefined>,
-  rewritten: unknown
-): Readonly<Record<string, string | number>> => {
+export const input = (sent: Sent, rewritten: unknown): Readonly<Record<string, string | number>> => {
   if (rewritten !== undefined) {
     const asked = ofRequest(rewritten)
     return {
@@ -192,23 +190,20 @@ export const input = (
       ...(asked.system.length === 0 ? {} : { "gen_ai.system_instructions": text(asked.system) })
     }
   }
-  const known = messages.filter((message) => message !== undefined)
-  const system = joined(known.filter(({ role }) => role === "system").map(textOf))
-  const said = known.filter(({ role }) => role !== "system")
-  const isNew = said.findLastIndex(({ role }) => role === "assistant") + 1
-  const shown = said.slice(isNew).map(textOf)
-  let [first, chars] = [isNew, 0]
-  while (first > 0) {
-    const message = said[first - 1]
-    const more = message === undefined ? "" : textOf(message)
-    if (chars + more.length > maxRepeatedChars) break
-    chars += more.length
-    shown.unshift(more)
-    first--
+  const system = joined(sent.system.map(textOf))
+  const shown: Array<string> = []
+  let [isRepeated, chars] = [false, 0]
+  for (const message of sent.newest()) {
+    isRepeated ||= message.role === "assistant"
+    const more = textOf(message)
+    if (isRepeated && chars + more.length > maxRepeatedChars) break
+    if (isRepeated) chars += more.length
+    shown.push(more)
   }
+  const omitted = sent.said - shown.length
   return {
-    "gen_ai.input.messages": `[${shown.join(",")}]`,
-    ...(first === 0 ? {} : { "hermes.input.omitted_messages": first }),
+    "gen_ai.input.messages": `[${shown.reverse().join(",")}]`,
+    ...(omitted === 0 ? {} : { "hermes.input.omitted_messages": omitted }),
     ...(system === "[]" ? {} : { "gen_ai.system_instructions": system })
   }
 }

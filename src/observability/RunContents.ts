@@ -1,0 +1,156 @@
+/**
+ * Messages and tool sets of sessions, by how the attempts of the run record refer to them: stored messages by position, others and
+ * tool sets by id.
+ */
+import type * as Prompt from "effect/ai/Prompt"
+import type { ToolDefinition } from "../domain/Model.ts"
+import type * as Record from "../domain/RecordEvent.ts"
+import type { Attempt, Message } from "./RunNodes.ts"
+
+type Tagged<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readonly _tag: Tag }>
+
+/** Request of an attempt. A message that cannot be resolved is undefined: the record has lost it. */
+export interface Request {
+  readonly messages: ReadonlyArray<Prompt.Message | undefined>
+  readonly tools: ReadonlyArray<ToolDefinition>
+  /** Names the message of a position, to tell what is new in a request. */
+  readonly positions: ReadonlyArray<number | undefined>
+  /** Writer of each message of the session. */
+  readonly origins: ReadonlyArray<Record.Origin | undefined>
+}
+
+/** Messages of an attempt, to be read from the newest on; the cost does not grow with the length of the session. */
+export interface Sent {
+  /** Number of messages, with those that the record has lost. */
+  readonly count: number
+  /** System prompts, in order. */
+  readonly system: ReadonlyArray<Prompt.Message>
+  /** Number of the other messages that the record has. */
+  readonly said: number
+  /** Those messages, the last one first. */
+  readonly newest: () => Iterable<Prompt.Message>
+}
+
+interface Session {
+  readonly positions: Map<number, Message>
+  readonly named: Map<string, Prompt.Message | undefined>
+  readonly tools: Map<string, ReadonlyArray<ToolDefinition>>
+  /** Positions of stored system prompts. */
+  readonly systems: Set<number>
+  /** For each position the number of known messages before it that are no system prompts, as far as it was asked for. */
+  readonly counts: Array<number>
+}
+
+const isSaid = (message: Prompt.Message | undefined): message is Prompt.Message => message !== undefined && message.role !== "system"
+
+/** Known messages of the session before a position that are no system prompts. */
+const countBefore = ({ counts, positions }: Session, position: number): number => {
+  let count = counts.at(-1) ?? 0
+  for (let at = counts.length - 1; at < position; at++) {
+    if (isSaid(positions.get(at)?.message)) count++
+    counts.push(count)
+  }
+  return counts[position] ?? 0
+}
+
+const expand = (reference: Record.Reference): ReadonlyArray<number | string> =>
+  typeof reference === "object"
+    ? Array.from({ length: reference[1] - reference[0] + 1 }, (_, index) => reference[0] + index)
+    : [reference]
+
+/** First and last position of a reference to stored messages. */
+const rangeOf = (reference: Exclude<Record.Reference, string>): readonly [number, number] =>
+  typeof reference === "number" ? [reference, reference] : [reference[0], reference[1]]
+
+/** Contents of no session yet. */
+export const make = () => {
+  const sessions = new Map<string, Session>()
+  const of = (sessionId: string): Session => {
+    const known = sessions.get(sessionId) ??
+      { positions: new Map(), named: new Map(), tools: new Map(), systems: new Set(), counts: [0] }
+    sessions.set(sessionId, known)
+    return known
+  }
+  const tools = ({ run, start }: Attempt): ReadonlyArray<ToolDefinition> =>
+    start.tools === undefined ? [] : of(run.sessionId).tools.get(start.tools) ?? []
+
+  return {
+    keep: ({ at, sessionId }: Record.Entry, { copyOf, id, message, origin, position }: Tagged<"MessageAppended">): Message => {
+      const { counts, named, positions, systems } = of(sessionId)
+      const kept: Message = { at, origin, position, message, ...(copyOf === undefined ? {} : { copyOf }) }
+      if (position !== undefined) {
+        positions.set(position, kept)
+        if (message?.role === "system") systems.add(position)
+        else systems.delete(position)
+        if (position < counts.length - 1) counts.length = position + 1
+      }
+      // An id is a hash: the message is the one that was known, so that views make their forms of it once.
+      if (id !== undefined && named.get(id) === undefined) named.set(id, message)
+      return kept
+    },
+    offered: ({ sessionId }: Record.Entry, { definitions, hash }: Tagged<"ToolsOffered">): void => {
+      const known = of(sessionId).tools
+      // Definitions in the record are those that a model was given.
+      if (!known.has(hash)) known.set(hash, definitions as ReadonlyArray<ToolDefinition>)
+    },
+    request: (attempt: Attempt): Request => {
+      const { named, positions } = of(attempt.run.sessionId)
+      const names = attempt.start.messages.flatMap(expand)
+      return {
+        messages: names.map((name) => typeof name === "number" ? positions.get(name)?.message : named.get(name)),
+        positions: names.map((name) => typeof name === "number" ? name : undefined),
+        origins: names.map((name) => typeof name === "number" ? positions.get(name)?.origin : undefined),
+        tools: tools(attempt)
+      }
+    },
+    sent: ({ run, start: { messages } }: Attempt): Sent => {
+      const session = of(run.sessionId)
+      const { named, positions, systems } = session
+      const system: Array<Prompt.Message> = []
+      let [count, said] = [0, 0]
+      for (const reference of messages) {
+        if (typeof reference === "string") {
+          const message = named.get(reference)
+          count++
+          if (isSaid(message)) said++
+          else if (message !== undefined) system.push(message)
+          continue
+        }
+        const [from, to] = rangeOf(reference)
+        count += to - from + 1
+        said += countBefore(session, to + 1) - countBefore(session, from)
+        for (const position of Array.from(systems).filter((at) => at >= from && at <= to).toSorted((a, b) => a - b)) {
+          const message = positions.get(position)?.message
+          if (message !== undefined) system.push(message)
+        }
+      }
+      return {
+        count,
+        system,
+        said,
+        *newest() {
+          for (const reference of messages.toReversed()) {
+            if (typeof reference === "string") {
+              const message = named.get(reference)
+              if (isSaid(message)) yield message
+              continue
+            }
+            const [from, to] = rangeOf(reference)
+            for (let at = to; at >= from; at--) {
+              const message = positions.get(at)?.message
+              if (isSaid(message)) yield message
+            }
+          }
+        }
+      }
+    },
+    unstored: ({ run, start }: Attempt): ReadonlyArray<Prompt.Message> => {
+      const { named } = of(run.sessionId)
+      return start.messages.flatMap((reference) => typeof reference === "string" ? named.get(reference) ?? [] : [])
+    },
+    tools,
+    conversation: (sessionId: string): ReadonlyArray<Message> =>
+      Array.from(of(sessionId).positions.values()).toSorted((a, b) => (a.position ?? 0) - (b.position ?? 0)),
+    forget: (sessionId: string): void => void sessions.delete(sessionId)
+  }
+}

@@ -1,0 +1,13 @@
+// Messages of a list, as a tree of runs gives those of an attempt.
+import type * as Prompt from "effect/ai/Prompt"
+import type { Sent } from "../../../src/observability/RunTree.ts"
+
+export const sentOf = (messages: ReadonlyArray<Prompt.Message | undefined>): Sent => {
+  const said = messages.filter((message) => message !== undefined && message.role !== "system") as ReadonlyArray<Prompt.Message>
+  return {
+    count: messages.length,
+    system: messages.filter((message) => message?.role === "system"),
+    said: said.length,
+    newest: () => said.toReversed()
+  }
+}
