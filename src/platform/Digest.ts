@@ -1,11 +1,11 @@
 /**
  * Digests that name things: the same text always gets the same short name.
  */
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 
 /** The first `length` hexadecimal digits of the SHA-256 of a text or of bytes. */
 export const hex = (text: string | Uint8Array, length: number): string =>
-  createHash("sha256").update(text).digest("hex").slice(0, length)
+  hash("sha256", text, "hex").slice(0, length)
 
 /** Names a key without telling it: the first 16 hexadecimal digits of its SHA-256. Keys are long and random. */
 export const fingerprint = (key: string): string => hex(key, 16)
