@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * - Whoever writes hands events in and goes on; one fiber puts them on disk. When the disk is slower than the run, the run
- *   waits once {@link capacity} events are behind.
+ * - Whoever writes hands events in and goes on; one fiber puts them on disk, at most one write in 20 ms. When the disk is slower
+ *   than the run, the run waits once {@link capacity} events are behind.
  * - `append` adds to what is there, after a line feed if the last line of it was cut; `overwrite` begins anew with the first
  *   event. Without events there is no file.
  * - With `maxBytes` a file that is full becomes `<name>.1`, the one before it `.2`, and `maxFiles` of them stay.
@@ -18,6 +18,8 @@
  * Source: `relay-atof-atif.md` §1.5 and §1.7, `hermes-contract.md` §4.2.
  */
 import type * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
@@ -32,6 +34,9 @@ import { FlushDeadline } from "./TraceSettings.ts"
 
 /** Events that may wait for the disk. */
 const capacity = 4096
+
+/** Pause between two writes: events that come in it are one write. */
+const pause = Duration.millis(20)
 
 /** File, mode and rotation. */
 export interface Options {
@@ -151,10 +156,13 @@ export const make = (
           warn(`ATOF events cannot be written to ${file.path}: ${error.message}: choose another directory or free some space`))
       }
     })
+    const ending = yield* Deferred.make<void>()
+    const paused = Effect.raceFirst(Effect.sleep(pause), Deferred.await(ending))
     // The end of the queue is how the fiber is told to stop.
-    const worker = yield* Effect.forkScoped(Effect.catchTag(Effect.forever(drain), "Done", () => Effect.void))
+    const worker = yield* Effect.forkScoped(Effect.catchTag(Effect.forever(Effect.andThen(drain, paused)), "Done", () => Effect.void))
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => Queue.endUnsafe(queue)).pipe(
+        Effect.andThen(Deferred.succeed(ending, undefined)),
         Effect.andThen(Effect.timeoutOption(Fiber.await(worker), deadline)),
         Effect.flatMap((done) => Option.isSome(done) ? Effect.void : warn(`some ATOF events were not written to ${file.path}`))
       )
