@@ -47,7 +47,7 @@ describe("hermes trace serve, of runs", () => {
 
       const whole = (yield* ask(`/api/sessions/${id}`)).json
       const changes: ReadonlyArray<Event> = yield* Fiber.join(rest)
-      assert.isTrue(changes.every(({ data }) => data.rows.from === half.data.runs[0].rows.length), "what the page has is not sent again")
+      assert.isTrue(changes.every(({ data }) => data.rows.from >= half.data.runs[0].rows.length), "what the page has is not sent again")
       const { sequence: _, ...followed } = changes.reduce(applied, half)
       const { sequence: __, ...known } = whole
       assert.deepStrictEqual(followed, known)
