@@ -108,7 +108,7 @@ const fields = {
   providerRouting: Sections.providerRouting,
   /** By task; these tasks are the contract's, and not done yet. */
   auxiliary: F.withDefault(
-    F.mapWithout(Sections.auxiliary, ["summary", "session_search", "skills_hub", "flush_memories"]),
+    F.mapWithout(Sections.auxiliary, ["summary", "skills_hub", "flush_memories"]),
     {}
   ),
   bedrock: Sections.bedrock,

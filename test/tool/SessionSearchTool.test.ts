@@ -4,6 +4,7 @@ import * as Prompt from "effect/ai/Prompt"
 import { SessionId } from "../../src/domain/Ids.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as SessionSearchTool from "../../src/tool/builtin/SessionSearchTool.ts"
+import { type Ask, SideModel, SideModelError } from "../../src/tool/builtin/SideModel.ts"
 import { callTool } from "../support/callTool.ts"
 
 const said = (role: "user" | "assistant", text: string): Prompt.Message =>
@@ -47,6 +48,32 @@ describe("session_search", () => {
       assert.deepStrictEqual(none.body["results"], [])
       assert.include(String(none.body["hint"]), "other words")
     }).pipe(Effect.provide(SessionStore.layerMemory)))
+
+  it.effect("discovery with summaries: the auxiliary model sees the messages around the hit, and a failure is a note", () => {
+    const asked: Array<readonly [task: string, text: string]> = []
+    const side: Ask = (task, [message], { sessionId }) => {
+      const text = message?.role === "user" ? message.content.map((part) => part.type === "text" ? part.text : "").join("") : ""
+      asked.push([task, text])
+      return text.includes("broken") ? Effect.fail(new SideModelError({ message: "no key" })) : Effect.succeed(`about ${sessionId}`)
+    }
+    return Effect.gen(function*() {
+      yield* store("old", [...Array.from({ length: 40 }, (_, index) => `filler ${index} ${"x".repeat(1_900)}`), "the zebra crossed with api_key sk-ant-REDACTED", "noted"])
+      yield* store("other", ["a zebra, broken"])
+      const plain = yield* search({ query: "zebra" })
+      assert.deepStrictEqual([asked.length, rows(plain.body["results"]).some((row) => "summary" in row)], [0, false])
+      const { body } = yield* search({ query: "zebra", summarize: true })
+      const results = body["results"] as ReadonlyArray<Record<string, unknown>> // the shape that the tool promises
+      const of = (id: string) => results.find((row) => row["session_id"] === id)
+      assert.deepStrictEqual([of("old")?.["summary"], of("other")?.["summary_error"]], ["about now", "no key"])
+      const [task = "", text = ""] = asked.find(([, text]) => text.includes("crossed")) ?? []
+      assert.strictEqual(task, "session_search")
+      assert.include(text, "QUERY: zebra")
+      assert.include(text, "ASSISTANT: noted")
+      assert.notInclude(text, "filler 0 ")
+      assert.notInclude(text, "api03-abcdefghij")
+      assert.isBelow(text.length, 45_000)
+    }).pipe(Effect.provide(SessionStore.layerMemory), Effect.provideService(SideModel, side))
+  })
 
   it.effect("scroll: the messages around one", () =>
     Effect.gen(function*() {

@@ -29,7 +29,7 @@ export class SideModelError extends Schema.TaggedError<SideModelError>("hermes-e
 }) {}
 
 /** A task with a model of its own in the settings. */
-export type Task = "vision" | "web_extract" | "mcp"
+export type Task = "vision" | "web_extract" | "mcp" | "session_search"
 
 /** Asks the model of a task on behalf of a tool call. */
 export type Ask = (
