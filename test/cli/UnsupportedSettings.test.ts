@@ -34,8 +34,8 @@ describe("the program, with keys that have no effect yet", () => {
   it.live("says so once in a run, in config check, show and get, and in doctor", () =>
     Effect.gen(function*() {
       const { hermes, keep } = yield* machine
-      keep("config.yaml", "terminal:\n  lifetime_seconds: 60\n  timeout: 7\ncontext:\n  engine: mine\n")
-      const warnings = `Warning: ${noEffect("config.yaml: terminal.lifetime_seconds")}\nWarning: ${noEffect("config.yaml: context.engine")}\n`
+      keep("config.yaml", "terminal:\n  lifetime_seconds: 60\n  timeout: 7\ndatabase:\n  journal_mode: delete\n")
+      const warnings = `Warning: ${noEffect("config.yaml: terminal.lifetime_seconds")}\nWarning: ${noEffect("config.yaml: database.journal_mode")}\n`
 
       const run = yield* hermes(["-Q", "-q", "Reply with exactly: hi"])
       assert.deepInclude(run, { code: 0, stdout: "hi\n" })
@@ -48,7 +48,7 @@ describe("the program, with keys that have no effect yet", () => {
       const show = yield* hermes(["config", "show"])
       assert.deepInclude(show, { code: 0, stderr: warnings })
       assert.match(show.stdout, /^terminal:\n {2}backend: local\n {2}timeout: 7\n {2}env_passthrough: \[\]\n {2}oneshot_completion_wait_seconds: 600\n/m)
-      assert.notMatch(show.stdout, /lifetime_seconds|context:|logging/)
+      assert.notMatch(show.stdout, /lifetime_seconds|journal_mode|logging/)
 
       const get = yield* hermes(["config", "get", "terminal.lifetime_seconds"])
       assert.deepInclude(get, { code: 0, stdout: "60\n", stderr: `Warning: ${noEffect("terminal.lifetime_seconds")}\n` })
