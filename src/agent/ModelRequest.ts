@@ -143,6 +143,8 @@ const unpriced = (model: string): RunEvent => ({
   message: `The price of ${model} is unknown: its calls do not count towards the money limit of this run`
 })
 
+const none: ReadonlyArray<string | undefined> = []
+
 /** Amount that was spent, by the run itself or by a side task of this name. */
 interface Payment {
   readonly route: RouteInfo
@@ -161,20 +163,23 @@ export const pay = (
 ): Effect.Effect<void, SessionStoreError, Services> => {
   Budget.charge(run.budget, usage, cost)
   const paid = { provider, model, usage, cost: Cost.spent(cost) }
-  return Effect.uninterruptible(Effect.gen(function*() {
-    const { store } = yield* Services
-    if (Budget.isUnpriced(run.budget, cost)) yield* emit(run, unpriced(model))
+  return Effect.uninterruptible(Services.use(({ store }) => {
+    const { lineage, recorder } = run
     const own = store.recordUsage(run.sessionId, paid)
-    const above = Effect.forEach(run.lineage?.above ?? [], (id) =>
+    const stored = lineage === undefined ? Effect.as(own, none) : Effect.andThen(own, Effect.forEach(lineage.above, (id) =>
       store.recordUsage(id, { ...paid, cost: { ...paid.cost, source: "subagent" } }).pipe(
         Effect.as(undefined),
         // The session may have been removed while its child went on.
         Effect.catch((error) => Effect.succeed(`what a child agent used is missing in the sums of session ${id}: ${error.message}`))
-      ))
-    const stored = Effect.andThen(own, above)
-    const missing = yield* run.recorder === undefined ? stored : run.recorder.storing(stored, () => {})
-    for (const message of missing) if (message !== undefined) yield* Effect.logWarning(message)
-    yield* emit(run, { _tag: "UsageReported", step: run.steps, ...paid, ...(task === undefined ? {} : { origin: task }) })
+      )))
+    const recorded = Effect.flatMap(recorder === undefined ? stored : recorder.storing(stored, () => {}), (missing) =>
+      missing.length === 0
+        ? Effect.void
+        : Effect.forEach(missing, (message) => message === undefined ? Effect.void : Effect.logWarning(message), { discard: true }))
+    const priced = Budget.isUnpriced(run.budget, cost) ? Effect.andThen(emit(run, unpriced(model)), recorded) : recorded
+    return run.emit === undefined
+      ? priced
+      : Effect.andThen(priced, emit(run, { _tag: "UsageReported", step: run.steps, ...paid, ...(task === undefined ? {} : { origin: task }) }))
   }))
 }
 
@@ -186,12 +191,11 @@ interface Question extends Pick<ModelCall, "tools" | "toolChoice"> {
   readonly promptMessages?: ReadonlyArray<Prompt.Message> | undefined
 }
 
-const send = Effect.fnUntraced(function*(
+const send = (
   run: RunState,
   { last, promptMessages = [], toolChoice, tools }: Question,
   progress: Progress
-): Effect.fn.Return<ModelAnswer, AiError.AiError | AnyMiddlewareFailure, Services> {
-  const { compaction, interceptors, router, settings } = yield* Services
+): Effect.Effect<ModelAnswer, AiError.AiError | AnyMiddlewareFailure, Services> => Services.use(({ compaction, interceptors, router, settings }) => Effect.withFiber((fiber) => {
   const call: ModelCall = {
     messages: insertPrefill(last === undefined && promptMessages.length === 0 ? run.messages : [...run.messages, ...promptMessages, ...(last === undefined ? [] : [last])], settings.prefill),
     tools,
@@ -205,11 +209,12 @@ const send = Effect.fnUntraced(function*(
     cache: settings.promptCache === "off" ? undefined : { ttl: settings.promptCache ?? "5m" },
     sessionId: run.sessionId
   }
-  yield* retract(run, progress)
+  const { isRead } = progress
+  const retracted = retract(run, progress)
   run.textStored = false
-  const now = yield* Clock.currentTimeMillis
+  const now = fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()
   const left = Budget.millisLeft(run.budget, now)
-  const watched = run.streaming ? watch(run, yield* RedactSecrets, progress) : undefined
+  const watched = run.streaming ? watch(run, fiber.getRef(RedactSecrets), progress) : undefined
   const asked = callModel<AnyMiddlewareFailure>(router, interceptors, {
     call,
     log: progress.log,
@@ -233,8 +238,9 @@ const send = Effect.fnUntraced(function*(
     options: watched
   })
   // Text that was held back is shown also of an answer that breaks off.
-  return yield* watched === undefined ? asked : Effect.ensuring(asked, watched.end)
-})
+  const shown = watched === undefined ? asked : Effect.ensuring(asked, watched.end)
+  return isRead ? Effect.andThen(retracted, shown) : shown
+}))
 
 /** Sends the question until it fits. */
 const fitting = (
@@ -346,7 +352,7 @@ export const ask = Effect.fnUntraced(function*(
 
 /** The text of an answer as the user may see it. What of it was not streamed is shown now; what was streamed and is not in it is taken back. */
 export const showText = (run: RunState, parts: ReadonlyArray<ContentPart>): Effect.Effect<string> =>
-  Effect.flatMap(RedactSecrets, (redact) => {
+  RedactSecrets.use((redact) => {
     let said = ""
     for (const part of parts) {
       if (part.type === "text") said += part.text

@@ -25,7 +25,7 @@ import { emit, replaceText, type RunState, storeMessages } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
 /** Middleware is absent in most runs. */
-const lifecycleOf = Effect.map(Services, ({ interceptors }) => interceptors.stack.lifecycle)
+const lifecycleOf = Services.useSync(({ interceptors }) => interceptors.stack.lifecycle)
 
 /** An input whose conversation is shown when it is asked for. */
 const withMessages = <A extends object>(messages: ReadonlyArray<Prompt.Message>, rest: A): A & { readonly messages: ReadonlyArray<Prompt.Message> } => {
@@ -115,11 +115,17 @@ const tokensLeft = ({ budget: { limits: { tokens }, usage } }: RunState): number
   tokens === undefined ? undefined : Math.max(0, tokens - Usage.totalTokens(usage))
 
 /** Asks `before_model`: what is sent after the conversation in this call. */
-export const beforeModel = Effect.fnUntraced(function*(
+export const beforeModel = (
   run: RunState
+): Effect.Effect<ReadonlyArray<Prompt.Message>, LifecycleStack.PhaseFailure | SessionStoreError, Services> =>
+  Services.use(({ interceptors: { stack: { lifecycle } } }) => lifecycle === undefined ? nothingSent : askBefore(run, lifecycle))
+
+const nothingSent: Effect.Effect<ReadonlyArray<Prompt.Message>> = Effect.succeed([])
+
+const askBefore = Effect.fnUntraced(function*(
+  run: RunState,
+  lifecycle: LifecycleStack.LifecycleStack
 ): Effect.fn.Return<ReadonlyArray<Prompt.Message>, LifecycleStack.PhaseFailure | SessionStoreError, Services> {
-  const lifecycle = yield* lifecycleOf
-  if (lifecycle === undefined) return []
   const services = yield* Services
   const contextWindow = Effect.provideService(ContextFit.windowOf(run), Services, services)
   const { fields } = yield* lifecycle.run("beforeModel", run, (facts, { compaction = [], messages = run.messages, promptMessages = [] }): BeforeModelInput =>
@@ -184,13 +190,20 @@ const withParsed = (
 }
 
 /** Asks `after_model` of an answer. */
-export const afterModel = Effect.fnUntraced(function*(
+export const afterModel = (
   run: RunState,
   response: ModelResponse,
   makePart: (part: { readonly text: string } | ParsedCall) => ContentPart
+): Effect.Effect<Reviewed, LifecycleStack.PhaseFailure, Services> =>
+  Services.use(({ interceptors: { stack: { lifecycle } } }) =>
+    lifecycle === undefined ? Effect.succeed(unreviewed(response.parts)) : askAfter(run, response, makePart, lifecycle))
+
+const askAfter = Effect.fnUntraced(function*(
+  run: RunState,
+  response: ModelResponse,
+  makePart: (part: { readonly text: string } | ParsedCall) => ContentPart,
+  lifecycle: LifecycleStack.LifecycleStack
 ): Effect.fn.Return<Reviewed, LifecycleStack.PhaseFailure, Services> {
-  const lifecycle = yield* lifecycleOf
-  if (lifecycle === undefined) return unreviewed(response.parts)
   // An answer without ids gets some that are the same whenever it is read again.
   const parts = response.parts.map((part, index) => isCall(part) && part.id === "" ? { ...part, id: `call_${run.steps}_${index}` } : part)
   const calls = parts.filter(isCall)

@@ -18,7 +18,7 @@ import type * as Probing from "../routing/Probing.ts"
 import type { LoopGuard } from "../tool/calls/LoopGuard.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
 import type * as Budget from "./Budget.ts"
-import { Services } from "./Services.ts"
+import { type AgentServices, Services } from "./Services.ts"
 
 /** Parent session, turn and budget of a child run. */
 export interface Lineage {
@@ -156,8 +156,16 @@ export const storeMessages = (
   run: RunState,
   messages: ReadonlyArray<Prompt.Message>,
   told?: () => void
-): Effect.Effect<void, SessionStoreError, Services> =>
-  Effect.uninterruptible(Effect.flatMap(Services, ({ store }) => {
+): Effect.Effect<void, SessionStoreError, Services> => Services.use(({ store }) => storeMessagesIn(store, run, messages, told))
+
+/** {@link storeMessages} in the store of the run's agent. */
+export const storeMessagesIn = (
+  store: AgentServices["store"],
+  run: RunState,
+  messages: ReadonlyArray<Prompt.Message>,
+  told?: () => void
+): Effect.Effect<void, SessionStoreError> =>
+  Effect.uninterruptible(Effect.suspend(() => {
     const { questions, recorder } = run
     const [first] = messages
     const append = store.append(run.sessionId, messages)

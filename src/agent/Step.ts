@@ -22,7 +22,7 @@ import type { Snapshot } from "../tool/ToolRegistry.ts"
 import * as Budget from "./Budget.ts"
 import * as ModelRequest from "./ModelRequest.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
-import { apiRequestId, asking, emit, newBatch, noBatch, type RunState, storeMessages } from "./RunState.ts"
+import { apiRequestId, asking, emit, newBatch, noBatch, type RunState, storeMessages, storeMessagesIn } from "./RunState.ts"
 import { type MiddlewareFailure, Services } from "./Services.ts"
 
 /** Outcome of one step. */
@@ -97,14 +97,14 @@ export const append = (
  *
  * Source: `hermes-llm.md` §19.9.
  */
-const resultLimits = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<ResultText.Limits, never, Services> {
-  const { router: { catalogue }, settings } = yield* Services
-  if (settings.resultLimits !== undefined) return settings.resultLimits
-  if (catalogue === undefined) return ResultText.defaultLimits
-  const { window: { source, tokens } } = yield* catalogue.known(yield* asking(run, run.routeWanted))
-  // An unknown window is no reason to give less.
-  return ResultText.limitsFor(source === "default" ? undefined : tokens)
-})
+const resultLimits = (run: RunState): Effect.Effect<ResultText.Limits, never, Services> =>
+  Services.use(({ router: { catalogue }, settings }) => {
+    if (settings.resultLimits !== undefined) return Effect.succeed(settings.resultLimits)
+    if (catalogue === undefined) return Effect.succeed(ResultText.defaultLimits)
+    const known = Effect.flatMap(asking(run, run.routeWanted), (route) => catalogue.known(route))
+    // An unknown window is no reason to give less.
+    return Effect.map(known, ({ window: { source, tokens } }) => ResultText.limitsFor(source === "default" ? undefined : tokens))
+  })
 
 const idsOf = (run: RunState): CallIds => ({
   sessionId: run.sessionId,
@@ -119,8 +119,7 @@ const runTools = Effect.fnUntraced(function*(
   notes: ReadonlyMap<Prompt.ToolCallPart, string>,
   tools: Snapshot
 ): Effect.fn.Return<ToolCalls.Completed, SessionStoreError, Services | ToolContext> {
-  const services = yield* Services
-  const { approvals, interceptors, store } = services
+  const { approvals, interceptors, store } = yield* Services
   if (run.recorder !== undefined) yield* run.recorder.flush
   const { batch } = run
   return yield* ToolCalls.run({
@@ -134,7 +133,7 @@ const runTools = Effect.fnUntraced(function*(
     messages: run.messages,
     ids: idsOf(run),
     emit: run.emit,
-    mayStart: Effect.suspend(() => run.isStopping ? Effect.never : Effect.void),
+    mayStart: () => !run.isStopping,
     begin: (started) => {
       const ids = started.map(({ id }) => id)
       const noted = store.begin(run.sessionId, ids)
@@ -144,10 +143,7 @@ const runTools = Effect.fnUntraced(function*(
       )
     },
     settled: (call, message, told) =>
-      storeMessages(run, [message], told).pipe(
-        Effect.tap(() => Effect.sync(() => batch.results.set(call.id, message))),
-        Effect.provideService(Services, services)
-      ),
+      Effect.map(storeMessagesIn(store, run, [message], told), () => void batch.results.set(call.id, message)),
     quota: () => Budget.takeToolCall(run.budget)
   }).pipe(Effect.provideService(ConversationHistory, (json) => Conversation.holds(run.messages, json)))
 })
@@ -288,19 +284,16 @@ const closeRemoved = (
     }
   }))
 
-/** Goes on although the answer asks for nothing, if middleware wants to. */
+const isEnd = ({ _tag }: Outcome): boolean => _tag === "Finished" || _tag === "Empty"
+
+/** Takes over what middleware adds after an answer; goes on although the answer asks for nothing, if middleware wants to. */
 const continued = Effect.fnUntraced(function*(
   run: RunState,
   outcome: Outcome,
   { added, forceContinue }: RunLifecycle.Reviewed
 ): Effect.fn.Return<Outcome, SessionStoreError, Services> {
   if (added.length > 0) yield* append(run, ...added)
-  const isEnd = outcome._tag === "Finished" || outcome._tag === "Empty"
-  if (!isEnd) {
-    run.forced = 0
-    return outcome
-  }
-  if (!forceContinue) return outcome
+  if (!isEnd(outcome) || !forceContinue) return outcome
   if (run.forced >= maxForced) {
     yield* emit(run, {
       _tag: "Notice",
@@ -391,7 +384,10 @@ export const step = Effect.fnUntraced(function*(
     : overflow !== undefined
     ? yield* endless(run, response.parts, overflow)
     : yield* Effect.flatMap(Effect.tapError(RunLifecycle.afterModel(run, response, partOf), () => ModelRequest.withdraw(run)), (reviewed) =>
-      Effect.flatMap(settled(run, reviewed, response.finishReason, tools), (outcome) => continued(run, outcome, reviewed)))
+      Effect.flatMap(settled(run, reviewed, response.finishReason, tools), (outcome) => {
+        if (!isEnd(outcome)) run.forced = 0
+        return reviewed.added.length > 0 || reviewed.forceContinue ? continued(run, outcome, reviewed) : Effect.succeed(outcome)
+      }))
   yield* emit(run, { _tag: "StepFinished", step: run.steps, finishReason: response.finishReason })
   return outcome
 })

@@ -49,7 +49,8 @@ export interface Span<Open extends Opening> {
   readonly close: (event: Event<Closing[Open]>) => Effect.Effect<void>
 }
 
-const isHeard = (hooks: Service, name: Opening): boolean => hooks.has(name) || table[name].closedBy.some(hooks.has)
+/** Somebody listens to an event or to one that closes it. */
+export const isHeard = (hooks: Service, name: Opening): boolean => hooks.has(name) || table[name].closedBy.some(hooks.has)
 
 const begin = <Open extends Opening>(
   hooks: Service,
@@ -120,7 +121,7 @@ export const open = <Open extends Opening>(
   }
 ): Effect.Effect<Span<Open>, never, Scope.Scope> =>
   Effect.suspend(() => {
-    if (!isHeard(hooks, options.open[0])) return unheard
+    if (!isHeard(hooks, options.open[0])) return Effect.succeed(unheard)
     const { begin, close } = pair(hooks, options.open)
     return Effect.addFinalizer((exit) => close(() => options.otherwise(exit))).pipe(
       Effect.andThen(begin),
@@ -128,4 +129,5 @@ export const open = <Open extends Opening>(
     )
   })
 
-const unheard = Effect.succeed({ answer: undefined, close: () => Effect.void })
+/** A pair to which nobody listens. */
+export const unheard = { answer: undefined, close: () => Effect.void }

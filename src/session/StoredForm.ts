@@ -277,16 +277,19 @@ interface Masks {
 
 const newestMasks = new WeakMap<Registry, Masks>()
 
-const masks: Effect.Effect<Masks> = Effect.flatMap(Secrets, (secrets) =>
-  Effect.map(RedactSecrets, (redact) => {
+/** Uses the masks of the fiber. */
+const withMasks = <A>(use: (masks: Masks) => A): Effect.Effect<A> =>
+  Effect.withFiberSucceed((fiber) => {
+    const secrets = fiber.getRef(Secrets)
+    const redact = fiber.getRef(RedactSecrets)
     const version = secrets.version()
     const known = newestMasks.get(secrets)
-    if (known?.version === version && known.redact === redact) return known
+    if (known?.version === version && known.redact === redact) return use(known)
     const said = redact ? (text: string) => redactKeys(text, secrets) : secrets.mask
     const made: Masks = { held: secrets.mask, said, messages: new WeakMap(), redact, version }
     newestMasks.set(secrets, made)
-    return made
-  }))
+    return use(made)
+  })
 
 /** Finds a message without secrets, once: the session and the record of a run are given the same messages. */
 const maskedMessage = ({ held, messages, said }: Masks) => (message: Prompt.Message): Prompt.Message => {
@@ -300,7 +303,7 @@ const maskedMessage = ({ held, messages, said }: Masks) => (message: Prompt.Mess
 
 /** Messages as they are stored: without secrets. */
 export const maskedMessages = (messages: ReadonlyArray<Prompt.Message>): Effect.Effect<ReadonlyArray<Prompt.Message>> =>
-  Effect.map(masks, (known) => messages.map(maskedMessage(known)))
+  withMasks((masks) => messages.map(maskedMessage(masks)))
 
 /** Members of events that are ids, states and counts of the runtime's own: they are never masked. */
 const ownMembers: ReadonlySet<string> = new Set([
@@ -327,7 +330,7 @@ const withMessage = <E extends { readonly message: unknown }>(event: E, message:
 
 /** Entries of the run record as they are kept: a message as in its session, every other text without keys. */
 export const maskedEntries = (given: ReadonlyArray<Entry>): Effect.Effect<ReadonlyArray<Entry>> =>
-  Effect.map(masks, (known) =>
+  withMasks((known) =>
     given.map((entry) => {
       const { event } = entry
       const safe = event._tag !== "MessageAppended"

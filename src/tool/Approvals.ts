@@ -150,10 +150,11 @@ export const make = (options: Options): Service => {
       ? commands.every((command) => firstMatch(globs, [command]) !== undefined) && lines.every(CommandPrefix.isPlainLine)
       : firstMatch(globs, [tool]) !== undefined)
 
-  const check = Effect.fnUntraced(function*(call: Call): Effect.fn.Return<Permit | Refusal> {
+  const judged = Effect.fnUntraced(function*(
+    call: Call,
+    { lines, prefix, target, text, verdict }: ApprovalTarget.ApprovalTarget
+  ): Effect.fn.Return<Permit | Refusal> {
     const permit = (by: Permit["by"], choice?: Choice): Permit => ({ _tag: "Permit", call, by, choice })
-    if (call.contained === true) return permit("contained")
-    const { lines, prefix, target, text, verdict } = ApprovalTarget.of(call.tool, call.args, call.runs)
     if (verdict.floor !== undefined) return refuse("hardline", ApprovalFlow.hardline(verdict.floor.key))
     const glob = policy.deny.length === 0
       ? undefined
@@ -181,8 +182,17 @@ export const make = (options: Options): Service => {
     return outcome === "timeout" ? refuse("approval_timeout", message) : permit(by, outcome)
   })
 
+  /** Nothing of the call has to be looked at: it runs no command, and neither a rule nor the call itself gives a reason to ask. */
+  const isPlain = ({ concerns = [] }: Call, { lines, verdict: { findings, floor } }: ApprovalTarget.ApprovalTarget): boolean =>
+    policy.deny.length === 0 && floor === undefined && findings.length + lines.length + concerns.length === 0
+
   return {
-    check,
+    check: (call) =>
+      Effect.suspend(() => {
+        if (call.contained === true) return Effect.succeed({ _tag: "Permit", call, by: "contained", choice: undefined })
+        const target = ApprovalTarget.of(call.tool, call.args, call.runs)
+        return isPlain(call, target) ? Effect.succeed({ _tag: "Permit", call, by: "nothing found", choice: undefined }) : judged(call, target)
+      }),
     request: Effect.fnUntraced(function*(request) {
       const ids = yield* Correlation
       const session = request.sessionKey ?? ids.session_id

@@ -195,39 +195,58 @@ const isChangeable = ({ lifecycle, toolExecution, toolRequest, wrapToolCall }: I
 
 type Announcement = Pick<Ready, "announced" | "args" | "bound" | "call" | "concerned" | "context">
 
-const judge = Effect.fnUntraced(function*(
+const judge = (
   { approvals, guard }: CallEnvironment,
   { announced: { answer }, args, bound, call, concerned }: Announcement
-): Effect.fn.Return<Stop | Approvals.Permit, never, ToolContext> {
-  if (answer?.action === "block") return { _tag: "Stop", reason: "plugin_block", message: answer.message }
+): Effect.Effect<Stop | Approvals.Permit, never, ToolContext> => {
+  if (answer?.action === "block") return Effect.succeed({ _tag: "Stop", reason: "plugin_block", message: answer.message })
   const circling = guard.before({ name: call.name, args, idempotent: isIdempotent(bound) })
   if (circling !== undefined) {
     const output = JSON.stringify({ error: circling, guardrail: "tool_loop" })
-    return { _tag: "Stop", reason: "guardrail_block", message: circling, output, halted: circling }
+    return Effect.succeed({ _tag: "Stop", reason: "guardrail_block", message: circling, output, halted: circling })
   }
-  const judged = yield* approvals.check({
-    tool: call.name,
-    args,
-    runs: bound.facts,
-    concerns: yield* Arguments.reasonsOf(concerned, args)
-  })
-  return judged._tag === "Permit" ? judged : { _tag: "Stop", reason: judged.reason, message: judged.message }
-})
+  const judged = Effect.flatMap(Arguments.reasonsOf(concerned, args), (concerns) =>
+    approvals.check({ tool: call.name, args, runs: bound.facts, concerns }))
+  return Effect.map(judged, (judged) => judged._tag === "Permit" ? judged : { _tag: "Stop", reason: judged.reason, message: judged.message })
+}
 
-const decide = Effect.fnUntraced(function*(given: CallEnvironment, announcement: Announcement): Effect.fn.Return<Prepared, never, ToolContext> {
+const decide = (given: CallEnvironment, announcement: Announcement): Effect.Effect<Prepared, never, ToolContext> => {
   const approved = isChangeable(given.interceptors.stack) ? Arguments.taken(announcement.args) : Arguments.fixed
-  const verdict = yield* Effect.provideService(
-    judge(given, announcement),
+  const judged = Effect.provideService(
+    Effect.suspend(() => judge(given, announcement)),
     Correlation,
     ToolEvents.correlation(announcement.context)
   )
-  if (verdict._tag === "Permit") return { _tag: "Ready", ...announcement, permit: verdict, approved }
-  const { announced, args, call, context } = announcement
-  const { result, ...outcome } = ToolOutcome.blocked(verdict.reason, verdict.message)
-  const output = verdict.output ?? result
-  yield* ToolEvents.close(announced, context, { args, result: output, durationMillis: 0, outcome })
-  return { ...refused(call, "blocked", output, verdict.reason), halted: verdict.halted }
+  return Effect.flatMap(judged, (verdict): Effect.Effect<Prepared> => {
+    if (verdict._tag === "Permit") return Effect.succeed({ _tag: "Ready", ...announcement, permit: verdict, approved })
+    const { announced, args, call, context } = announcement
+    const { result, ...outcome } = ToolOutcome.blocked(verdict.reason, verdict.message)
+    const output = verdict.output ?? result
+    return Effect.as(
+      ToolEvents.close(announced, context, { args, result: output, durationMillis: 0, outcome }),
+      { ...refused(call, "blocked", output, verdict.reason), halted: verdict.halted }
+    )
+  })
+}
+
+const contextOf = (ids: CallIds, call: Prompt.ToolCallPart, sent: ToolArguments, trace: ToolCallContext["trace"]): ToolCallContext => ({
+  ...ids,
+  toolName: call.name,
+  toolCallId: ToolCallId.make(call.id),
+  originalArgs: sent,
+  trace
 })
+
+/** A call that nobody looks at before it is judged. */
+const admitUnseen = (given: CallEnvironment, call: Prompt.ToolCallPart, bound: BoundTool, args: ToolArguments) =>
+  decide(given, {
+    call,
+    bound,
+    args,
+    context: contextOf(given.ids, call, args, noTrace),
+    announced: ToolEvents.unannounced,
+    concerned: { bound, callId: call.id, messages: given.messages, directive: undefined }
+  })
 
 const admit = Effect.fnUntraced(function*(
   given: CallEnvironment,
@@ -236,13 +255,7 @@ const admit = Effect.fnUntraced(function*(
   sent: ToolArguments
 ): Effect.fn.Return<Prepared, never, Scope.Scope | unknown> {
   const { ids, interceptors: { hooks, stack }, messages } = given
-  const contextWith = (trace: ToolCallContext["trace"]): ToolCallContext => ({
-    ...ids,
-    toolName: call.name,
-    toolCallId: ToolCallId.make(call.id),
-    originalArgs: sent,
-    trace
-  })
+  const contextWith = (trace: ToolCallContext["trace"]): ToolCallContext => contextOf(ids, call, sent, trace)
   const rewritten = stack.toolRequest.length === 0
     ? { payload: sent, trace: noTrace }
     : yield* Effect.catch(Pipeline.run(stack.toolRequest, stack.faults, sent, contextWith), (error) =>
@@ -284,13 +297,7 @@ export const told = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Refused, never, Scope.Scope> {
   if (!hooks.has("pre_tool_call") && !hooks.has("post_tool_call")) return refused
   const { call, output, status } = refused
-  const context: ToolCallContext = {
-    ...ids,
-    toolName: call.name,
-    toolCallId: ToolCallId.make(call.id),
-    originalArgs: args,
-    trace: noTrace
-  }
+  const context = contextOf(ids, call, args, noTrace)
   const announced = yield* ToolEvents.announce(hooks, context, args)
   const outcome = ToolEvents.outcome(status, output, "plugin_block")
   yield* ToolEvents.close(announced, context, { args, result: output, durationMillis: 0, outcome })
@@ -305,13 +312,7 @@ const outOfScope = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Prepared> {
   const args = isArguments(call.params) ? call.params : {}
   const { result, ...outcome } = ToolOutcome.blocked("tool_scope_block", message)
-  const context: ToolCallContext = {
-    ...ids,
-    toolName: call.name,
-    toolCallId: ToolCallId.make(call.id),
-    originalArgs: args,
-    trace: noTrace
-  }
+  const context = contextOf(ids, call, args, noTrace)
   yield* ToolEvents.tell(hooks, context, { args, result, durationMillis: 0, outcome })
   return { ...refused(call, "blocked", result, "tool_scope_block"), invalid: true }
 })
@@ -333,6 +334,8 @@ export const prepare = (given: CallEnvironment, call: Prompt.ToolCallPart): Effe
   if (given.quota?.() === false) {
     return told(given, refused(call, "cancelled", new OverQuota({ tool }).message, "over_quota"), call.params)
   }
+  const { hooks, stack } = given.interceptors
+  if (stack.toolRequest.length === 0 && stack.lifecycle === undefined && !ToolEvents.isHeard(hooks)) return admitUnseen(given, call, bound, call.params)
   // The services of `tool_request` middleware are provided where the stack was made.
   return admit(given, call, bound, call.params) as Effect.Effect<Prepared, never, Scope.Scope | ToolContext>
 }

@@ -4,7 +4,6 @@
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §13.
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Prompt from "effect/ai/Prompt"
@@ -29,8 +28,8 @@ interface Batch<E> extends Prepare.CallEnvironment {
   /** Bounds of the results that reach the model. */
   readonly limits: ResultText.Limits
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
-  /** Waits until a call may start; it always may when absent. */
-  readonly mayStart?: Effect.Effect<void> | undefined
+  /** Says whether a call may start: while it may not, it waits to be interrupted. It always may when absent. */
+  readonly mayStart?: (() => boolean) | undefined
   /** Notes calls that are about to start, before the first of them does. */
   readonly begin: (calls: ReadonlyArray<Prompt.ToolCallPart>) => Effect.Effect<void, E>
   /** Notes for the model, added to the results of calls that were changed before they came here. */
@@ -100,23 +99,23 @@ const recordEnd = (
     ...(parentCallId === undefined ? {} : { parentCallId, output })
   })
 
-const close = Effect.fnUntraced(function*<E>(
+const close = <E>(
   { emit, notes, settled }: Batch<E>,
   ended: SettledCall,
   text: string,
   recording: Recording | undefined
-) {
-  const { call, durationMillis, isFailure, modelOutput, remark, status } = ended
+): Effect.Effect<Closed, E> => {
+  const { call, durationMillis, halted, isFailure, modelOutput, remark, status } = ended
   const output = [notes?.get(call), remark].reduce<string>((text, line) => line === undefined ? text : `${text}\n\n[${line}]`, text)
   const message = Conversation.toolResult(call, { output, isFailure, modelOutput })
-  yield* Effect.uninterruptible(settled(call, message, () => {
+  const stored = Effect.uninterruptible(settled(call, message, () => {
     if (recording !== undefined) recordEnd(recording, ended, output)
   }))
-  if (emit !== undefined) {
-    yield* emit([{ _tag: "ToolFinished", callId: call.id, name: call.name, status, output, durationMillis }])
-  }
-  return message
-})
+  const told = emit === undefined
+    ? stored
+    : Effect.andThen(stored, emit([{ _tag: "ToolFinished", callId: call.id, name: call.name, status, output, durationMillis }]))
+  return Effect.as(told, { message, halted })
+}
 
 /** Tells the listeners how a call ended, and gives the result as they want the model to see it. */
 const observe = (
@@ -189,29 +188,46 @@ const endingNested = (recording: Recording | undefined, { call: { id, name } }: 
       recorder.write({ _tag: "CallEnded", callId: id, name, status: "cancelled", ran: true, durationMillis: 0, parentCallId })))
   }
 
-const runReady = Effect.fnUntraced(function*<E>(
-  batch: Batch<E>,
-  ready: Prepare.Ready
-): Effect.fn.Return<SettledCall, never, ToolContext> {
+const runReady = <E>(batch: Batch<E>, ready: Prepare.Ready): Effect.Effect<SettledCall, never, ToolContext> => Effect.clockWith((clock) => {
   const { approvals, emit, interceptors } = batch
   const { args, call } = ready
-  const started = yield* Clock.currentTimeMillis
-  if (emit !== undefined) {
-    yield* emit([{ _tag: "ToolStarted", callId: call.id, name: call.name, params: args }])
-  }
+  const started = clock.currentTimeMillisUnsafe()
   const onProgress = emit === undefined
     ? undefined
     : (output: unknown) =>
-      Effect.flatMap(RedactSecrets, (redact) => {
+      RedactSecrets.use((redact) => {
         const text = ResultText.progressText(output, redact)
         return emit([{ _tag: "ToolProgress", callId: call.id, name: call.name, text }])
       })
-  const settlement = yield* Effect.provideService(
-    ToolExecution.execute(interceptors.stack, approvals, ready, onProgress),
-    Correlation,
-    ToolEvents.correlation(ready.context)
+  const executed = Effect.flatMap(
+    Effect.provideService(
+      ToolExecution.execute(interceptors.stack, approvals, ready, onProgress),
+      Correlation,
+      ToolEvents.correlation(ready.context)
+    ),
+    (settlement) => {
+      const durationMillis = clock.currentTimeMillisUnsafe() - started
+      return isObserved(interceptors)
+        ? observed(batch, ready, settlement, durationMillis)
+        : Effect.succeed(settledAs(batch, ready, settlement, durationMillis, settlement.output, undefined))
+    }
   )
-  const durationMillis = (yield* Clock.currentTimeMillis) - started
+  return emit === undefined
+    ? executed
+    : Effect.andThen(emit([{ _tag: "ToolStarted", callId: call.id, name: call.name, params: args }]), executed)
+})
+
+/** Somebody is told of the end of a call, or may change its result. */
+const isObserved = ({ hooks, stack }: Interceptors): boolean =>
+  stack.lifecycle !== undefined || hooks.has("post_tool_call") || hooks.has("transform_tool_result")
+
+const observed = Effect.fnUntraced(function*<E>(
+  batch: Batch<E>,
+  ready: Prepare.Ready,
+  settlement: ToolExecution.Settlement,
+  durationMillis: number
+): Effect.fn.Return<SettledCall> {
+  const { interceptors } = batch
   const seen = yield* observe(interceptors, ready, settlement, durationMillis)
   const { lifecycle } = interceptors.stack
   const after = lifecycle === undefined || settlement.status === "blocked" ? undefined : yield* LifecycleTools.afterRun(
@@ -221,11 +237,24 @@ const runReady = Effect.fnUntraced(function*<E>(
     { raw: settlement.raw, llm: seen === settlement.output ? undefined : seen, isError: settlement.isFailure },
     ready.bound.facts
   )
+  return settledAs(batch, ready, settlement, durationMillis, seen, after)
+})
+
+type After = Effect.Success<ReturnType<typeof LifecycleTools.afterRun>>
+
+const settledAs = <E>(
+  batch: Batch<E>,
+  ready: Prepare.Ready,
+  settlement: ToolExecution.Settlement,
+  durationMillis: number,
+  seen: string,
+  after: After | undefined
+): SettledCall => {
   const isChanged = after?.isChanged === true
   const verdict = watched(batch, ready, settlement)
   return {
     ...settlement,
-    call,
+    call: ready.call,
     ran: settlement.status !== "blocked",
     durationMillis,
     output: isChanged ? after.output : seen,
@@ -235,16 +264,22 @@ const runReady = Effect.fnUntraced(function*<E>(
     remark: verdict._tag === "Fine" ? undefined : verdict.message,
     halted: verdict._tag === "Halt" ? verdict.message : undefined
   }
-})
+}
 
 const complete = <E>(
   batch: Batch<E>,
   begin: (ready: Prepare.Ready) => Effect.Effect<void, E>,
   prepared: Prepare.Prepared,
+  concurrency: number,
   recording: Recording | undefined
 ): Effect.Effect<SettledCall, E, ToolContext> =>
   prepared._tag === "Ready"
-    ? Effect.andThen(batch.mayStart === undefined ? begin(prepared) : Effect.andThen(batch.mayStart, begin(prepared)), endingNested(recording, prepared)(runReady(batch, prepared)))
+    ? Effect.suspend(() => {
+      if (batch.mayStart?.() === false) return Effect.never
+      const ran = endingNested(recording, prepared)(runReady(batch, prepared))
+      // Calls side by side all begin before one of them ends, however quick it is.
+      return Effect.andThen(begin(prepared), concurrency === 1 ? ran : Effect.andThen(Effect.yieldNow, ran))
+    })
     : Effect.succeed({
       ...prepared,
       ran: false,
@@ -271,15 +306,13 @@ const concurrencyOf = Effect.fnUntraced(function*(
 })
 
 const recordingOf = ({ ids }: Pick<Batch<never>, "ids">, parallel: boolean): Effect.Effect<Recording | undefined> =>
-  Effect.flatMap(RunRecorder, (recorder) =>
-    recorder === undefined
-      ? Effect.succeed(undefined)
-      // A child's run stands in the fiber of its parent's call, under another session.
-      : Effect.map(Correlation, ({ session_id, tool_call_id }) => ({
-        recorder,
-        parallel,
-        parentCallId: tool_call_id === "" || session_id !== ids.sessionId ? undefined : tool_call_id
-      })))
+  Effect.withFiberSucceed((fiber) => {
+    const recorder = fiber.getRef(RunRecorder)
+    if (recorder === undefined) return undefined
+    const { session_id, tool_call_id } = fiber.getRef(Correlation)
+    // A child's run stands in the fiber of its parent's call, under another session.
+    return { recorder, parallel, parentCallId: tool_call_id === "" || session_id !== ids.sessionId ? undefined : tool_call_id }
+  })
 
 interface Closed {
   readonly message: Prompt.ToolMessage
@@ -318,9 +351,7 @@ const closeAll = <E>(
     let spent = 0
 
     const closeAs = (index: number, ended: SettledCall, text: string) =>
-      Effect.map(close(batch, ended, text, recording), (message) => {
-        closed.set(index, { message, halted: ended.halted })
-      })
+      Effect.map(close(batch, ended, text, recording), (answer) => void closed.set(index, answer))
     const end = (index: number, ended: SettledCall): Effect.Effect<void, E, ToolContext> => {
       const result = measured(ended)
       return Effect.flatMap(ResultText.bound(result, limits), (text) => {
@@ -348,6 +379,20 @@ const closeAll = <E>(
     )
   })
 
+/** {@link closeAll} of a single call: its share is the whole budget. */
+const closeOne = <E>(
+  batch: Batch<E>,
+  work: Effect.Effect<SettledCall, E, ToolContext>,
+  recording: Recording | undefined
+): Effect.Effect<ReadonlyArray<Closed>, E, ToolContext> =>
+  Effect.flatMap(work, (ended) => {
+    const result = measured(ended)
+    return Effect.flatMap(ResultText.bound(result, batch.limits), (text) =>
+      text === result.text && text.length > batch.limits.perTurn
+        ? closeAll(batch, [Effect.succeed(ended)], 1, recording)
+        : Effect.map(close(batch, ended, text, recording), (answer) => [answer]))
+  })
+
 const runAll = Effect.fnUntraced(function*<E>(
   batch: Batch<E>
 ): Effect.fn.Return<Completed, E, ToolContext | Scope.Scope> {
@@ -358,9 +403,10 @@ const runAll = Effect.fnUntraced(function*<E>(
   const concurrency = entries.length === 1 ? 1 : yield* concurrencyOf(batch.emit, entries)
   const recording = yield* recordingOf(batch, concurrency > 1)
   const begin = beginnings(batch, entries, concurrency, recording)
-  yield* begin.first
-  const work = entries.map((entry) => complete(batch, begin.of, entry, recording))
-  const results = yield* closeAll(batch, work, concurrency, recording)
+  if (concurrency > 1) yield* begin.first
+  const work = entries.map((entry) => complete(batch, begin.of, entry, concurrency, recording))
+  const [only] = work
+  const results = yield* only !== undefined && work.length === 1 ? closeOne(batch, only, recording) : closeAll(batch, work, concurrency, recording)
   return {
     messages: results.map(({ message }) => message),
     halted: results.find(({ halted }) => halted !== undefined)?.halted,

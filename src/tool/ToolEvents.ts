@@ -57,6 +57,12 @@ const post = (context: ToolCallContext, end: CallEnd): Fields<"post_tool_call"> 
   middleware_trace: context.trace
 })
 
+/** Somebody is told of calls. */
+export const isHeard = (hooks: Hooks): boolean => PairedEvents.isHeard(hooks, "pre_tool_call")
+
+/** A call that nobody is told of. */
+export const unannounced: Announced = PairedEvents.unheard
+
 /** Announces a call; one that nobody closes is closed as cancelled with the scope. */
 export const announce = (
   hooks: Hooks,

@@ -46,7 +46,7 @@ export const taken = (args: ToolArguments): Snapshot => {
 export type Runs = Pick<ToolFacts, "commandArguments" | "inputArguments">
 
 /** Target of the judgement of one call. */
-interface ApprovalTarget {
+export interface ApprovalTarget {
   /** Text for people and for globs; made when it is asked for. */
   readonly text: () => string
   readonly verdict: Danger.Verdict

@@ -9,6 +9,7 @@
  * Source: `hermes-llm.md` §13.10.
  */
 import * as Predicate from "effect/Predicate"
+import * as Digest from "../../platform/Digest.ts"
 
 /** Counts of one kind each at which to warn or to stop. */
 interface Thresholds {
@@ -63,9 +64,9 @@ const fine: Verdict = { _tag: "Fine" }
 const canonical = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(canonical)
   if (!Predicate.isObject(value)) return value
-  return Object.fromEntries(
-    Object.entries(value).toSorted(([a], [b]) => a < b ? -1 : 1).map(([key, member]) => [key, canonical(member)])
-  )
+  const entries = Object.entries(value)
+  if (entries.length < 2 && entries.every(([, member]) => typeof member !== "object")) return value
+  return Object.fromEntries(entries.toSorted(([a], [b]) => a < b ? -1 : 1).map(([key, member]) => [key, canonical(member)]))
 }
 
 const signature = (name: string, args: unknown): string => `${name}\n${JSON.stringify(canonical(args))}`
@@ -78,10 +79,14 @@ const tellsOfFailure = ({ isFailure, name, output }: FinishedCall): boolean => {
   return start.startsWith("Error") || /"(?:error|failed)"\s*:\s*(?!null|false|""|0\b)/.test(start)
 }
 
+/** An answer that came before. A long one is remembered by its digest: a run must not hold what its tools gave. */
 interface Same {
   readonly output: string
   readonly times: number
 }
+
+const remembered = 256
+const printOf = (output: string): string => output.length <= remembered ? output : `${output.length} ${Digest.hex(output, 32)}`
 
 const stopMessage = (name: string, what: string): string =>
   `Stopped: ${what}. Calling ${name} like this again will not help; the run ends here.`
@@ -137,9 +142,10 @@ export const make = (settings: Settings): LoopGuard => {
       answers.clear()
       return fine
     }
+    const print = printOf(output)
     const last = answers.get(key)
-    const times = last?.output === output ? last.times + 1 : 1
-    answers.set(key, { output, times })
+    const times = last?.output === print ? last.times + 1 : 1
+    answers.set(key, { output: print, times })
     return settings.warnings && times >= settings.warnAfter.noProgress
       ? {
         _tag: "Warn",
