@@ -24,6 +24,7 @@ import * as Discovery from "../plugin/Discovery.ts"
 import * as Enablement from "../plugin/Enablement.ts"
 import * as Git from "../plugin/Git.ts"
 import * as Installer from "../plugin/Installer.ts"
+import * as PluginTemplate from "../plugin/PluginTemplate.ts"
 import { Plugins } from "../plugin/Plugins.ts"
 import { load, surroundings, texts } from "./CommandSettings.ts"
 import { notDone, unknownName, usage } from "./Failure.ts"
@@ -213,6 +214,17 @@ const install = Command.make("install", {
   Command.withDescription("Install a plugin into your plugins directory; none of its code is run")
 )
 
+/** Writes a new one. */
+const create = Command.make("new", {
+  name: Argument.String("name").pipe(Argument.withDescription("Name in lower case with hyphens, such as my-plugin"))
+}, Effect.fn("hermes plugins new")(function*({ name }) {
+  const home = yield* Home
+  yield* home.ensure
+  const directory = yield* PluginTemplate.create(name, home.plugins)
+  yield* line(`wrote ${name} in ${directory}`)
+  yield* line(`edit index.ts, then enable it with \`hermes plugins enable ${name}\``)
+}, Effect.scoped, Effect.provide(surroundings))).pipe(Command.withDescription("Write a new typed plugin into your plugins directory"))
+
 /** Updates one that is a checkout. */
 const update = Command.make("update", { name }, Effect.fn("hermes plugins update")(function*({ name }) {
   const { candidate } = yield* one(name)
@@ -242,7 +254,7 @@ const uninstall = Command.make("uninstall", { name }, removeOne).pipe(Command.wi
 
 /** Without a word behind it: the list. */
 export const command = Command.make("plugins", listFlags, listKnown).pipe(
-  Command.withSubcommands([list, info, enable, disable, install, update, remove, uninstall])
+  Command.withSubcommands([list, info, enable, disable, install, create, update, remove, uninstall])
 )
 
 const category = "observability/"

@@ -2,6 +2,7 @@
  * Loads modules of plugins, with one copy of `effect` and of this package for everybody: what plugin files import by those
  * names is what the program itself runs on, wherever the files lie and whatever is installed beside them.
  */
+import { existsSync } from "node:fs"
 import { createRequire, registerHooks } from "node:module"
 import { dirname, join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
@@ -21,6 +22,16 @@ const directories = new Map<string, number>()
 
 /** Finds modules as `require` of this program does: the resolution of `require` knows no other place to look from. */
 const own = createRequire(import.meta.url)
+
+/** Places where an editor finds types: of this package, of `effect`, and the folder of `@types/node` where that is installed. */
+export const typeLocations = (): { readonly hermes: string; readonly effect: string; readonly types: string | undefined } => {
+  const types = own.resolve.paths("@types/node")?.find((folder) => existsSync(join(folder, "@types/node")))
+  return {
+    hermes: fileURLToPath(self).replace(/\.js$/, ".d.ts"),
+    effect: dirname(own.resolve("effect/Effect")),
+    types: types === undefined ? undefined : join(types, "@types")
+  }
+}
 
 let registered: { readonly deregister: () => void } | undefined
 

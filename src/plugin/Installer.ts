@@ -125,6 +125,8 @@ const inspect = Effect.fnUntraced(function*(source: string, directory: string) {
   if (manifest.manifestVersion > Manifest.latestVersion) {
     return yield* refused(source, `its manifest_version ${manifest.manifestVersion} is not supported (latest: ${Manifest.latestVersion}): update hermes`)
   }
+  const problem = Manifest.contractProblem(manifest.apiVersion)
+  if (problem !== undefined) return yield* refused(source, problem)
   const name = manifest.name ?? nameOf(source)
   if (!isDirectoryName(name)) return yield* refused(source, `its name ${JSON.stringify(name)} cannot be the name of a directory`)
   return { candidate: found.candidate, name, warnings: found.warnings }

@@ -4,7 +4,8 @@
  * **Details**
  *
  * Read are `name`, `version`, `description`, `author`, `kind`, `requires_env`, `provides_tools`, `provides_hooks` (or
- * `hooks`) and `manifest_version`; a field of another form is taken for absent, and every other field is the plugin's own.
+ * `hooks`), `manifest_version` and `api_version`, the version of the contract between plugin and program that the plugin is written
+ * for: a plugin of another version is not loaded. A field of another form is taken for absent, and every other field is the plugin's own.
  * A manifest that is no YAML mapping is an error.
  *
  * Source: `hermes-contract.md` §3.2.
@@ -40,6 +41,8 @@ export interface Manifest {
   readonly providesTools: ReadonlyArray<string>
   readonly providesHooks: ReadonlyArray<string>
   readonly manifestVersion: number
+  /** Version of the plugin contract, as the manifest states it; absent where it does not say. */
+  readonly apiVersion: string | undefined
 }
 
 /** The names that a manifest may have, the first that is there counts. */
@@ -47,6 +50,22 @@ export const fileNames = ["plugin.yaml", "plugin.yml"] as const
 
 /** The latest layout of a manifest that is known here. */
 export const latestVersion = 2
+
+/** Version of the contract between plugins and this program: `hermes.middleware.v1`, `hermes.observer.v1` and `register(ctx)`. */
+export const contractVersion = 1
+
+/**
+ * Says why a plugin cannot be used that states this version of the contract: a number, or a name with one (`hermes.middleware.v1`).
+ * Undefined for the version that the program has, and for a plugin that states none.
+ */
+export const contractProblem = (stated: unknown): string | undefined => {
+  if (stated === undefined || stated === null || stated === "") return undefined
+  const version = /^(?:hermes\.\w+\.)?v?(\d+)(?:\.\d+)*$/.exec(String(stated))?.[1]
+  if (version === String(contractVersion)) return undefined
+  const what = Json.toText(stated).slice(0, 80)
+  return `it is written for version ${version ?? what} of the plugin contract, and this program has version ${contractVersion}: ` +
+    (Number(version) > contractVersion ? "update hermes, or install an older version of the plugin" : "install a newer version of the plugin")
+}
 
 /** A manifest that says nothing. */
 export const empty: Manifest = {
@@ -58,7 +77,8 @@ export const empty: Manifest = {
   requiresEnv: [],
   providesTools: [],
   providesHooks: [],
-  manifestVersion: 1
+  manifestVersion: 1,
+  apiVersion: undefined
 }
 
 type Mapping = Readonly<Record<string, unknown>>
@@ -104,7 +124,8 @@ const decode = (value: Mapping): Decoded => {
       requiresEnv: Array.isArray(value["requires_env"]) ? value["requires_env"].flatMap(variableOf) : [],
       providesTools: textsOf(value["provides_tools"]),
       providesHooks: textsOf(value["provides_hooks"] ?? value["hooks"]),
-      manifestVersion
+      manifestVersion,
+      apiVersion: textOf(value["api_version"]) || undefined
     },
     warnings: [
       ...(kind === "" || isKind(kind) ? [] : [unknownKind(kind)]),

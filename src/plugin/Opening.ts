@@ -5,7 +5,8 @@
  * **Details**
  *
  * A module has a plugin as its default export (`Plugin.make`, `Plugin.value`), or a function `register(ctx)`, exported by
- * that name or as the default. What it imports as `effect` and `hermes-effect` is this program's own copy.
+ * that name or as the default. It may export `apiVersion` (or `api_version`), the version of the plugin contract that it is written
+ * for; a typed plugin has that of the package that made it. What it imports as `effect` and `hermes-effect` is this program's own copy.
  *
  * Source: `hermes-contract.md` §3.4, `ARCHITECTURE.md` §5.
  */
@@ -18,7 +19,8 @@ import * as PlainReturn from "../middleware/PlainReturn.ts"
 import type { Candidate } from "./Candidate.ts"
 import * as Directories from "./Directories.ts"
 import { importModule, share } from "../platform/PluginModules.ts"
-import { isPlugin, type Plugin, untyped } from "./Plugin.ts"
+import * as Manifest from "./Manifest.ts"
+import { contractOf, isPlugin, type Plugin, untyped } from "./Plugin.ts"
 import { PluginError } from "./PluginError.ts"
 import * as RegisterContext from "./RegisterContext.ts"
 
@@ -31,6 +33,11 @@ const offeredBy = (module: unknown): ReadonlyArray<unknown> => {
   const main = memberOf(module, "default")
   return [main, memberOf(main, "default"), memberOf(module, "register"), memberOf(main, "register")]
 }
+
+/** Version of the contract that a module says itself. */
+const statedBy = (module: unknown): unknown =>
+  [module, memberOf(module, "default")].flatMap((place) => ["apiVersion", "api_version"].map((key) => memberOf(place, key)))
+    .find((stated) => stated !== undefined)
 
 /** A function of any other form throws when it is called, which is the plugin's own trouble. */
 const isRegister = (value: unknown): value is Register => Predicate.isFunction(value)
@@ -55,6 +62,8 @@ const failure = ({ key }: Candidate, message: string, cause?: unknown): PluginEr
 const pluginOf = (candidate: Candidate, module: unknown, host: RegisterContext.Host): Effect.Effect<Plugin<unknown>, PluginError> => {
   const offered = offeredBy(module)
   const plugin = offered.find(isPlugin)
+  const problem = Manifest.contractProblem(statedBy(module)) ?? (plugin && Manifest.contractProblem(contractOf(plugin)))
+  if (problem !== undefined) return Effect.fail(failure(candidate, problem))
   if (plugin !== undefined) return Effect.succeed(plugin)
   const register = offered.find(isRegister)
   return register === undefined
@@ -70,7 +79,9 @@ export const open = Effect.fnUntraced(function*(
   host: RegisterContext.Host,
   generation: number
 ): Effect.fn.Return<Plugin<unknown>, PluginError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
-  const { origin } = candidate
+  const { manifest, origin } = candidate
+  const problem = Manifest.contractProblem(manifest.apiVersion)
+  if (problem !== undefined) return yield* failure(candidate, problem)
   const broken = (error: unknown): PluginError => failure(candidate, `its module cannot be loaded: ${messageOf(error)}`, error)
   if (origin._tag === "Value") return yield* Effect.mapError(origin.load, broken)
   const { directory, module } = origin

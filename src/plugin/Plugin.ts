@@ -47,6 +47,7 @@ import type * as Middleware from "../middleware/Middleware.ts"
 import type { Service as MemoryProvider } from "../domain/MemoryProvider.ts"
 import type * as Provider from "../provider/Provider.ts"
 import type { Toolset } from "../tool/Toolset.ts"
+import { contractVersion } from "./Manifest.ts"
 
 const TypeId = "~hermes-effect/plugin/Plugin"
 
@@ -98,7 +99,8 @@ export interface Details {
 
 /** A plugin as a value. `R` is everything that must be there where it is loaded. */
 export interface Plugin<out R = never> extends Details {
-  readonly [TypeId]: typeof TypeId
+  /** Version of the plugin contract of the package that made it. */
+  readonly [TypeId]: number
   readonly build: Effect.Effect<Contribution<unknown>, unknown, R | Scope.Scope>
 }
 
@@ -127,7 +129,7 @@ export const make = <const C extends Contribution<unknown>, E = never, R = never
 ): Plugin<Exclude<R | NeedsOf<C>, Scope.Scope>> => {
   const { build, ...details } = options
   // The contribution's parts need a part of what the plugin needs; the Effect itself only says what it needs to run.
-  return { [TypeId]: TypeId, ...details, build: build as Plugin<Exclude<R | NeedsOf<C>, Scope.Scope>>["build"] }
+  return { [TypeId]: contractVersion, ...details, build: build as Plugin<Exclude<R | NeedsOf<C>, Scope.Scope>>["build"] }
 }
 
 /** A plugin that is there already, without an Effect to build it. */
@@ -136,7 +138,7 @@ export const value = <const C extends Contribution<unknown> & Partial<Details>>(
 ): Plugin<Exclude<NeedsOf<C>, Scope.Scope>> => {
   const { description, name, version, ...contribution } = options
   return {
-    [TypeId]: TypeId,
+    [TypeId]: contractVersion,
     name,
     version,
     description,
@@ -147,7 +149,7 @@ export const value = <const C extends Contribution<unknown> & Partial<Details>>(
 
 /** A plugin whose contribution nobody has typed: what `register(ctx)` of a module collects. */
 export const untyped = (details: Details, build: Plugin<unknown>["build"]): Plugin<unknown> => ({
-  [TypeId]: TypeId,
+  [TypeId]: contractVersion,
   ...details,
   build
 })
@@ -155,3 +157,6 @@ export const untyped = (details: Details, build: Plugin<unknown>["build"]): Plug
 /** True when a value is a plugin, whoever made it. */
 export const isPlugin = (value: unknown): value is Plugin<unknown> =>
   Predicate.isObject(value) && Object.hasOwn(value, TypeId) && Effect.isEffect(value["build"])
+
+/** Version of the plugin contract that a plugin was made for. */
+export const contractOf = (plugin: Plugin<unknown>): unknown => plugin[TypeId]

@@ -70,6 +70,9 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   "plugins install": [
     { args: "plugins install nope", line: "\"nope\" is not a folder, not an address of a repository (https, ssh, file), and not owner/repo" }
   ],
+  "plugins new": [
+    { args: "plugins new No_Name", line: "\"No_Name\" is no name for a plugin: use lower-case letters, digits and single hyphens, such as my-plugin" }
+  ],
   "hooks test": [{ args: "hooks test nope", line: /^no hook "nope": one of on_session_start, [^\n]+$/ }],
   "hooks schema": [{ args: "hooks schema nope", line: /^no hook "nope": one of on_session_start, [^\n]+$/ }],
   "hooks revoke": [{ args: "hooks revoke nope", line: unknown("approved hook", "hermes hooks list") }],

@@ -53,6 +53,19 @@ const error = (line: RegExp | string, { code, stderr, stdout }: { readonly code:
 }
 
 describe("hermes plugins", () => {
+  it.live("writes a new plugin that can be enabled, and never over another", () =>
+    Effect.gen(function*() {
+      const { config, home, installed, plugins } = yield* desk
+      const made = yield* plugins("new", "my-plugin")
+      assert.deepStrictEqual([made.code, made.stdout.split("\n")[0]], [0, `wrote my-plugin in ${join(home, "plugins/my-plugin")}`])
+      assert.deepStrictEqual(readdirSync(installed("my-plugin")).toSorted(), ["index.ts", "plugin.yaml", "tsconfig.json"])
+      writeFileSync(join(installed("my-plugin"), "index.ts"), "// mine")
+      error(/my-plugin exists already: choose another name\n$/, yield* plugins("new", "my-plugin"))
+      assert.strictEqual(readFileSync(join(installed("my-plugin"), "index.ts"), "utf8"), "// mine")
+      assert.strictEqual((yield* plugins("enable", "my-plugin")).code, 0)
+      assert.include(config(), "my-plugin")
+    }))
+
   it.live("lists what is here, with categories, in columns, lines or JSON", () =>
     Effect.gen(function*() {
       const { keep, plugins } = yield* desk
