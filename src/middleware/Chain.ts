@@ -7,7 +7,8 @@ import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Assembler from "../domain/Assembler.ts"
-import { type ExecuteOptions, hold, type ModelResponse, type OnPart, type StreamPart, withParts } from "../domain/Model.ts"
+import * as Json from "../domain/Json.ts"
+import { type ContentPart, type ExecuteOptions, hold, type ModelResponse, type OnPart, type StreamPart, withParts } from "../domain/Model.ts"
 import * as IsolatedCall from "../hooks/IsolatedCall.ts"
 import type { Faults } from "./Faults.ts"
 import * as Frozen from "./Frozen.ts"
@@ -51,9 +52,22 @@ const sizeOf = (parts: ReadonlyArray<StreamPart>): number => {
   return size
 }
 
+const textOf = (parts: ReadonlyArray<ContentPart>): string => parts.map((part) => part.type === "text" ? part.text : "").join("")
+
+const callsOf = (parts: ReadonlyArray<ContentPart>): string =>
+  Json.toText(parts.flatMap((part) => part.type === "tool-call" ? [[part.id, part.name, part.params]] : []))
+
+/** True when an answer says what streamed by, or its end where the first part of it came in another attempt. */
+const isMadeOf = (answer: ReadonlyArray<ContentPart>, sent: ReadonlyArray<ContentPart>, continued: boolean): boolean => {
+  const text = textOf(sent)
+  const isText = continued ? textOf(answer).endsWith(text) : textOf(answer) === text
+  return isText && callsOf(answer) === callsOf(sent)
+}
+
 /**
  * For model calls: what streams by goes through the wrapper's `onPart` and then on to the one above; when it changed
- * anything, the response that the wrapper sees is put together from what it let through.
+ * anything, the response that the wrapper sees is put together from what it let through. An answer that is another one than what
+ * streamed by, because a wrapper below gave it, is that answer.
  *
  * **Details**
  *
@@ -66,6 +80,9 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
   if (mine === undefined) return below(request, above)
   const outer = above?.onPart
   let assembler = Assembler.make()
+  /** Everything that came, since the text that stays of an attempt that broke off. */
+  let sent = Assembler.make()
+  let continued = false
   let changed = false
   let broken = false
   let held: Array<StreamPart> = []
@@ -98,7 +115,8 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
     return excess === undefined ? Effect.void : breaks(new Error(`onPart held the stream for more than ${excess}`), held)
   }
 
-  const onPart: OnPart = (parts) => {
+  const onPart: OnPart = (parts) => Effect.suspend(() => {
+    sent.add(parts)
     if (broken) {
       if (changed) held.push(...parts)
       return Effect.as(changed ? Effect.void : pass(parts), parts)
@@ -118,10 +136,12 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
       })
     )
     return Effect.as(done, parts)
-  }
+  })
 
   const onRetry = (continues: boolean): void => {
     drop()
+    sent = Assembler.make()
+    continued = continues
     if (!continues) {
       assembler = Assembler.make()
       changed = false
@@ -131,11 +151,11 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
 
   return Effect.map(below(request, { onPart, onRetry }), (answer) => {
     const waiting = held
-    if (waiting.length > 0) whenStanding(outer === undefined ? Effect.void : Effect.asVoid(outer(waiting)))
-    if (!changed) return answer
+    if (waiting.length > 0) whenStanding(Effect.suspend(() => outer === undefined ? Effect.void : Effect.asVoid(outer(waiting))))
+    const response = get(answer)
+    if (!changed || !isMadeOf(response.parts, sent.result().parts, continued)) return answer
     assembler.add(waiting)
     const kept = assembler.result()
-    const response = get(answer)
     return set(answer, withParts(response, kept.parts, kept.finished ? kept.finishReason : response.finishReason))
   })
 }

@@ -33,7 +33,10 @@ const all: ReadonlyArray<StreamPart> = [
 
 /** A model that streams these parts, one by one. */
 const model = (parts: ReadonlyArray<StreamPart>): Fake.Turn => (_, options) =>
-  Effect.as(Effect.forEach(parts, (part) => options?.onPart?.([part]) ?? Effect.void), Fake.textAnswer("as it came"))
+  Effect.as(
+    Effect.forEach(parts, (part) => options?.onPart?.([part]) ?? Effect.void),
+    Fake.answer([Response.makePart("text", { text: "my secret" }), Fake.call("c", "t", { a: 1 })], "stop")
+  )
 
 type OnPart = (parts: ReadonlyArray<PartDictionary>) => unknown
 
@@ -89,7 +92,7 @@ describe("on_part of a plain function", () => {
       assert.deepStrictEqual(seen[2]?.["metadata"], { p: { signature: "x" } })
       for (const [index, part] of shown.entries()) assert.strictEqual(part, all[index], part.type)
       assert.lengthOf(shown, all.length)
-      assert.strictEqual(textOf(exit), "as it came")
+      assert.strictEqual(textOf(exit), "my secret")
     }))
 
   it.effect("changes parts, at once, by a promise or an Effect; spread parts keep what they were", () =>
@@ -136,7 +139,7 @@ describe("on_part of a plain function", () => {
           throw new Error("broken")
         }
       })
-      assert.deepStrictEqual([throws.shown.length, textOf(throws.exit), throws.warnings.length], [all.length, "as it came", 1])
+      assert.deepStrictEqual([throws.shown.length, textOf(throws.exit), throws.warnings.length], [all.length, "my secret", 1])
     }))
 
   it.effect("that throws, rejects, hangs or gives something else is passed by with one warning; closed fails the call", () =>
@@ -168,7 +171,7 @@ describe("on_part of a plain function", () => {
             assert.lengthOf(warnings, 1)
             assert.match(warnings[0] ?? "", warning)
             assert.strictEqual(shown.length, all.length)
-            assert.strictEqual(textOf(exit), "as it came", String(warning))
+            assert.strictEqual(textOf(exit), "my secret", String(warning))
           }
         }
       }
@@ -179,7 +182,7 @@ describe("on_part of a plain function", () => {
       for (const options of [{ onPart: () => [] }, { on_part: 5 }, "x"]) {
         const entry = Plain.llmExecution({ name: "plain" }, (call) => Reflect.apply(call["next_call"] as NextCall, undefined, [undefined, options]))
         const { value, warnings } = yield* withWarnings(runModel([entry], {}, model(all)))
-        assert.strictEqual(textOf(Exit.succeed(value)), "as it came")
+        assert.strictEqual(textOf(Exit.succeed(value)), "my secret")
         assert.match(warnings[0] ?? "", /next_call\(\) takes \{ on_part: function \}/)
       }
     }))

@@ -1,0 +1,164 @@
+// Random chains around a streamed answer, and a small model of what is shown, and what the answer is. The model knows the rules of the
+// architecture and nothing of the implementation.
+import { type Outcome, type Wrapper as Plain } from "./scenario.ts"
+
+/** What an `onPart` does with what arrives. `at` counts the calls of it. */
+export type Does = "none" | "pass" | "mark" | "cut" | "hold" | "hold until" | "replace held" | "die" | "mark then die" | "hang" | "hold then die"
+/** What the wrapper does with the answer. */
+export type After = "return" | "change" | "nothing" | "die" | "fail" | "hang"
+
+export interface Wrapper {
+  readonly id: number
+  readonly form: Plain["form"]
+  readonly closed: boolean
+  readonly does: Does
+  readonly at: number
+  readonly after: After
+}
+
+export interface Scenario {
+  readonly kind: "llm_execution" | "wrap_model_call"
+  readonly wrappers: ReadonlyArray<Wrapper>
+  readonly pieces: ReadonlyArray<string>
+  readonly base: "value" | "fail" | "die"
+}
+
+export interface Expectation {
+  readonly outcome: Outcome
+  /** Pieces of text as they reached the reader. */
+  readonly shown: ReadonlyArray<string>
+}
+
+export const generateStream = (next: () => number): Scenario => {
+  const pick = <A>(...choices: ReadonlyArray<A>): A => choices[Math.floor(next() * choices.length)] as A
+  const kind = pick<Scenario["kind"]>("llm_execution", "wrap_model_call")
+  return {
+    kind,
+    base: pick("value", "value", "value", "value", "fail", "die"),
+    pieces: Array.from({ length: Math.floor(next() * 6) }, (_, index) => `p${index};`),
+    wrappers: Array.from({ length: 1 + Math.floor(next() * 4) }, (_, id): Wrapper => ({
+      id,
+      form: kind === "llm_execution" ? pick<Wrapper["form"]>("typed", "plain", "async") : "typed",
+      closed: next() < 0.25,
+      does: pick<Does>("none", "pass", "mark", "mark", "cut", "hold", "hold", "hold until", "replace held", "die", "mark then die", "mark then die", "hang", "hold then die"),
+      at: 1 + Math.floor(next() * 4),
+      after: pick<After>("return", "return", "return", "change", "nothing", "die", "fail", "hang")
+    }))
+  }
+}
+
+/** What one call of an `onPart` comes to. */
+export type Step = { readonly _tag: "parts"; readonly texts: ReadonlyArray<string> } | { readonly _tag: "hold" } | { readonly _tag: "broken"; readonly how: "die" | "hang" }
+
+const marked = (id: number, text: string): string => `<${id}${text}>`
+
+/** `call` counts from 1; `texts` are all that it sees. */
+export const stepOf = ({ at, does, id }: Wrapper, call: number, texts: ReadonlyArray<string>): Step => {
+  const parts = (texts: ReadonlyArray<string>): Step => ({ _tag: "parts", texts })
+  switch (does) {
+    case "none":
+    case "pass":
+      return parts(texts)
+    case "mark":
+      return parts(texts.map((text) => marked(id, text)))
+    case "cut":
+      return parts(call === at ? [] : texts)
+    case "hold":
+      return { _tag: "hold" }
+    case "hold until":
+      return call < at ? { _tag: "hold" } : parts(texts)
+    case "replace held":
+      return call < at ? { _tag: "hold" } : parts(call === at ? [`r${id};`] : texts)
+    case "die":
+    case "hang":
+      return call < at ? parts(texts) : { _tag: "broken", how: does }
+    case "mark then die":
+      return call < at ? parts(texts.map((text) => marked(id, text))) : { _tag: "broken", how: "die" }
+    case "hold then die":
+      return call < at ? { _tag: "hold" } : { _tag: "broken", how: "die" }
+  }
+}
+
+/** A closed wrapper's `onPart` failed: nothing more is read. */
+class Ended extends Error {
+  readonly id: number
+  constructor(id: number) {
+    super()
+    this.id = id
+  }
+}
+
+export const expectedStream = ({ base, pieces, wrappers }: Scenario): Expectation => {
+  const shown: Array<string> = []
+  type Read = (texts: ReadonlyArray<string>) => void
+
+  const runBase = (read: Read | undefined): Outcome => {
+    for (const piece of pieces) read?.([piece])
+    if (base === "value") return { _tag: "value", value: pieces.join("") }
+    return base === "fail" ? { _tag: "fail", error: "base" } : { _tag: "die", defect: "base" }
+  }
+
+  const frame = (index: number, up: Read): Outcome => {
+    const wrapper = wrappers[index]
+    if (wrapper === undefined) return runBase(up)
+    const { after, closed, does, form, id } = wrapper
+    const through: Array<string> = []
+    const came: Array<string> = []
+    let held: Array<string> = []
+    let calls = 0
+    let broken = false
+    let changed = false
+    const pass: Read = (texts) => {
+      through.push(...texts)
+      if (texts.length > 0) up(texts)
+    }
+    const read: Read = (texts) => {
+      came.push(...texts)
+      // Behind one that took something out, the rest waits for the wrapper.
+      if (broken) return void (changed ? held.push(...texts) : pass(texts))
+      const all = [...held, ...texts]
+      const step = stepOf(wrapper, ++calls, all)
+      if (step._tag === "hold") return void (held = all)
+      held = []
+      if (step._tag === "parts") {
+        changed ||= step.texts.join() !== all.join() || step.texts.length !== all.length
+        return pass(step.texts)
+      }
+      if (closed) throw new Ended(id)
+      broken = true
+      if (changed) held = all
+      else pass(all)
+    }
+    let below: Outcome
+    try {
+      below = frame(index + 1, does === "none" ? up : read)
+    } catch (error) {
+      if (error instanceof Ended && error.id === id) return { _tag: "fail", error: `closed${id}` }
+      throw error
+    }
+    // The wrappers of this generator pass every failure on.
+    if (below._tag !== "value") return below
+    const isAsItCame = below.value === came.join("")
+    const value: Outcome = changed && isAsItCame ? { _tag: "value", value: [...through, ...held].join("") } : below
+    const stands = (): Outcome => {
+      if (held.length > 0) up(held)
+      return value
+    }
+    const failed = (): Outcome => closed ? { _tag: "fail", error: `closed${id}` } : stands()
+    switch (after) {
+      case "return":
+      case "nothing":
+        return stands()
+      case "change":
+        return { _tag: "value", value: `changed${id};` }
+      case "fail":
+        return form === "typed" ? { _tag: "fail", error: `fail${id}` } : failed()
+      case "die":
+      case "hang":
+        return failed()
+    }
+  }
+
+  const outcome = frame(0, (texts) => void shown.push(...texts))
+  return { outcome, shown }
+}
