@@ -160,6 +160,8 @@ const marked = (state: State, event: Atof.MarkEvent): void => {
     NamedMessages.appended(agentOf(state, event), event)
   } else if (event.name === "hermes.answer.stored") {
     ModelSteps.stored(agentOf(state, event), event)
+  } else if (event.name === "hermes.result.stored") {
+    ToolResults.stored(agentOf(state, event), event)
   } else if (event.name === "hermes.context.rewritten") {
     const { after, before, reason } = fields(event.metadata)
     agentOf(state, event).told.rewritten.push({

@@ -122,6 +122,7 @@ const withLibrary = Effect.fnUntraced(function*(library: Library.Library, { plug
   const begun = new WeakMap<Spans.Agent, string>()
   const middleware = found?.document.mode === undefined ? [] : RelayMiddleware.make({
     library,
+    executed: ({ sessionId, turnId }, callId, result) => spans.executed(sessionId, turnId, callId, result),
     at: Effect.fnUntraced(function*(kind, { sessionId, turnId }) {
       const known = spans.agent(sessionId)
       if (known === undefined || begun.get(known) !== turnId) yield* feed.catchUp

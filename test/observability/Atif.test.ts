@@ -213,6 +213,15 @@ describe("a stream", () => {
     assert.deepStrictEqual(faults.map(({ uuid }) => uuid), ["L9"])
   })
 
+  it("a result that the session has in another form than the library that executed its call is that of the session", () => {
+    const s = stream()
+    s.llm("L1", "A", [user("u")], { content: "", tool_calls: [call("c1", "echo")] })
+    s.scope("start", "tool", "T1", "A", { name: "echo", category_profile: { tool_call_id: "c1" }, data: {} })
+    s.scope("end", "tool", "T1", "A", { name: "echo", category_profile: { tool_call_id: "c1" }, data: "all of it" })
+    s.mark("hermes.result.stored", "A", { data: null, metadata: { tool_call_id: "c1", content: "a part of it" } })
+    assert.deepStrictEqual(only(s.events).steps.at(-1)?.observation?.results.map(({ content }) => content), ["a part of it"])
+  })
+
   it("47 an empty session makes no document", () => {
     assert.deepStrictEqual(AtifConvert.convert(stream().events).trajectories, [])
   })

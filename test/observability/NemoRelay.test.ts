@@ -541,6 +541,19 @@ describe("managed execution", () => {
       assert.deepStrictEqual(plain.results, [{ result: "own", status: "ok" }])
     }))
 
+  it.effect("a result that the model gets in part is told whole, and then as the session has it", () =>
+    Effect.gen(function*() {
+      const long = "a line\n".repeat(20_000)
+      const { fake } = yield* results({}, [echo(long), Scripted.complete("end")])
+      assert.strictEqual(fake.of("tool executed")[0]?.data, long)
+      const [told] = fake.of("event", "hermes.result.stored")
+      assert.deepInclude(told?.metadata, { session_id: "s1", tool_call_id: "c" })
+      assert.match(String(told?.metadata["content"]), /^<persisted-output>\n[\s\S]*<\/persisted-output>$/u)
+      assert.include(JSON.stringify(fake.of("llm execute")[1]?.data), "persisted-output")
+      const { fake: short } = yield* results({})
+      assert.deepStrictEqual(short.of("event", "hermes.result.stored"), [])
+    }))
+
   it.effect("155 an answer that a component changed is the one that goes on, and so is one that it gave in the model's stead", () =>
     Effect.gen(function*() {
       const changed = yield* managed({ llm: async (next, request) => ({ ...(await next(request)) as object, content: "changed" }) }, [Scripted.complete("own")])

@@ -3,12 +3,20 @@
  *
  * Source: `relay-atof-atif.md` §2.6 and §2.7.
  */
-import type { ScopeEvent } from "../Atof.ts"
+import type { MarkEvent, ScopeEvent } from "../Atof.ts"
 import type * as Draft from "./Draft.ts"
 import * as Message from "./Message.ts"
 import { type AgentScope, callIdOf, closedLater, ending, issuing, type Place, type ToolScope } from "./Scope.ts"
 import { agentOf, flushPending, invocation, say, type State, timestampText } from "./State.ts"
-import { args, number } from "./Value.ts"
+import { args, number, text } from "./Value.ts"
+
+/** The session has another result of a call than the library that executed it: a part of a long one, or what a listener made of it. */
+export const stored = ({ byId }: AgentScope, { metadata }: MarkEvent): void => {
+  const callId = text(metadata?.["tool_call_id"])
+  const step = callId === undefined ? undefined : byId.get(callId)?.at(-1)?.step
+  const result = step?.results.findLast((one) => one.callId === callId)
+  if (result !== undefined) result.content = text(metadata?.["content"]) ?? ""
+}
 
 /** A call begins. */
 export const began = (state: State, event: ScopeEvent): void => {

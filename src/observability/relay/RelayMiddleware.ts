@@ -10,8 +10,8 @@
  *
  * **Gotchas**
  *
- * The result of an executed tool is what the tool gave, whole. Where it is too long for the model, which gets a part and the name
- * of a file, the next request tells that.
+ * The result of an executed tool is what the tool gave, whole. Where the model gets another text (a part and the name of a file, a
+ * result that a listener changed), a mark `hermes.result.stored` has that (`Spans`).
  *
  * A guardrail of the library that rejects a call vetoes it (`ExecutionBlocked`), in no case the call runs all the same.
  * Other trouble of the library before the call is fail-open, as the failure table of `ARCHITECTURE.md` §6 has it.
@@ -136,6 +136,8 @@ interface Place {
   readonly library: Library.Library
   /** The agent of a run and the scheduling mode, where the library executes calls of this kind now. */
   readonly at: (kind: "llm" | "tool", ids: Pick<CallIds, "sessionId" | "turnId">) => Effect.Effect<{ readonly agent: Agent; readonly mode: string } | undefined>
+  /** Takes the result that the library has of a tool call. */
+  readonly executed: (ids: Pick<CallIds, "sessionId" | "turnId">, callId: string, result: string) => void
 }
 
 const name = "observability/nemo_relay"
@@ -240,7 +242,7 @@ const output = (value: unknown, own: ToolOutput | undefined): ToolOutput => ({
   isFailure: own?.isFailure ?? fields(fields(value)["annotation"])["status"] === "error"
 })
 
-const tool = ({ at, library }: Place): Middleware.ToolExecution =>
+const tool = ({ at, executed, library }: Place): Middleware.ToolExecution =>
   Middleware.toolExecutionUndeclared({
     name,
     wrap: (next, context) => (args) =>
@@ -258,7 +260,12 @@ const tool = ({ at, library }: Place): Middleware.ToolExecution =>
             told: resultOf,
             isSame: ({ result }, value) => same(result, fields(value)["result"])
           }),
-          (outcome) => settle("tool_execution", outcome, (value, own) => Effect.succeed(output(value, own)))
+          (outcome) => {
+            const ended = outcome._tag === "Own" ? resultOf(outcome.exit) : outcome._tag === "Given" ? outcome.value : undefined
+            const result = text(fields(ended)["result"])
+            if (result !== undefined) executed(context, context.toolCallId, result)
+            return settle("tool_execution", outcome, (value, own) => Effect.succeed(output(value, own)))
+          }
         )
       })
   })

@@ -7,6 +7,8 @@
  *   is under its parent's, and says which call it belongs to, as the library's own trajectories need it.
  * - Events bring their own instants. While the library executes calls itself its clock is the only one, and calls are left
  *   to it: their events are not played.
+ * - A call that the library executed has the result that the tool gave. Where the session has another one, a mark
+ *   `hermes.result.stored` says it.
  * - What the library refuses is one warning, and the run goes on.
  *
  * Source: `relay-atof-atif.md` §1.7, §3.2 and §3.6, `hermes-contract.md` §4.5 to §4.7.
@@ -31,6 +33,8 @@ export interface Managed {
 
 /** Plays spans to the library. Each gives what the library refused. */
 interface Spans {
+  /** Takes the result that the library has of a tool call that it executed. */
+  readonly executed: (sessionId: string, turnId: string, callId: string, result: string) => void
   readonly play: (event: Atof.Event, managed: Managed) => ReadonlyArray<unknown>
   readonly agent: (sessionId: string) => Agent | undefined
   /** Forgets everything: the library's components were turned off. */
@@ -65,6 +69,24 @@ export const make = (library: Library.Library): Spans => {
   /** The agent of a tool scope that is open. */
   const owners = new Map<string, Agent>()
   const calls = new Map<string, { readonly agent: Agent; readonly handle: Library.CallHandle }>()
+
+  /** Results that the library has of calls whose end was not played. */
+  const results = new Map<string, string>()
+  const keyOf = (...ids: ReadonlyArray<unknown>): string => ids.join(" ")
+
+  /** Says what the session has of a call that the library executed. */
+  const stored = (agent: Agent, { data, metadata }: Atof.ScopeEvent): void => {
+    const facts = metadata ?? {}
+    const key = keyOf(facts["session_id"], facts["turn_id"], facts["tool_call_id"])
+    const result = results.get(key)
+    results.delete(key)
+    if (typeof data !== "string" || result === undefined || result.toWellFormed() === data.toWellFormed()) return
+    const { session_id, tool_call_id, turn_id } = facts
+    library.withScopeStack(agent.stack, () =>
+      library.event("hermes.result.stored", agent.handle, null, {
+        session_id: session_id ?? null, turn_id: turn_id ?? null, tool_call_id: tool_call_id ?? null, content: data
+      }, null))
+  }
 
   const within = (event: Atof.Event): Agent | undefined => {
     const parent = event.parent_uuid
@@ -136,8 +158,10 @@ export const make = (library: Library.Library): Spans => {
       else owners.delete(event.uuid)
     }
     const isManaged = event.category === "llm" ? managed.llm : managed.tool
-    if (!isStart) finish(event, micros)
-    else if (!isManaged) begin(agent, event, micros)
+    if (!isStart) {
+      if (event.category === "tool" && !calls.has(event.uuid)) stored(agent, event)
+      finish(event, micros)
+    } else if (!isManaged) begin(agent, event, micros)
   }
 
   return {
@@ -156,9 +180,10 @@ export const make = (library: Library.Library): Spans => {
         return [error]
       }
     },
+    executed: (sessionId, turnId, callId, result) => void results.set(keyOf(sessionId, turnId, callId), result),
     agent: (sessionId) => bySession.get(sessionId),
     clear: () => {
-      for (const map of [agents, bySession, owners, calls]) map.clear()
+      for (const map of [agents, bySession, owners, calls, results]) map.clear()
     }
   }
 }
