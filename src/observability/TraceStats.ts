@@ -44,8 +44,9 @@ const shares = (rows: ReadonlyArray<Row>, name: (row: Row) => string): ReadonlyA
   return Array.from(found.values()).toSorted((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1))
 }
 
-/** Adds up the rows of a trace. */
-export const of = (rows: ReadonlyArray<Row>): Stats => {
+/** Adds up the rows of a trace; copied context counts where it happened. */
+export const of = (all: ReadonlyArray<Row>): Stats => {
+  const rows = all.filter(({ copied }) => copied !== true)
   const ofKind = (kind: Row["kind"]) => rows.filter((row) => row.kind === kind)
   const models = ofKind("llm")
   const tools = ofKind("tool")

@@ -6,8 +6,10 @@ import * as Result from "effect/Result"
 import * as AiError from "effect/ai/AiError"
 import * as TestClock from "effect/testing/TestClock"
 import * as Agent from "../../src/agent/Agent.ts"
+import * as Atif from "../../src/observability/Atif.ts"
 import * as Atof from "../../src/observability/Atof.ts"
 import * as Trace from "../../src/observability/Trace.ts"
+import * as TraceStats from "../../src/observability/TraceStats.ts"
 import * as Diff from "../../src/observability/trace/Diff.ts"
 import * as Pool from "../../src/observability/trace/Pool.ts"
 import { isFailed, type Row } from "../../src/observability/trace/Row.ts"
@@ -27,6 +29,26 @@ const scope = (half: "start" | "end", category: string, uuid: string, parent: st
   ({ kind: "scope", scope_category: half, category, uuid, parent_uuid: parent, name, attributes: [], ...more })
 
 describe("rows", () => {
+  it("of copied context are in no sum: they happened elsewhere", () => {
+    const call = { tool_calls: [{ tool_call_id: "c", function_name: "look", arguments: {} }], observation: { results: [{ source_call_id: "c", content: "seen" }] } }
+    const trajectory = Result.getOrThrow(Atif.decode({
+      schema_version: "ATIF-v1.7",
+      session_id: "s",
+      agent: { name: "a", version: "1" },
+      steps: [
+        { step_id: 1, source: "user", message: "before", is_copied_context: true },
+        { step_id: 2, source: "agent", message: "", is_copied_context: true, ...call },
+        { step_id: 3, source: "user", message: "and now" },
+        { step_id: 4, source: "agent", message: "", model_name: "m", ...call }
+      ]
+    }))
+    const rows = Trace.rows(Trace.ofTrajectory(trajectory), Pool.make())
+    assert.deepStrictEqual(rows.map(({ copied, kind }) => [kind, copied]), [
+      ["agent", undefined], ["user", true], ["llm", true], ["tool", true], ["user", undefined], ["llm", undefined], ["tool", undefined]
+    ])
+    assert.deepInclude(TraceStats.of(rows), { agents: 1, turns: 1, modelCalls: 1, toolCalls: 1 })
+  })
+
   it.effect("of events and of their trajectory: goals name agents, models name model calls, attempts are inside of the last", () =>
     Effect.gen(function*() {
       const { events, trajectory } = yield* Recorded.views(

@@ -101,12 +101,15 @@ const sideTasks = (trajectory: Atif.Trajectory): ReadonlyArray<Omit<Draft, "id" 
 /** Builds the rows of a trajectory and of its sub-agents. */
 export const rows = (document: Atif.Trajectory): ReadonlyArray<Row> => {
   const drafts: Array<Draft> = []
+  /** True while copied context is read. */
+  let isCopied = false
   const add = (row: Omit<Draft, "id" | "parent">, parent: number): Draft => {
-    const made = { ...row, id: drafts.length, parent }
+    const made: Draft = { ...row, id: drafts.length, parent, ...(isCopied ? { copied: true } : {}) }
     drafts.push(made)
     return made
   }
   const walk = (trajectory: Atif.Trajectory, parent: number): Times => {
+    const within = isCopied
     const children = new Map(trajectory.subagent_trajectories?.map((child) => [child.trajectory_id ?? "", child]))
     const prompt = trajectory.steps.find(({ source }) => source === "user")?.message ?? ""
     const goal = text(fields(trajectory.extra)["goal"]) ?? text(Message.plain(prompt).trim())
@@ -126,6 +129,7 @@ export const rows = (document: Atif.Trajectory): ReadonlyArray<Row> => {
     /** Calls so far, for those that their tools made. */
     const tools = new Map<string, Draft>()
     for (const one of trajectory.steps) {
+      isCopied = within || one.is_copied_context === true
       const times = invocation(one.extra, instant(one.timestamp) || last)
       const maker = one.llm_call_count === 0 ? tools.get(text(fields(one.tool_calls?.[0]?.extra)["parent_call_id"]) ?? "") : undefined
       const step = maker ?? add(stepRow(one, facts.model_name ?? undefined, times), agent.id)
@@ -169,6 +173,7 @@ export const rows = (document: Atif.Trajectory): ReadonlyArray<Row> => {
         }
       }
     }
+    isCopied = within
     for (const child of children.values()) grow(walk(child, agent.id))
     for (const task of sideTasks(trajectory)) grow(add(task, agent.id))
     return { start: agent.start, end: agent.end }

@@ -38,6 +38,8 @@ export interface Row {
   readonly cachedTokens: number
   readonly cost: number
   readonly details: ReadonlyArray<Detail>
+  /** Present where the row is copied context: it happened in another session or in an earlier part of this one. */
+  readonly copied?: true
 }
 
 /** A row without its depth and lane. */
