@@ -12,7 +12,7 @@ import * as Agent from "../../src/agent/Agent.ts"
 import * as Config from "../../src/config/Config.ts"
 import * as Environment from "../../src/config/Environment.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
-import type * as Route from "../../src/domain/Route.ts"
+import * as Route from "../../src/domain/Route.ts"
 import * as SettingsMapping from "../../src/internal/SettingsMapping.ts"
 import * as Compaction from "../../src/prompt/Compaction.ts"
 import * as Runtime from "../../src/Runtime.ts"
@@ -88,6 +88,18 @@ const run = (mode: Mode, url: string, engine: Compaction.Settings["engine"], abi
     }).pipe(Layer.provide(Layer.succeed(Compaction.CompactionSettings, { engine, protectLast: 4 })))
   ))
 
+describe("the ability to compact", () => {
+  it("is that of Anthropic's and OpenAI's own endpoints, and of routes that state it", () => {
+    const of = (apiMode: Route.Route["apiMode"], baseUrl: string | undefined, abilities?: Route.Route["abilities"]) =>
+      Route.abilities({ provider: "p", model: "m", apiMode, baseUrl, abilities }).compaction
+    assert.deepStrictEqual([
+      of("anthropic_messages", undefined), of("anthropic_messages", "https://api.anthropic.com"), of("anthropic_messages", "https://gateway.example"),
+      of("codex_responses", "https://api.openai.com/v1"), of("codex_responses", "https://chatgpt.com/backend-api/codex"), of("codex_responses", "https://api.x.ai/v1"),
+      of("chat_completions", "https://api.openai.com/v1"), of("chat_completions", "http://127.0.0.1:1", { compaction: "item" })
+    ], ["edits", "edits", "none", "item", "item", "none", "none", "item"])
+  })
+})
+
 describe("context.engine", () => {
   it.effect("an unknown engine is a warning with the nearest name, and the default", () =>
     Effect.gen(function*() {
@@ -134,6 +146,8 @@ describe("context.engine", () => {
       assert.deepStrictEqual([first.exit, second.exit], ["text_response", "text_response"], notices.join())
       const compacts = asked.filter(({ path }) => path === "/v1/responses/compact")
       assert.isAbove(compacts.length, 0)
+      // The compaction is in the sums of the run that it was made for.
+      assert.strictEqual(first.usage.requestCount + second.usage.requestCount, asked.length)
       assert.deepStrictEqual(Object.keys(compacts[0]?.body ?? {}).filter((name) => !["model", "instructions", "input", "prompt_cache_key"].includes(name)), [])
       assert.isFalse(asked.some(({ text }) => text.includes("handoff note of a conversation")))
       const items = asked.at(-1)?.body.input ?? []

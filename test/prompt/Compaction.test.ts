@@ -12,7 +12,7 @@ import * as Prune from "../../src/prompt/compaction/Prune.ts"
 import * as Split from "../../src/prompt/compaction/Split.ts"
 import * as SummaryText from "../../src/prompt/compaction/SummaryText.ts"
 import type { Request } from "../../src/routing/CompactionPort.ts"
-import { prop } from "../support/property.ts"
+import { effectProp, prop } from "../support/property.ts"
 
 const system = Prompt.systemMessage({ content: "system" })
 const user = (text: string) => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
@@ -135,6 +135,33 @@ describe("head, note and tail", () => {
     assert.isAtLeast(parts.tail.length, 3)
     assert.strictEqual(parts.head.length + parts.middle.length + parts.tail.length + (parts.pinned === undefined ? 0 : 1), messages.length)
   })
+
+  effectProp(
+    "whatever the engine and its bounds: pairs are whole, the head is the same, the newest messages and what the user said last are there",
+    {
+      shape: Shape,
+      kind: Schema.Literals(["compressor", "responses_compact"]),
+      reason: Schema.Literals(["threshold", "manual", "context_overflow"]),
+      protectFirst: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 6 })),
+      keepExchanges: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 }))
+    },
+    ({ keepExchanges, kind, protectFirst, reason, shape }) =>
+      Effect.gen(function*() {
+        const messages = conversation(shape)
+        const provider = { ability: Effect.succeed("item" as const), compact: () => Effect.succeed("sealed") }
+        const service = Compaction.make({ engine: kind, protectFirst, protectLast: 4 }, () => Effect.succeed("the note"), provider)
+        const compacted = yield* service.compact({
+          ...context, messages, window: 8_000, reason, ...keepExchanges === 0 ? {} : { keepExchanges }
+        })
+        assert.isTrue(pairsAreWhole(compacted))
+        assert.isAtMost(Split.tokensOfAll(compacted), Split.tokensOfAll(messages))
+        for (const [at, message] of messages.slice(0, 1 + protectFirst).entries()) {
+          if (message.role !== "tool") assert.strictEqual(compacted[at], message)
+        }
+        assert.include(compacted, messages.findLast(({ role }) => role === "user"))
+        assert.strictEqual(compacted.at(-1), messages.at(-1))
+      })
+  )
 
   it.effect("system, three messages, one note, tail (case 61)", () =>
     Effect.gen(function*() {
