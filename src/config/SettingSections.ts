@@ -218,7 +218,8 @@ export const skills = F.defaulted({
   externalDirs: F.withDefault(F.paths, []),
   disabled: F.withDefault(F.texts, []),
   templateVars: F.withDefault(F.flag, true),
-  inlineShell: F.withDefault(F.unsupported(F.flag, { holds: [false] }), false)
+  /** Runs the commands that a skill has between !` and `, when the model reads it. */
+  inlineShell: F.withDefault(F.flag, false)
 })
 
 /** `terminal`: times are seconds. */

@@ -30,7 +30,7 @@ import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import { detect } from "../routing/Detection.ts"
 import * as Places from "../tool/builtin/file/Places.ts"
 import { credentialDirectories, credentialFiles } from "../tool/danger/PathClass.ts"
-import { CodeSettings, FileLimits, TerminalSettings } from "../tool/builtin/BuiltinSettings.ts"
+import { CodeSettings, FileLimits, InlineShell, TerminalSettings } from "../tool/builtin/BuiltinSettings.ts"
 import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
 
 /**
@@ -65,6 +65,7 @@ export const tools = (settings: Values, inherited: InheritedLimits.Limits | unde
       environment: commandVariables(settings)
     }),
     Layer.succeed(FileLimits, { chars: fileReadMaxChars, lines: toolOutput.maxLines, lineChars: toolOutput.maxLineLength }),
+    Layer.succeed(InlineShell, settings.skills.inlineShell),
     Layer.succeed(RedactSecrets, security.redactSecrets),
     Layer.succeed(InheritedLimits.Current, InheritedLimits.ofSettings(settings, inherited))
   )
@@ -187,7 +188,8 @@ export const agent = Effect.fnUntraced(function*(
     maxOutputTokens: settings.model.maxTokens,
     reasoningEffort: settings.agent.reasoningEffort,
     loopGuard: loopGuard(settings),
-    reviews: { memoryTurns: settings.memory.nudgeInterval, skillSteps: settings.skills.creationNudgeInterval },
+    // A scenario or a recording has no answers for what is asked beside it.
+    reviews: isReplaced ? undefined : { memoryTurns: settings.memory.nudgeInterval, skillSteps: settings.skills.creationNudgeInterval },
     delegation: yield* delegation(settings, { environment, logins }, isReplaced)
   } satisfies AgentSettings
 })

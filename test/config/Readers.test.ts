@@ -39,6 +39,7 @@ context.engine                                               internal/SettingsMa
 skills.creation_nudge_interval                               internal/SettingsMapping.ts
 skills.external_dirs                                         tool/ConfiguredSkills.ts
 skills.disabled                                              tool/ConfiguredSkills.ts
+skills.inline_shell                                          internal/SettingsMapping.ts
 skills.template_vars                                         tool/ConfiguredSkills.ts
 prompt_caching.cache_ttl                                     internal/SettingsMapping.ts
 agent.tool_use_enforcement                                   internal/SettingsMapping.ts

@@ -8,7 +8,8 @@ import { join } from "node:path"
 import { SessionId, TaskId, TurnId } from "../../src/domain/Ids.ts"
 import * as SkillStore from "../../src/prompt/SkillStore.ts"
 import * as SkillTools from "../../src/tool/builtin/SkillTools.ts"
-import { ConversationHistory, ToolContext } from "../../src/tool/ToolContext.ts"
+import { InlineShell } from "../../src/tool/builtin/BuiltinSettings.ts"
+import { ConversationHistory, NestedCalls, type NestedRun, ToolContext } from "../../src/tool/ToolContext.ts"
 import { callTool } from "../support/callTool.ts"
 import { machine } from "../support/hermes.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
@@ -77,6 +78,29 @@ describe("the tools of skills", () => {
       assert.strictEqual(shown.body["content"], skill("one"))
       assert.deepInclude(again.body, { success: true, name: "one", status: "unchanged" })
       assert.deepStrictEqual(asked, [JSON.stringify(skill("one")), JSON.stringify(skill("one"))])
+    }))
+
+  it.live("run the commands in a text where the settings want it, by the way of the model's own commands", () =>
+    Effect.gen(function*() {
+      const { call, home, manage } = yield* setup
+      yield* manage({ action: "create", name: "one", content: skill("one", "Branch: !`git branch`. User: !`whoami`. Bad: !`rm -rf /`. Not one: `ls`.") })
+      const ran: Array<unknown> = []
+      const run: NestedRun = ({ name, params }) =>
+        Effect.sync(() => {
+          ran.push([name, params])
+          const { command } = params as { readonly command: string } // as the tool made them
+          return command.startsWith("rm")
+            ? { output: JSON.stringify({ error: "denied" }), isFailure: true }
+            : { output: JSON.stringify({ output: command === "whoami" ? "" : "main\n", exit_code: command === "whoami" ? 1 : 0 }), isFailure: false }
+        })
+      const view = Effect.provideService(call("skill_view", { name: "one" }), NestedCalls, run)
+      const as = (text: string) => skill("one", text)
+      assert.strictEqual((yield* view).body["content"], as("Branch: !`git branch`. User: !`whoami`. Bad: !`rm -rf /`. Not one: `ls`."))
+      assert.deepStrictEqual(ran, [])
+      const { body } = yield* Effect.provideService(view, InlineShell, true)
+      assert.strictEqual(body["content"], as("Branch: main. User: \n[exit code 1]. Bad: [not run: denied]. Not one: `ls`."))
+      const workdir = join(home, "skills", "one")
+      assert.deepStrictEqual(ran, ["git branch", "whoami", "rm -rf /"].map((command) => ["terminal", { command, workdir }]))
     }))
 
   it.live("ask for an approval of each change, for the skill that it changes, and of no look", () =>

@@ -29,16 +29,24 @@
  * // => hello
  * ```
  *
+ * Commands in the text of a skill (`` !`git log` ``) are run as the model reads it only where `InlineShell` says so; no by default.
+ *
  * Source: `hermes-product.md` §2.3 (skills_list, skill_view, skill_manage).
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
+import * as Ids from "../../domain/Ids.ts"
+import * as Json from "../../domain/Json.ts"
+import * as TextCut from "../../domain/TextCut.ts"
 import * as SkillStore from "../../prompt/SkillStore.ts"
 import type { Concern } from "../approval/Question.ts"
-import { ConversationHistory, ToolContext } from "../ToolContext.ts"
+import { ConversationHistory, NestedCalls, type NestedOutcome, ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
+import { InlineShell } from "./BuiltinSettings.ts"
 
 const Failure = Schema.Struct({ success: Schema.Literal(false), error: Schema.String })
 
@@ -93,6 +101,44 @@ export const view = Tool.make("skill_view", {
 })
   .annotate(Tool.Readonly, true)
   .annotate(Tool.Destructive, false)
+
+/** Commands of one skill that are run, and characters that each leaves. */
+const maxCommands = 10
+const maxOutput = 4_000
+
+const command = /!`([^`\n]{1,1000})`/g
+
+/** Output of a command in the text of a skill, or why there is none. */
+const outputOf = ({ isFailure, output }: NestedOutcome): string => {
+  const result = Json.fields(typeof output === "string" ? Option.getOrElse(Json.parse(output), () => ({ output })) : output)
+  const text = [result["output"], result["error"]].flatMap((one) => typeof one === "string" && one.trim() !== "" ? [one.trim()] : []).join("\n")
+  const code = result["exit_code"]
+  if (isFailure) return `[not run: ${text === "" ? "the call failed" : text}]`
+  return TextCut.middle(typeof code === "number" && code !== 0 ? `${text}\n[exit code ${code}]` : text, maxOutput)
+}
+
+/**
+ * The text of a skill with the outputs of its commands in their places. They run in the skill's directory by
+ * the way of a command of the model: hooks, floor, approvals. A file beside the skill has none.
+ */
+const withCommands = Effect.fnUntraced(function*({ file, skill, text }: SkillStore.View) {
+  const run = yield* NestedCalls
+  const found = Array.from(text.matchAll(command))
+  if (found.length === 0 || file !== undefined || run === undefined) return text
+  let shown = ""
+  let at = 0
+  for (const [index, match] of found.slice(0, maxCommands).entries()) {
+    const call = Prompt.toolCallPart({
+      id: `skill_${yield* Ids.hex(8)}_${index}`,
+      name: "terminal",
+      params: { command: match[1] ?? "", workdir: skill.directory },
+      providerExecuted: false
+    })
+    shown += text.slice(at, match.index) + outputOf(yield* run(call))
+    at = match.index + match[0].length
+  }
+  return shown + text.slice(at)
+})
 
 /** The tool `skill_manage`. */
 export const manage = Tool.make("skill_manage", {
@@ -162,6 +208,7 @@ const toolkit = Toolkit.make(list, view, manage)
 
 const handlers = toolkit.toLayer(Effect.gen(function*() {
   const store = yield* SkillStore.SkillStore
+  const inlineShell = yield* InlineShell
   return {
     skills_list: Effect.fnUntraced(function*({ category }) {
       const { skills } = yield* store.catalogue
@@ -180,7 +227,9 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
     skill_view: Effect.fnUntraced(function*({ file_path, name }) {
       const { sessionId } = yield* ToolContext
       const holds = yield* ConversationHistory
-      const { file, files, missing, skill, text } = yield* Effect.catch(store.view(name, { file: file_path, session: sessionId }), ({ message }) => failed(message))
+      const seen = yield* Effect.catch(store.view(name, { file: file_path, session: sessionId }), ({ message }) => failed(message))
+      const { file, files, missing, skill } = seen
+      const text = inlineShell ? yield* withCommands(seen) : seen.text
       const viewed = {
         success: true as const,
         name: skill.name,
