@@ -39,6 +39,7 @@ import type { ModelResponse, StreamPart } from "../domain/Model.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import type { Usage } from "../domain/Usage.ts"
 import type { OnFailure, ToolArguments } from "./Kind.ts"
+import type { StateKey } from "./StateKey.ts"
 import type { ModelCallWrap, ToolWrap } from "./Middleware.ts"
 
 /** The phases before and after something, in the order of a run, and the one while an answer streams. */
@@ -265,6 +266,8 @@ export interface Entry {
   readonly kind: "lifecycle"
   readonly name: string
   readonly onFailure: OnFailure
+  /** State of a run that it keeps by {@link StateKey}. */
+  readonly state?: ReadonlyArray<StateKey<unknown>> | undefined
   /** Set where it decides when the conversation is made smaller: the runtime does not then, unless a provider refuses it. */
   readonly compaction?: { readonly whenRefused: boolean } | undefined
   /** The methods, where all runs share them. */

@@ -21,6 +21,7 @@ import type { Bound, Denied, Entry, Fields, Modifications, NoChanges, Phase, Run
 import type { CallContext, ModelAnswer, ModelCallParams } from "./Middleware.ts"
 import type { Wrapper } from "./MiddlewareBoundary.ts"
 import * as PlainReturn from "./PlainReturn.ts"
+import * as StateKey from "./StateKey.ts"
 
 /** Longest time for one method (`ARCHITECTURE.md` §7). */
 const deadline = Duration.seconds(30)
@@ -199,6 +200,8 @@ const thrown = (cause: Cause.Cause<unknown>): unknown => {
 /** The lifecycle middleware among the entries of a stack; undefined when there is none. */
 export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleStack | undefined => {
   if (entries.length === 0) return undefined
+  const clash = StateKey.conflict(entries)
+  if (clash !== undefined) throw clash
   const runs = new Map<TurnId, { readonly facts: RunFacts; readonly methods: ReadonlyMap<Entry, Bound> }>()
   const factsOf = ({ platform = "library", sessionId, taskId, turnId }: CallOwner): RunFacts =>
     runs.get(turnId)?.facts ?? { sessionId, taskId, turnId, platform, isChild: false }

@@ -48,6 +48,7 @@ import type { ToolFailed, ToolOutput } from "../domain/ToolOutput.ts"
 import * as Frozen from "./Frozen.ts"
 import type { Next, Wrapper } from "./MiddlewareBoundary.ts"
 import * as Lifecycle from "./Lifecycle.ts"
+import type * as StateKey from "./StateKey.ts"
 import type { Kind, LlmContext, OnFailure, ToolArguments, ToolCallContext } from "./Kind.ts"
 import type { Answer, Rewriter } from "./Pipeline.ts"
 
@@ -195,6 +196,8 @@ export interface Registration {
   readonly name: string
   /** `"open"` when absent. */
   readonly onFailure?: OnFailure | undefined
+  /** State of a run that lifecycle middleware keeps under a key ({@link stateKey}). */
+  readonly state?: ReadonlyArray<StateKey.StateKey<unknown>> | undefined
 }
 
 /** Class of an error that a wrapper may catch. */
@@ -338,7 +341,7 @@ export const lifecycle = <Caught = never, Fails = never, Needs = never, const Cl
 ): LifecycleMiddleware<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<Added<Fails>>, NoInfer<Needs>> => {
   const name = nameOf(methods, methods.name)
   const shared = Lifecycle.bind(name, methods)
-  return make("lifecycle", name, { ...base("lifecycle", { name, onFailure: methods.onFailure }), shared, make: () => Effect.succeed(shared) })
+  return make("lifecycle", name, { ...base("lifecycle", { name, onFailure: methods.onFailure }), state: methods.state, shared, make: () => Effect.succeed(shared) })
 }
 
 /** Lifecycle middleware whose methods `make` gives anew for each run, so that what they remember belongs to that run. */
@@ -353,6 +356,7 @@ export const lifecyclePerRun = <Caught = never, Fails = never, Needs = never, co
 ): LifecycleMiddleware<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<Added<Fails>>, NoInfer<Needs>> =>
   make("lifecycle", options.name, {
     ...base("lifecycle", options),
+    state: options.state,
     shared: undefined,
     make: (run) => {
       const made = factory(run)
@@ -367,6 +371,7 @@ export type { LlmContext, ToolArguments, ToolCallContext } from "./Kind.ts"
 export type {
   AfterAgentInput, AfterModelInput, AfterToolInput, BeforeAgentInput, BeforeModelInput, BeforeToolInput, Methods, RunFacts, StreamPartInput
 } from "./Lifecycle.ts"
+export { make as stateKey, type StateKey } from "./StateKey.ts"
 export { deny, noChanges, skip, withModifications } from "./Lifecycle.ts"
 export { hold } from "../domain/Model.ts"
 export { rewritten, unchanged } from "./Pipeline.ts"

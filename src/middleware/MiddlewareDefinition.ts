@@ -117,6 +117,7 @@ const finished = (value: unknown, name: string): Result.Result<Middleware.Contai
   if (!Predicate.isObject(value) || Array.isArray(value) || !hasMethods(value)) return Result.fail(problem(nothing))
   const own: unknown = Reflect.get(value, "name")
   const onFailure: unknown = Reflect.get(value, "onFailure")
+  const state: unknown = Reflect.get(value, "state")
   const shown = typeof own === "string" ? own : value.constructor === Object ? name : value.constructor.name
   return Result.try({
     try: () => {
@@ -125,6 +126,7 @@ const finished = (value: unknown, name: string): Result.Result<Middleware.Contai
         kind: "lifecycle",
         name: shown,
         onFailure: onFailure === "closed" ? "closed" : "open",
+        state: Array.isArray(state) ? state : undefined,
         shared,
         make: () => Effect.succeed(shared)
       })

@@ -1,0 +1,76 @@
+/**
+ * State of one run that several methods of middleware share, under a key: each run has a value of its own, made when it is first asked
+ * for, and gone with the run. Runs of other sessions at the same time never see it.
+ *
+ * **Example** (The calls of one run)
+ *
+ * ```ts
+ * import { Middleware } from "hermes-effect"
+ *
+ * const Calls = Middleware.stateKey("app/calls", () => ({ count: 0 }))
+ *
+ * export const counting = Middleware.lifecycle({
+ *   name: "counting",
+ *   state: [Calls],
+ *   beforeTool: ({ run }) => {
+ *     Calls.of(run).count++
+ *   },
+ *   afterAgent: ({ agentResponse, run }) =>
+ *     Middleware.withModifications({ agentResponse: `${agentResponse} (${Calls.of(run).count} calls)` })
+ * })
+ * ```
+ *
+ * **Gotchas**
+ *
+ * Middleware shares state by sharing the value of {@link make}. Two entries of a stack that declare two values with one key are an error
+ * when the stack is made: they would mean one state and have two.
+ *
+ * Source: `nexau.md` §1.11.
+ */
+import { ConfigError } from "../domain/AgentError.ts"
+
+/** A key of state; see {@link make}. */
+export interface StateKey<out A> {
+  readonly key: string
+  /** The value of a run, by what a method is told of it. */
+  readonly of: (run: object) => A
+}
+
+/** Makes a key; `initial` makes the value of each run. */
+export const make = <A>(key: string, initial: () => A): StateKey<A> => {
+  const values = new WeakMap<object, { readonly value: A }>()
+  return {
+    key,
+    of: (run) => {
+      const known = values.get(run)
+      if (known !== undefined) return known.value
+      const value = initial()
+      values.set(run, { value })
+      return value
+    }
+  }
+}
+
+/** An entry of a stack with the keys that it declares. */
+interface Declaring {
+  readonly name: string
+  readonly state?: ReadonlyArray<StateKey<unknown>> | undefined
+}
+
+/** The error of two entries that declare different state under one key. */
+export const conflict = (entries: ReadonlyArray<Declaring>): ConfigError | undefined => {
+  const known = new Map<string, { readonly state: StateKey<unknown>; readonly name: string }>()
+  for (const { name, state = [] } of entries) {
+    for (const one of state) {
+      const other = known.get(one.key)
+      if (other !== undefined && other.state !== one) {
+        return new ConfigError({
+          path: one.key,
+          message: `the middleware "${other.name}" and "${name}" both keep state of a run under ${JSON.stringify(one.key)}: rename one key, or let both use one stateKey`
+        })
+      }
+      known.set(one.key, { state: one, name })
+    }
+  }
+  return undefined
+}
