@@ -100,6 +100,7 @@ export const make = Effect.fn("AnthropicMessages.make")(function*(
     apiMode: "anthropic_messages",
     url: endpoint.baseUrl,
     model: endpoint.model,
+    timeoutMillis: client.timeout,
     prepare: Request.make(route),
     // `post` and not the method of the resource: that one prints warnings about models, and refuses long answers that are
     // not streamed.

@@ -31,6 +31,7 @@ import type * as Route from "../domain/Route.ts"
 import * as Decode from "./chat/Decode.ts"
 import * as Request from "./chat/Request.ts"
 import * as Stream from "./chat/Stream.ts"
+import * as Messages from "./chat/Messages.ts"
 import * as Exchange from "./Exchange.ts"
 import * as OpenAiClient from "./OpenAiClient.ts"
 import { Provider } from "./Provider.ts"
@@ -46,8 +47,11 @@ export const make = Effect.fn("ChatCompletions.make")(function*(
     apiMode: "chat_completions",
     url: client.baseUrl,
     model: route.model,
+    timeoutMillis: client.timeoutMillis,
     prepare: (call) => Request.prepare(call, route),
-    post: (extras, signal) => client.post("/chat/completions", extras, signal),
+    // Headers of the user's own may say what the body is: then the SDK writes it.
+    post: (extras, signal) =>
+      client.post("/chat/completions", extras.headers === undefined ? { ...extras, body: Messages.bodyText(extras.body) } : extras, signal),
     decode: Decode.decode,
     machine: Stream.make
   })

@@ -51,6 +51,7 @@ export const make = Effect.fn("CodexResponses.make")(function*(
     apiMode: "codex_responses",
     url: client.baseUrl,
     model: route.model,
+    timeoutMillis: client.timeoutMillis,
     prepare: (call) => Request.prepare(call, route),
     check: Request.check,
     post: (extras, signal) => {

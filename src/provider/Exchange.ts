@@ -25,16 +25,9 @@ import * as SseReader from "./SseReader.ts"
 import * as SdkError from "./SdkError.ts"
 import * as StreamMachine from "./StreamMachine.ts"
 
-/** An answer in one piece, read, and the response that it came in. */
-interface Whole {
-  readonly data: unknown
-  readonly response: Pick<Response, "headers">
-}
-
-/** An answer on its way: the body as JSON, or the response before its body is read. */
+/** An answer on its way: the response before its body is read. */
 export interface Posted {
   readonly asResponse: () => Promise<Response>
-  readonly withResponse: () => Promise<Whole>
 }
 
 /** An API that is spoken by posting JSON through an SDK. */
@@ -44,6 +37,8 @@ interface Api {
   readonly apiMode: ApiMode
   readonly url: string
   readonly model: string
+  /** Milliseconds for an answer to begin, and for one in one piece to be read. */
+  readonly timeoutMillis: number
   readonly prepare: (call: ModelCall) => ModelRequest
   /** The error of a request that must not be sent. */
   readonly check?: (request: ModelRequest, context: SdkError.Context) => AiError.AiError | undefined
@@ -167,6 +162,16 @@ const whole = (answer: Result.Result<ModelResponse, AiError.AiError>, onPart: On
     })
   })
 
+/** Reads a body whole. The SDKs would walk it once more, with timers and listeners of their own. */
+const textOf = async (answer: Response, millis: number, abort: AbortController): Promise<string> => {
+  const timer = setTimeout(() => abort.abort(new DOMException("the answer was not complete in time", "TimeoutError")), Math.max(0, millis))
+  try {
+    return await answer.text()
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 /** Media types that are certainly no stream of events; many servers leave the type of a stream out. */
 const isWhole = (type: string | null): boolean => type !== null && /^\s*(application\/json|text\/html)\b/i.test(type)
 
@@ -194,22 +199,21 @@ const execute = (
   request: ModelRequest,
   options: ExecuteOptions | undefined
 ): Effect.Effect<ModelResponse, AiError.AiError> =>
-  Effect.suspend(() => {
+  Effect.clockWith((clock) => {
     const refused = api.check?.(request, context)
     if (refused !== undefined) return Effect.fail(refused)
     const extras = splitExtras(request)
     const abort = new AbortController()
+    const until = clock.currentTimeMillisUnsafe() + api.timeoutMillis
     const reportHeaders = ({ headers }: Pick<Response, "headers">): Effect.Effect<void> =>
       options?.onHeaders === undefined ? Effect.void : options.onHeaders((name) => headers.get(name))
-    const answer = extras.body["stream"] === true
-      ? Effect.flatMap(
-        Effect.tap(ask(context, () => api.post(extras, abort.signal).asResponse()), reportHeaders),
-        (opened) => streamed(api, context, opened, options?.onPart)
-      )
-      : Effect.flatMap(
-        Effect.tap(ask(context, () => api.post(extras, abort.signal).withResponse()), ({ response }) => reportHeaders(response)),
-        ({ data }) => Effect.fromResult(api.decode(data, context))
-      )
+    const read = (opened: Response): Effect.Effect<ModelResponse, AiError.AiError> =>
+      extras.body["stream"] === true
+        ? streamed(api, context, opened, options?.onPart)
+        : Effect.flatMap(ask(context, () => textOf(opened, until - clock.currentTimeMillisUnsafe(), abort)), (text) =>
+          Effect.fromResult(api.decode(text === "" ? undefined : Json.parsed(text), context)))
+    const answer = Effect.flatMap(ask(context, () => api.post(extras, abort.signal).asResponse()), (opened) =>
+      Effect.andThen(reportHeaders(opened), read(opened)))
     return Effect.onError(answer, () => Effect.sync(() => abort.abort()))
   })
 

@@ -37,7 +37,13 @@ const defaultTimeoutMillis = 1_800_000
 /** Sends one request. */
 interface OpenAiClient {
   readonly baseUrl: string
-  readonly post: (path: string, extras: Exchange.Extras, signal: AbortSignal) => Posted
+  readonly timeoutMillis: number
+  readonly post: (path: string, outgoing: Outgoing, signal: AbortSignal) => Posted
+}
+
+/** The parts of a request; the body may be JSON already. */
+interface Outgoing extends Omit<Exchange.Extras, "body"> {
+  readonly body: Exchange.Extras["body"] | string
 }
 
 const isOwn = (baseUrl: string): boolean => URL.parse(baseUrl)?.hostname === "api.openai.com"
@@ -97,8 +103,16 @@ export const make = Effect.fnUntraced(function*(
   const client = makeClient(sdk, route, baseUrl, given === "" ? placeholderKey : given, fetch)
   return {
     baseUrl,
+    timeoutMillis: client.timeout,
     // `post` and not the method of the resource: that one walks the whole body to see whether it asks for a stream.
-    post: (path, { body, headers, query }, signal) => client.post<unknown>(path, { body, headers, query, signal })
+    // A text is sent as it is where its type is named, and would be encoded again elsewhere.
+    post: (path, { body, headers, query }, signal) =>
+      client.post<unknown>(path, {
+        body,
+        headers: typeof body === "string" ? { "content-type": "application/json" } : headers,
+        query,
+        signal
+      })
   }
 })
 

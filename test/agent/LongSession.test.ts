@@ -101,12 +101,15 @@ describe("a session of 2,000 turns", () => {
 })
 
 describe("a step in a database", () => {
-  it.live("is one transaction for each thing that a crash may not undo: usage, answer, result; the record is in them", () =>
+  it.live("is one transaction for each thing that a crash may not undo: usage, answer, result; the record is in them; in few statements", () =>
     Effect.gen(function*() {
       const path = `${yield* temporaryDirectory}/state.db`
       const { given, next } = yield* counting
       yield* longRun({ path, turns: 5, readonly: true, onTurn: next })
       assert.deepStrictEqual(given.slice(1).map(({ transactions }) => transactions), [3, 3, 3, 3])
+      assert.deepStrictEqual(given.slice(1).map(({ statements }) => statements), [16, 16, 16, 16])
+      // Messages, events of the record and ids: what is new in the step, each once.
+      for (const { units } of given.slice(1)) assert.isAtMost(units, 2_600)
     }).pipe(Effect.scoped))
 
   it.live("a call that can change something has one more, before it starts", () =>

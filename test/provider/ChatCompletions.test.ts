@@ -291,6 +291,21 @@ describe("on the wire", () => {
       assert.isTrue(reason.isRetryable)
     }))
 
+  it.effect("so is an answer in one piece that begins and does not end", () =>
+    Effect.gen(function*() {
+      const closed = yield* Deferred.make<void>()
+      const server = yield* HttpServer.make((_, response) => {
+        response.once("close", () => Deferred.doneUnsafe(closed, Exit.void))
+        response.writeHead(200, { "content-type": "application/json" })
+        response.write(`{"id":`)
+      })
+      const provider = yield* ChatCompletions.make(route(server.url, { requestTimeoutMillis: 100 }))
+      const reason = yield* failing(ask(provider, call("hi")))
+      assert(reason._tag === "NetworkError")
+      assert.match(reason.description ?? "", /127\.0\.0\.1:\d+ did not answer within the request timeout/)
+      yield* Deferred.await(closed)
+    }))
+
   it.effect("a refused connection names the address and the remedy", () =>
     Effect.gen(function*() {
       const { url } = yield* Effect.scoped(HttpServer.make(() => {}))

@@ -7,6 +7,7 @@ import type { ModelCall, ModelRequest } from "../../src/domain/Model.ts"
 import * as Route from "../../src/domain/Route.ts"
 import * as Anthropic from "../../src/provider/anthropic/Request.ts"
 import * as Bedrock from "../../src/provider/bedrock/Request.ts"
+import * as Messages from "../../src/provider/chat/Messages.ts"
 import * as Chat from "../../src/provider/chat/Request.ts"
 import * as Responses from "../../src/provider/responses/Request.ts"
 import * as ContextWindow from "../../src/routing/ContextWindow.ts"
@@ -107,4 +108,28 @@ describe("the cost of a request in a long session", () => {
       }
     })
   }
+})
+
+describe("the JSON of a request of chat completions", () => {
+  const said = (text: string) => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
+  const first = [said("one"), Prompt.assistantMessage({ content: [Prompt.textPart({ text: `two "${"x".repeat(9_000)}\u2028` })] }), said("")]
+
+  it("is what JSON.stringify makes of it, also when it is sent again, and of members that are no JSON", () => {
+    for (const messages of [first, first, [...first, said("three")], first.slice(1)]) {
+      const request = { ...Chat.prepare({ ...call("x"), messages }, chat), left_out: undefined, nothing: null, "a \"name\"": [undefined] }
+      assert.strictEqual(Messages.bodyText(request), JSON.stringify(request))
+    }
+  })
+
+  it("has the messages that middleware put there, and writes those of the conversation once", () => {
+    const { messages } = Chat.prepare({ ...call("x"), messages: [said("kept")] }, chat)
+    assert(Array.isArray(messages))
+    const [message] = messages
+    let written = 0
+    const counting = { ...message, toJSON: () => `written ${++written}` }
+    assert.strictEqual(Messages.bodyText({ messages: [counting, message] }), `{"messages":["written 1",${JSON.stringify(message)}]}`)
+    assert.strictEqual(Messages.bodyText({ messages: [counting, message] }), `{"messages":["written 2",${JSON.stringify(message)}]}`)
+    message.content = "a message that was converted never changes"
+    assert.strictEqual(Messages.bodyText({ messages: [message] }), `{"messages":[{"role":"user","content":"kept"}]}`)
+  })
 })

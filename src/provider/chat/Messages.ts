@@ -197,8 +197,36 @@ interface Wire {
   files: ReadonlyArray<WirePart>
 }
 
+/** JSON of the messages that were converted here. They never change; a long one is written anew, so that no text is held twice. */
+const texts = new WeakMap<WireMessage, string | undefined>()
+
+const longestKept = 4_096
+
+const textOf = (message: unknown): string => {
+  if (!Json.isFields(message) || !texts.has(message)) return JSON.stringify(message) ?? "null"
+  const known = texts.get(message)
+  if (known !== undefined) return known
+  const text = JSON.stringify(message)
+  if (text.length <= longestKept) texts.set(message, text)
+  return text
+}
+
+/** The JSON of a request, in which each message of a conversation that grows is written once. */
+export const bodyText = (body: Json.Fields): string => {
+  const members: Array<string> = []
+  for (const [name, value] of Object.entries(body)) {
+    const text = name === "messages" && Array.isArray(value) ? `[${value.map(textOf).join(",")}]` : JSON.stringify(value)
+    if (text !== undefined) members.push(`${JSON.stringify(name)}:${text}`)
+  }
+  return `{${members.join(",")}}`
+}
+
 const writer = (endpoint: Endpoint): (messages: ReadonlyArray<Prompt.Message>) => Wire => {
-  const convertedOf = memoize((message: Prompt.Message) => convert(message, endpoint))
+  const convertedOf = memoize((message: Prompt.Message) => {
+    const converted = convert(message, endpoint)
+    for (const one of converted.messages) texts.set(one, undefined)
+    return converted
+  })
   return GrowingList.fold<Prompt.Message, Wire>({
     begin: () => ({ out: [], files: [] }),
     add: (wire, message) => {

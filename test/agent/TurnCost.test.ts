@@ -1,0 +1,46 @@
+// The work of a turn of one tool call, in counts: fibers, and steps of the interpreter. How long it takes is the benchmark's.
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
+import * as Schema from "effect/Schema"
+import * as Tracer from "effect/Tracer"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import * as H from "../../src/index.ts"
+
+const Echo = Tool.make("echo", { parameters: Schema.Struct({ text: Schema.String }), success: Schema.String }).annotate(Tool.Readonly, true)
+const toolkit = Toolkit.make(Echo)
+const tools = [H.Toolset.make("echo", toolkit, toolkit.toLayer({ echo: ({ text }) => Effect.succeed(text) }))]
+
+/** Fibers and steps of one run. */
+const counted = (turns: number) => {
+  const count = { fibers: 0, steps: 0 }
+  const script = Array.from({ length: turns }, (_, turn) => H.Scripted.complete({ toolCalls: [{ name: "echo", params: { text: `text ${turn}` } }] }))
+  const metrics: Metric.FiberRuntimeMetricsService = { recordFiberStart: () => void count.fibers++, recordFiberEnd: () => {} }
+  const tracer = Tracer.make({
+    span: (options) => new Tracer.NativeSpan(options),
+    context: (primitive, fiber) => {
+      count.steps++
+      return primitive["~effect/Effect/evaluate"](fiber)
+    }
+  })
+  return H.Agent.run({ prompt: "Go." }).pipe(
+    Effect.provideService(Metric.FiberRuntimeMetrics, metrics),
+    Effect.provideService(Tracer.Tracer, tracer),
+    Effect.provide(H.Runtime.layer({ provider: H.Scripted.layer([...script, H.Scripted.complete("done")]), tools, maxIterations: turns + 1 })),
+    Effect.map(({ steps, text }) => {
+      assert.deepStrictEqual([steps, text], [turns + 1, "done"])
+      return count
+    })
+  )
+}
+
+describe("a turn of one tool call", () => {
+  it.effect("takes a fiber for the model call, which is watched, one for the handler, and few steps", () =>
+    Effect.gen(function*() {
+      const [short, long] = [yield* counted(10), yield* counted(30)]
+      const perTurn = { fibers: (long.fibers - short.fibers) / 20, steps: (long.steps - short.steps) / 20 }
+      assert.strictEqual(perTurn.fibers, 2)
+      assert.isAtMost(perTurn.steps, 220)
+    }))
+})
