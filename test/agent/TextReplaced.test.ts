@@ -4,9 +4,11 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import * as TestClock from "effect/testing/TestClock"
+import { randomInt } from "node:crypto"
 import * as Agent from "../../src/agent/Agent.ts"
 import * as Conversation from "../../src/domain/Conversation.ts"
 import { ExecutionBlocked } from "../../src/domain/AgentError.ts"
@@ -18,7 +20,10 @@ import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
+import { random } from "../middleware/scenario.ts"
+import { expectedStream, generateStream, type Scenario } from "../middleware/streamScenario.ts"
 import * as Fake from "../support/fakeModel.ts"
+import { entriesOf } from "../support/streamWrappers.ts"
 
 const part = (text: string) => Response.makePart("text", { text })
 
@@ -58,6 +63,13 @@ const play = Effect.fnUntraced(function*(
     }
   }).pipe(Effect.provide(layer))
 })
+
+/** A model that streams these pieces alone. */
+const streaming = (pieces: ReadonlyArray<string>): Fake.Turn => (_, options) =>
+  Effect.as(
+    Effect.forEach(pieces, (piece) => options?.onPart?.([textDelta("1", piece)]) ?? Effect.void),
+    Fake.textAnswer(pieces.join(""))
+  )
 
 const answer = Fake.pieces("my ", "secret", " is here")
 
@@ -159,4 +171,31 @@ describe("an answer that is changed after it was shown", () => {
       const { events, result, shown, stored } = yield* Fiber.join(playing)
       assert.deepStrictEqual([shown, result, stored], ["my [removed] is here", "my [removed] is here", ["my [removed] is here"]], JSON.stringify(events))
     }))
+
+  it.effect("by random stacks of wrappers: whoever follows, the result and the session have the same text, and a refused answer leaves none", () =>
+    Effect.gen(function*() {
+      const fresh = Number(process.env["HERMES_FUZZ_SEED"] ?? randomInt(1_000_000, 2 ** 31))
+      for (const seed of [...Array.from({ length: 150 }, (_, index) => index + 1), ...Array.from({ length: 50 }, (_, index) => fresh + index)]) {
+        const generated = generateStream(random(seed))
+        // A hang costs five minutes of this clock, and other tests have it.
+        const wrappers = generated.wrappers.map((wrapper) => ({
+          ...wrapper,
+          does: wrapper.does === "hang" ? "die" as const : wrapper.does,
+          // The model of this test reads no bodies of plain wrappers.
+          after: wrapper.after === "hang" ? "die" as const : wrapper.after === "change" && wrapper.form !== "typed" ? "return" as const : wrapper.after
+        }))
+        const scenario: Scenario = { ...generated, pieces: ["p;", ...generated.pieces], base: "value", kind: "llm_execution", wrappers }
+        const why = `HERMES_FUZZ_SEED=${seed}: ${JSON.stringify(scenario)}`
+        const { exit, result, shown, stored } = yield* play(streaming(scenario.pieces), { middleware: entriesOf(scenario) })
+        const { outcome } = expectedStream(scenario)
+        if (outcome._tag === "value") {
+          assert.strictEqual(result, outcome.value, why)
+          // An empty answer is asked for again, until the run gives up.
+          if (outcome.value !== "") assert.deepStrictEqual([shown, stored], [outcome.value, [outcome.value]], why)
+        } else {
+          assert.isTrue(Exit.isFailure(exit), why)
+          assert.deepStrictEqual([shown, stored], ["", []], why)
+        }
+      }
+    }).pipe(Effect.provide(Logger.layer([]))))
 })
