@@ -58,6 +58,13 @@ const checkedSnippets = (page: string): ReadonlyArray<string> =>
   )
 
 describe("guides", () => {
+  it("come with the package", () => {
+    const { files } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+    const linked = Array.from(readFileSync(join(root, "README.md"), "utf8").matchAll(/\]\(([^):#]+)\)/g), ([, link = ""]) => link)
+    assert.include(linked, "scratchpad/guides/authors.md")
+    assert.deepStrictEqual(linked.filter((link) => !files.some((folder: string) => link.startsWith(`${folder}/`))), [])
+  })
+
   const guides = readdirSync(join(folder, "guides"))
   const pages = guides.filter((name) => name.endsWith(".md"))
   const examples = guides.filter((name) => name.endsWith(".ts"))

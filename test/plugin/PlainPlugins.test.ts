@@ -7,6 +7,8 @@ import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
 import * as Ids from "../../src/domain/Ids.ts"
 import type { Route } from "../../src/domain/Route.ts"
@@ -20,11 +22,13 @@ import * as Toolset from "../../src/tool/Toolset.ts"
 import * as S from "../routing/support.ts"
 import * as Fake from "../support/fakeModel.ts"
 import { withWarnings } from "../support/middlewareContexts.ts"
+import { root } from "../support/sources.ts"
 import { loaded, place } from "./support/plugins.ts"
 
 const Echo = Tool.make("echo", { parameters: Schema.Struct({ text: Schema.String }), success: Schema.String }).annotate(Tool.Readonly, true)
-const toolkit = Toolkit.make(Echo)
-const tools = Toolset.make("test", toolkit, toolkit.toLayer({ echo: ({ text }) => Effect.succeed(`echo ${text}`) }))
+const Terminal = Tool.make("terminal", { success: Schema.String }).annotate(Tool.Readonly, true)
+const toolkit = Toolkit.make(Echo, Terminal)
+const tools = Toolset.make("test", toolkit, toolkit.toLayer({ terminal: () => Effect.succeed("ran"), echo: ({ text }) => Effect.succeed(`echo ${text}`) }))
 
 /** A run that calls `echo` once, with the middleware of plugins. */
 const run = (middleware: ReadonlyArray<Middleware.Contained>, ...turns: ReadonlyArray<Fake.Turn>) => {
@@ -202,6 +206,20 @@ for (const form of forms) {
       }))
   })
 }
+
+describe("the plugin of the author's guide", () => {
+  it.live("does what it says", () =>
+    Effect.gen(function*() {
+      const page = readFileSync(join(root, "scratchpad/guides/authors.md"), "utf8")
+      const { places, plugin } = yield* place
+      plugin("gate", /^```js\n([\s\S]*?)```$/m.exec(page)?.[1])
+      const { middleware } = yield* loaded({ places: places(), enabled: ["gate"] })
+      const { fake } = yield* run(middleware, Fake.calls(Fake.call("a", "terminal", {}), Fake.call("b", "echo", { text: "hi" })), Fake.text("done"))
+      const sent = JSON.stringify(fake.asked.at(-1)?.messages)
+      assert.include(sent, "no terminal here")
+      assert.include(sent, "echo hi")
+    }))
+})
 
 describe("registerLifecycle", () => {
   for (const [given, expected] of [
