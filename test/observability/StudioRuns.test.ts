@@ -233,6 +233,10 @@ describe("hermes trace serve, of runs", () => {
       assert.deepStrictEqual([after.sessions.map((one: Json) => [one.id, one.runs, one.modelCalls]), after.known.tools], [[[old, 1, 1], [fresh, 1, 1]], []])
       assert.include((yield* Fiber.join(news)).flatMap(({ data }) => data.removed), gone)
       assert.deepStrictEqual(JSON.parse((yield* hermes(["sessions", "list", "--json"])).stdout).length, 2)
+      // One that goes after the list was read and before its events are asked for, and others that nobody lists any more.
+      yield* SessionStore.SessionStore.use((store) => store.remove(SessionId.make(old))).pipe(Effect.provide(SessionStore.layerSqlite({ path: join(home, "state.db") })))
+      const [first] = yield* events(`/api/events?after=${after.sequence}`, () => true)
+      assert.sameMembers(first?.data.removed, [gone, old])
     }), 60_000)
 
   it.live("says in a line why it cannot begin, and shows a store that comes later", () =>

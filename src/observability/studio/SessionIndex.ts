@@ -63,13 +63,17 @@ export const make = (
     let sequence = 0
     let version: number | undefined
     let world = nowhere
+    const removed = new Set<string>()
 
     const read = Effect.gen(function*() {
       const newest = yield* activity.sequence
       const found = yield* store.list({ limit: Number.MAX_SAFE_INTEGER })
       const sessions = new Map(found.map((session): [string, Session] =>
         [session.id, { ...session, systemPrompt: "", ...(session.title === undefined ? {} : { title: clean(session.title) }), ...(session.cwd === undefined ? {} : { cwd: clean(session.cwd) }) }]))
-      if (newest < sequence || Array.from(world.sessions.keys()).some((id) => !sessions.has(id))) {
+      const gone = Array.from(world.sessions.keys()).filter((id) => !sessions.has(id))
+      for (const id of gone) removed.add(id)
+      for (const id of sessions.keys()) removed.delete(id)
+      if (newest < sequence || gone.length > 0) {
         facts = new Map()
         sequence = 0
       }
@@ -85,7 +89,7 @@ export const make = (
       }
       const unknown = found.flatMap(({ id }) => prompts.has(id) ? [] : [id])
       for (const [id, text] of yield* activity.prompts(unknown)) prompts.set(id, oneLine(clean(text)))
-      world = { sequence, sessions, facts, running: yield* activity.running, prompts, ...linksOf(sessions, facts) }
+      world = { sequence, sessions, removed: new Set(removed), facts, running: yield* activity.running, prompts, ...linksOf(sessions, facts) }
       return world
     })
 

@@ -11,6 +11,8 @@ export interface World {
   /** Number of the last entry that is in the facts. */
   readonly sequence: number
   readonly sessions: ReadonlyMap<string, Session>
+  /** Sessions that were there since the studio began and are not any more. */
+  readonly removed: ReadonlySet<string>
   readonly facts: ReadonlyMap<string, SessionFacts.SessionFacts>
   /** Sessions that a living process has a run in. */
   readonly running: ReadonlySet<string>
@@ -28,6 +30,7 @@ export interface World {
 export const nowhere: World = {
   sequence: 0,
   sessions: new Map(),
+  removed: new Set(),
   facts: new Map(),
   running: new Set(),
   prompts: new Map(),

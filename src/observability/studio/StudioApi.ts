@@ -392,7 +392,7 @@ export interface Patch<A> extends Tail<A> {
 /** Sessions that are new or changed. */
 export interface SessionsEvent {
   readonly sessions: ReadonlyArray<SessionSummary>
-  /** Ids of sessions that were removed. */
+  /** Ids of sessions that were removed; of the first event after a list, all since the studio began. */
   readonly removed: ReadonlyArray<string>
 }
 

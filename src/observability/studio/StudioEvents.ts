@@ -85,7 +85,7 @@ const textsOf = (summaries: ReadonlyArray<SessionSummary>): Map<string, string> 
 const summaries = (world: SessionQueries.World): ReadonlyArray<SessionSummary> =>
   SessionQueries.find(world, { children: true, sort: "started", order: "asc" }, new Set())
 
-/** Sessions that changed since a sequence of the record, then each change; all that come when the sequence is undefined. */
+/** Sessions that changed since a sequence of the record and all that were removed, then each change; changes alone without a sequence. */
 export const ofSessions = ({ worlds }: News, after: number | undefined): Stream.Stream<Event> => {
   let known: Map<string, string> | undefined
   return Stream.flatMap(worlds, (reading) => {
@@ -98,7 +98,10 @@ export const ofSessions = ({ worlds }: News, after: number | undefined): Stream.
       before === undefined ? after !== undefined && (world.facts.get(one.id)?.sequence ?? 0) > after : before.get(one.id) !== known?.get(one.id)
     const data: SessionsEvent = {
       sessions: all.filter(isNews),
-      removed: Array.from(before?.keys() ?? []).filter((id) => !world.sessions.has(id))
+      // A session may go between the list and the first event: every removal that the studio saw is said to a page with a list.
+      removed: before === undefined
+        ? after === undefined ? [] : Array.from(world.removed)
+        : Array.from(before.keys()).filter((id) => !world.sessions.has(id))
     }
     return before !== undefined && data.sessions.length === 0 && data.removed.length === 0
       ? Stream.empty
