@@ -4,7 +4,7 @@ import type * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { commandNames, root } from "../../src/cli/Hermes.ts"
-import { machine } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 
 /** Every command of the program, as the words of it. */
 const commandsOf = (command: Command.Command.Any, path: string): ReadonlyArray<string> =>
@@ -134,8 +134,9 @@ describe("input that cannot be used", () => {
   for (const { args, line } of Object.values(mistakes).flat()) {
     it.live(`hermes ${args}`, () =>
       Effect.gen(function*() {
-        const { hermes, home } = yield* machine
-        const { code, stderr, stdout } = yield* hermes(args.split(" "))
+        const { hermes, home, start } = yield* machine
+        // One that reads the standard input needs its own.
+        const { code, stderr, stdout } = yield* (args.startsWith("memory edit") ? start : hermes)(args.split(" "))
         const told = /^Error: ([^\n]+)\n$/.exec(stderr)?.[1]
         assert.deepStrictEqual({ code, stdout }, { code: 2, stdout: "" }, stderr)
         if (typeof line === "string") assert.strictEqual(told, line, stderr)

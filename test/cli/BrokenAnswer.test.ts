@@ -2,7 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as HttpServer from "../provider/HttpServer.ts"
-import { machine, sessionIdOf } from "../support/hermes.ts"
+import { sessionIdOf } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 import { cutStream, protocols, restOf } from "../support/wireModel.ts"
 
 const sentence = "the harbour was quiet that morning and none of the boats had left it before the fog was gone"

@@ -1,7 +1,8 @@
 // A conversation that is compacted, through the program: what is printed, and how it goes on.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { machine, sessionIdOf } from "../support/hermes.ts"
+import { sessionIdOf } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 import { sessions } from "../support/stateDatabase.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
 import { protocols, type WireTurn } from "../support/wireModel.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { fingerprint } from "../../src/platform/Digest.ts"
-import { machine } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 
 const custom = (port: number) => `{ provider: custom, default: m, base_url: "http://127.0.0.1:${port}/v1" }`
 

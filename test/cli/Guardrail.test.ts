@@ -13,7 +13,7 @@ import { Auxiliary } from "../../src/routing/Auxiliary.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as Ask from "../provider/Ask.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
-import { machine } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const blocked = "Sorry, the model cannot answer this question."

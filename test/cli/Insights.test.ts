@@ -8,7 +8,8 @@ import { short } from "../../src/cli/render/UsageText.ts"
 import * as Paint from "../../src/cli/render/Paint.ts"
 import * as Width from "../../src/cli/render/Width.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
-import { machine, program, sessionIdOf } from "../support/hermes.ts"
+import { program, sessionIdOf } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 import { launcher, open } from "../support/pseudoTerminal.ts"
 
 interface Asked {

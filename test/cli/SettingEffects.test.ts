@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as HttpServer from "../provider/HttpServer.ts"
-import { machine } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 import { sessions } from "../support/stateDatabase.ts"
 
 describe("a setting", () => {

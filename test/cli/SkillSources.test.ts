@@ -1,7 +1,7 @@
 // Skills of a project, a plugin and the user, through the program: what counts, and what is refused.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { machine } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 
 const skill = (name: string, body: string): string => `---\nname: ${name}\ndescription: What ${name} is for\n---\n${body}\n`
 

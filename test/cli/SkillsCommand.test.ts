@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { execFileSync } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { machine } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 
 const skill = (name: string, body = "Do it.", more = ""): string => `---\nname: ${name}\ndescription: What ${name} is for\n${more}---\n${body}\n`
 

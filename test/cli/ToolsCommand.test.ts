@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { machine } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 import { summary } from "../../src/cli/ToolsCommand.ts"
 
 it("a tool is told in its first sentence, and what a list follows ends like one", () => {

@@ -4,7 +4,8 @@ import * as Effect from "effect/Effect"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import * as Ask from "../provider/Ask.ts"
-import { machine, program, run, sessionIdOf } from "../support/hermes.ts"
+import { program, run, sessionIdOf } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 import { sessions } from "../support/stateDatabase.ts"
 
 const parallelPrompt = "Use exactly two read_file tool calls in the same assistant message. Read alpha.txt and beta.txt. " +
@@ -130,11 +131,11 @@ describe("a conversation over several starts", () => {
 describe("prompts", () => {
   it.live("one that begins with a dash, and one from stdin, arrive word for word", () =>
     Effect.gen(function*() {
-      const { hermes, home, put } = yield* machine
+      const { hermes, home, put, start } = yield* machine
       put("turns.yaml", "turns: [{ text: ok }]")
       const piped = "  zwei Zeilen\nüber Grün\n"
       assert.strictEqual((yield* hermes(["-Q", "-q", "- a list", "--script", "turns.yaml"])).code, 0)
-      assert.strictEqual((yield* hermes(["-Q", "--query-file", "-", "--script", "turns.yaml"], { stdin: piped })).code, 0)
+      assert.strictEqual((yield* start(["-Q", "--query-file", "-", "--script", "turns.yaml"], { stdin: piped })).code, 0)
       const asked = (yield* sessions(home)).map(({ messages }) => messages[0]?.content[0])
       assert.deepStrictEqual(asked.map((part) => typeof part === "object" && part.type === "text" ? part.text : part), [piped, "- a list"])
     }))
@@ -295,7 +296,7 @@ describe("what can go wrong", () => {
 
   it.live("what others print, and what they leave unhandled, is on stderr", () =>
     Effect.gen(function*() {
-      const { hermes, put } = yield* machine
+      const { put, start } = yield* machine
       put("turns.yaml", "turns: [{ text: ok, delay_ms: 300 }]")
       put(
         "noise.mjs",
@@ -307,7 +308,7 @@ describe("what can go wrong", () => {
            for (const _ of [1, 2]) Promise.reject(new Error("oops"))
          }, 5)`
       )
-      const { code, stderr, stdout } = yield* hermes(["-Q", "-q", "hi", "--script", "turns.yaml"], {
+      const { code, stderr, stdout } = yield* start(["-Q", "-q", "hi", "--script", "turns.yaml"], {
         env: { NODE_OPTIONS: "--import ./noise.mjs" }
       })
       assert.deepStrictEqual([code, stdout], [0, "ok\n"])
@@ -367,9 +368,9 @@ describe("a start", () => {
   `
 
   const loaded = Effect.fnUntraced(function*(args: ReadonlyArray<string>) {
-    const { hermes, put } = yield* machine
+    const { put, start } = yield* machine
     put("spy.mjs", spy)
-    const { code, stderr } = yield* hermes(args, { env: { NODE_OPTIONS: "--import ./spy.mjs", NODE_DISABLE_COMPILE_CACHE: "1" } })
+    const { code, stderr } = yield* start(args, { env: { NODE_OPTIONS: "--import ./spy.mjs", NODE_DISABLE_COMPILE_CACHE: "1" } })
     assert.strictEqual(code, 0)
     const { files, node } = JSON.parse(stderr)
     return { files: files.map(String), node: node.map(String) } as { files: Array<string>; node: Array<string> }

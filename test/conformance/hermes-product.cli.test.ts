@@ -1,10 +1,11 @@
-// The cases of the program's specification about the command line, with the real program as a child process.
+// The cases of the program's specification about the command line, with the real program; a child process where that is the subject.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Ask from "../provider/Ask.ts"
-import { machine, sessionIdOf } from "../support/hermes.ts"
+import { sessionIdOf } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 import { sessions } from "../support/stateDatabase.ts"
 
 const json = (line: string): Record<string, unknown> => JSON.parse(line)
@@ -49,8 +50,8 @@ describe("hermes-product.md, the command line", () => {
 
   it.live("4 An interrupted run: exit code 130, the session has an end reason, no call stays open", () =>
     Effect.gen(function*() {
-      const { at, cwd, hermes, home } = yield* machine
-      const { code, stderr, stdout } = yield* hermes(
+      const { at, cwd, home, start } = yield* machine
+      const { code, stderr, stdout } = yield* start(
         ["chat", "-q", "Run the command: echo started > started; sleep 30", "--toolsets", "terminal", "--format", "stream-json"],
         {
           onOutput: (stdout, child) => {

@@ -1,9 +1,10 @@
-// Cases of the product document about scheduled jobs, with the real program as a child process.
+// Cases of the product document about scheduled jobs, with the real program; a child process where that is the subject.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { machine, program } from "../support/hermes.ts"
+import { program } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 import { sessions } from "../support/stateDatabase.ts"
 
 const idOf = (stdout: string): string => /^created ([0-9a-f]{12}) /.exec(stdout)?.[1] ?? ""
@@ -20,10 +21,10 @@ const jobsOf = (stdout: string): ReadonlyArray<Record<string, unknown>> => JSON.
 describe("hermes-product.md, scheduled jobs", () => {
   it.live("94 Of two tickers at once one runs a due job", () =>
     Effect.gen(function*() {
-      const { hermes, home } = yield* machine
+      const { hermes, home, start } = yield* machine
       yield* hermes(["cron", "create", "every 1h", "Run the command: echo ran >> ran.txt; sleep 0.3", "-t", "terminal"])
       makeDue(home)
-      const ticks = yield* Effect.all([hermes(["cron", "tick"]), hermes(["cron", "tick"])], { concurrency: "unbounded" })
+      const ticks = yield* Effect.all([start(["cron", "tick"]), start(["cron", "tick"])], { concurrency: "unbounded" })
       assert.lengthOf(ticks.filter(({ stdout }) => stdout.includes("Scheduled job")), 1)
       const found = yield* sessions(home)
       assert.deepStrictEqual(found.map(({ session }) => session.source), ["cron"])
@@ -169,10 +170,10 @@ describe("hermes-product.md, scheduled jobs", () => {
 
   it.live("serve runs what is due until a signal ends it, and says that it looks", () =>
     Effect.gen(function*() {
-      const { hermes, home } = yield* machine
+      const { hermes, home, start } = yield* machine
       yield* hermes(["cron", "create", "every 2h", "Reply exactly hello"])
       makeDue(home)
-      const { code, stdout } = yield* hermes(["cron", "serve"], {
+      const { code, stdout } = yield* start(["cron", "serve"], {
         onOutput: (text, child) => {
           if (text.includes("hello")) child.kill("SIGINT")
         }

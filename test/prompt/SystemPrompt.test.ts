@@ -12,7 +12,8 @@ import { Provider } from "../../src/provider/Provider.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
-import { machine, sessionIdOf } from "../support/hermes.ts"
+import { sessionIdOf } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const parts = (given: Partial<SystemPrompt.Parts> = {}): SystemPrompt.Parts => ({

@@ -11,7 +11,7 @@ import * as SkillTools from "../../src/tool/builtin/SkillTools.ts"
 import { InlineShell } from "../../src/tool/builtin/BuiltinSettings.ts"
 import { ConversationHistory, NestedCalls, type NestedRun, ToolContext } from "../../src/tool/ToolContext.ts"
 import { callTool } from "../support/callTool.ts"
-import { machine } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const skill = (name: string, body = "Do it.", more = ""): string => `---\nname: ${name}\ndescription: What ${name} is for\n${more}---\n${body}\n`

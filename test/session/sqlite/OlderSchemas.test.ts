@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import * as Migrations from "../../../src/session/sqlite/Migrations.ts"
 import { applicationId } from "../../../src/platform/LeaseFile.ts"
-import { machine } from "../../support/hermes.ts"
+import { machine } from "../../support/hermesInProcess.ts"
 
 const { migrations } = Migrations
 const newest = migrations.length

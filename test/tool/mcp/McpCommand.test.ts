@@ -4,7 +4,8 @@ import * as Effect from "effect/Effect"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { machine, program } from "../../support/hermes.ts"
+import { program } from "../../support/hermes.ts"
+import { machine } from "../../support/hermesInProcess.ts"
 import { connected, section } from "./support/servers.ts"
 
 const fixture = fileURLToPath(new URL("support/fixtureServer.ts", import.meta.url))
