@@ -74,6 +74,8 @@ export const make = Effect.fnUntraced(function*(writes: Writes = ofProcess()): E
     Effect.sync(() => {
       take()
       for (const [emitter, event, listener] of listeners) emitter.on(event, listener)
+      // A question that was asked before has paused it, and a paused stream does not begin again for a listener.
+      stdin.resume()
       return [CurrentProcess.listen("SIGCONT", onContinue), CurrentProcess.listen("exit", release)]
     }),
     (stops) =>
