@@ -3,7 +3,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { execute } from "../../src/cli/CommandRunner.ts"
 import { Program } from "../../src/cli/Program.ts"
@@ -11,7 +11,8 @@ import { Output } from "../../src/cli/ProgramOutput.ts"
 import { ProcessVariables } from "../../src/platform/ProcessVariables.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
-import { machine } from "../support/hermes.ts"
+import { machine, program } from "../support/hermes.ts"
+import { launcher, open } from "../support/pseudoTerminal.ts"
 import { capture } from "./capture.ts"
 
 interface Body {
@@ -186,4 +187,67 @@ export class Audit {
       assert.deepInclude(own.bodies[0]?.body, { model: "other" })
       assert.strictEqual(own.bodies[0]?.key, "Bearer sk-of-the-user-0123456789")
     }))
+
+  it.live("T125 LlmFailover, LongToolOutput and ContextCompaction of an agent file work end to end", () =>
+    Effect.gen(function*() {
+      const { at, cwd, hermes, home, keep, put } = yield* desk
+      put("long.txt", `${Array.from({ length: 400 }, (_, line) => `line ${line} ${"word ".repeat(10)}`).join("\n")}\n`)
+      const down = yield* HttpServer.make((_, response) => HttpServer.json(response, 503, { error: { message: "down" } }))
+      const backup = yield* model(
+        calls("read_file", { path: at("long.txt") }),
+        calls("search_files", { pattern: "line 39", path: cwd }),
+        { content: "read" }
+      )
+      keep("agents/a.yaml", `type: agent
+name: a
+llm_config: { model: m, base_url: "${down.url}/v1", api_key: sk-of-the-primary-0123456789 }
+max_context_tokens: 100000
+retry_attempts: 1
+tools: [read_file, search_files]
+middlewares:
+- import: nexau.archs.main_sub.execution.middleware.llm_failover:LLMFailoverMiddleware
+  params:
+    fallback_providers:
+    - { name: backup, llm_config: { base_url: "${backup.url}", api_key: sk-of-the-backup-0123456789 } }
+- import: nexau.archs.main_sub.execution.middleware.long_tool_output:LongToolOutputMiddleware
+  params: { max_output_chars: 2000, head_lines: 3, tail_lines: 2, temp_dir: "${at("outputs")}", bypass_tool_names: [search_files] }
+- import: nexau.archs.main_sub.execution.middleware.context_compaction:ContextCompactionMiddleware
+  params: { max_context_tokens: 4, keep_iterations: 1 }
+`)
+      const ran = yield* hermes("chat", "-q", "read it", "-Q", "--agent", "a")
+      assert.deepStrictEqual([ran.code, ran.stdout], [0, "read\n"], ran.stderr)
+      assert.strictEqual(backup.bodies.length, 3)
+      assert.strictEqual(backup.bodies[0]?.key, "Bearer sk-of-the-backup-0123456789")
+      const second = String(backup.bodies[1]?.body.messages.at(-1)?.content)
+      assert.include(second, "[LongToolOutput: the output was truncated.")
+      assert.isBelow(second.length, 2_500)
+      const [saved = ""] = readdirSync(at("outputs"))
+      assert.include(second, saved)
+      assert.include(readFileSync(join(at("outputs"), saved), "utf8"), "line 200 ")
+      const third = JSON.stringify(backup.bodies[2]?.body.messages)
+      assert.include(third, "[Old tool result, compacted to save room]")
+      assert.notInclude(String(backup.bodies[2]?.body.messages.at(-1)?.content), "LongToolOutput")
+      assert.isTrue(existsSync(join(home, "state.db")))
+    }))
+
+  // Where no terminal can be made, nobody can be asked.
+  if (launcher === undefined) return
+  const launch = launcher
+
+  it.live("a conversation asks once whether the folder is trusted; another answer than yes is the refusal", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const { cwd, home, put } = yield* desk
+      const agent = put("agent.yaml", "type: agent\nname: a\n")
+      const chat = `cd '${cwd}'; '${process.execPath}' '${program}' chat --agent agent.yaml`
+      const terminal = yield* open(launch, `${chat}; echo "code $?"; ${chat}`, { HOME: join(home, ".."), HERMES_HOME: home, NO_COLOR: "1" }, 200)
+      yield* terminal.until(`Trust the files of ${cwd}?`)
+      yield* terminal.type("n")
+      yield* terminal.until("code 2")
+      assert.include(terminal.screen(), `${agent} is not used: its folder is not trusted.`)
+      yield* terminal.type("y")
+      yield* terminal.until("/help")
+      assert.include(readFileSync(join(home, "trusted-folders.json"), "utf8"), JSON.stringify(cwd))
+      yield* terminal.type("/quit\r")
+      assert.strictEqual(yield* terminal.exited, 0, terminal.screen())
+    })), 60_000)
 })
