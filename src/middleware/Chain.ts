@@ -175,6 +175,8 @@ export const run = <Req, Options, A, Context, E, R>(
   deadline: () => number = defaultDeadline
 ): (request: Req, options: Options | undefined) => Effect.Effect<A, unknown, unknown> => {
   let call: (request: Req, options: Options | undefined) => Effect.Effect<A, unknown, unknown> = base
+  if (wrappers.length === 0) return call
+  const seen = Frozen.view(context)
   for (let i = wrappers.length - 1; i >= 0; i--) {
     const wrapper = wrappers[i]
     if (wrapper === undefined) continue
@@ -182,7 +184,7 @@ export const run = <Req, Options, A, Context, E, R>(
     call = (request, above) =>
       MiddlewareBoundary.evaluate(
         wrapper,
-        context,
+        seen,
         request,
         (given, own, calling) => join(below, given, own, above, calling, deadline),
         { faults, deadline }

@@ -135,12 +135,16 @@ const copied = <A>(value: A, incoming: boolean): A => {
 export const copy = <A>(value: A): A => copied(value, false)
 
 /** Takes a value from code of others: the value itself where it is a view or a copy of it, else a frozen copy. */
-export const accept = <A>(value: A): A => copied(value, true)
+export const accept = <A>(value: A): A => {
+  if (typeof value !== "object" || value === null) return value
+  // A view has the shape of what it shows.
+  return (shownBy(value) as (A & object) | undefined) ?? copied(value, true)
+}
 
 /** Copies members of a value as they are read; all of them as soon as more than a member is asked for. */
 class Lazy implements ProxyHandler<object> {
   readonly #source: object
-  readonly #members = new Map<PropertyKey, unknown>()
+  #members: Map<PropertyKey, unknown> | undefined
   #whole = false
 
   constructor(source: object) {
@@ -148,8 +152,9 @@ class Lazy implements ProxyHandler<object> {
   }
 
   #member(key: PropertyKey): unknown {
-    if (!this.#members.has(key)) this.#members.set(key, copy(Reflect.get(this.#source, key)))
-    return this.#members.get(key)
+    const members = this.#members ??= new Map()
+    if (!members.has(key)) members.set(key, copy(Reflect.get(this.#source, key)))
+    return members.get(key)
   }
 
   #fill(target: object): object {

@@ -123,7 +123,7 @@ interface Surroundings {
   readonly deadline: () => number
 }
 
-/** Evaluates one wrapper around one call by the failure table. */
+/** Evaluates one wrapper around one call by the failure table. `context` cannot be changed by it. */
 export const evaluate = <Req, Options, A, Info>(
   wrapper: Wrapper<Req, Options, A, Info>,
   context: Info,
@@ -131,13 +131,15 @@ export const evaluate = <Req, Options, A, Info>(
   below: Below<Req, Options, A>,
   { deadline, faults }: Surroundings
 ): Effect.Effect<A, unknown, unknown> =>
-  Effect.suspend(() => {
+  Effect.uninterruptibleMask((restore) => {
     const { kind, name, onFailure, singleUse } = wrapper
     const time = IsolatedCall.ownTime(deadline)
     let calls = 0
     let revoked = false
     let last: Exit.Exit<A, unknown> | undefined
     let cut: Exit.Exit<A, unknown> | undefined
+    /** The newest value from below, as the wrapper was shown it. */
+    let shown: A | undefined
     let release: Effect.Effect<void, unknown, unknown> | undefined
 
     const closed = (cause: unknown): Effect.Effect<never, MiddlewareFailure> =>
@@ -174,18 +176,20 @@ export const evaluate = <Req, Options, A, Info>(
         last = undefined
         release = undefined
         time.pause()
-        return below(isNothing(given) ? request : Frozen.accept(given), options, calling).pipe(
-          Effect.onExit((exit) =>
-            Effect.sync(() => {
-              time.resume()
-              // A call that the wrapper itself cut off (a timeout, a race) gave neither a value nor a failure.
-              if (Exit.hasInterrupts(exit)) cut = exit
-              else last = exit
-            })
-          ),
-          Effect.map(Frozen.view)
-        )
+        const called = below(isNothing(given) || given === seen ? request : Frozen.accept(given), options, calling)
+        return Effect.map(Effect.onExit(called, ended), (value) => (shown = Frozen.view(value)))
       })
+
+    const ended = (exit: Exit.Exit<A, unknown>): Effect.Effect<void> => {
+      time.resume()
+      // A call that the wrapper itself cut off (a timeout, a race) gave neither a value nor a failure.
+      if (Exit.hasInterrupts(exit)) cut = exit
+      else last = exit
+      return Effect.void
+    }
+
+    /** The value of the wrapper: mostly the one from below, untouched. */
+    const accepted = (value: A): A => value === shown && last !== undefined && Exit.isSuccess(last) ? last.value : Frozen.accept(value)
 
     /** The wrapper failed by itself. */
     const failed = (error: unknown): Effect.Effect<A, unknown, unknown> => {
@@ -234,21 +238,20 @@ export const evaluate = <Req, Options, A, Info>(
       return failed(Cause.squash(cause))
     }
 
-    const wrapped = Effect.suspend(() => wrapper.wrap(next, Frozen.view(context))(Frozen.view(request)))
-    return Effect.uninterruptibleMask((restore) =>
-      Effect.matchCauseEffect(IsolatedCall.attempt(wrapped, time, restore, true), {
-        onFailure: (cause) => {
-          revoked = true
-          return Effect.failCause(cause)
-        },
-        onSuccess: (exit) => {
-          revoked = true
-          if (exit === undefined) return restore(failed(new IsolatedCall.DeadlineExceeded(time.deadline())))
-          if (Exit.isFailure(exit)) return restore(onFailureCause(exit.cause))
-          if (isNothing(exit.value)) return restore(onNothing())
-          const value = Frozen.accept(exit.value)
-          return release === undefined ? Effect.succeed(value) : restore(onValue(value))
-        }
-      })
-    )
+    const seen = Frozen.view(request)
+    const wrapped = Effect.suspend(() => wrapper.wrap(next, context)(seen))
+    return Effect.matchCauseEffect(IsolatedCall.attempt(wrapped, time, restore, true), {
+      onFailure: (cause) => {
+        revoked = true
+        return Effect.failCause(cause)
+      },
+      onSuccess: (exit) => {
+        revoked = true
+        if (exit === undefined) return restore(failed(new IsolatedCall.DeadlineExceeded(time.deadline())))
+        if (Exit.isFailure(exit)) return restore(onFailureCause(exit.cause))
+        if (isNothing(exit.value)) return restore(onNothing())
+        const value = accepted(exit.value)
+        return release === undefined ? Effect.succeed(value) : restore(onValue(value))
+      }
+    })
   })
