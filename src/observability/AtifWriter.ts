@@ -186,6 +186,7 @@ export const make = (
       }
     })
 
+    const sessions = new Map<string, Session>()
     /** Files of a session that are there. */
     const countOf = Effect.fnUntraced(function*(name: string) {
       let count = 0
@@ -206,10 +207,14 @@ export const make = (
       if (n > 1) yield* link(paths.join(options.directory, segment(name, n - 1)), place, trajectory.session_id)
       const before = continuedFrom(trajectory)
       if (!isNew || n > 1 || before === undefined) return
+      if (sessions.has(before)) continued.set(before, place)
       const earlier = fileName(chosen.template, before)
       const last = yield* countOf(earlier)
       if (last > 0) yield* link(paths.join(options.directory, segment(earlier, last)), place, before)
     }, unwritable)
+
+    /** File in which a session goes on, by the session before: a child in the background may end after that began. */
+    const continued = new Map<string, string>()
 
     const shown = new Set<string>()
     const show = Effect.fnUntraced(function*(found: Map<string, Uint8Array>) {
@@ -223,7 +228,6 @@ export const make = (
       }
     }, unwritable)
 
-    const sessions = new Map<string, Session>()
     /** Roots of the sessions of children. */
     const roots = new Map<string, string>()
     const rootOf = (sessionId: string): string => roots.get(sessionId) ?? sessionId
@@ -233,8 +237,10 @@ export const make = (
     const document = Effect.fnUntraced(function*(id: string) {
       due.delete(id)
       const session = sessions.get(id)
-      const trajectory = session?.trajectory.trajectory()
-      if (session === undefined || trajectory === undefined) return
+      const own = session?.trajectory.trajectory()
+      if (session === undefined || own === undefined) return
+      const next = continued.get(id)
+      const trajectory = next === undefined ? own : { ...own, continued_trajectory_ref: next }
       const text = session.textOf(trajectory)
       session.isChanged = false
       session.nextAt = text.length < shortChars ? 0 : (yield* Clock.currentTimeMillis) + interval
@@ -249,6 +255,7 @@ export const make = (
     const forget = (id: string): void => {
       sessions.delete(id)
       due.delete(id)
+      continued.delete(id)
       for (const run of tree.roots.filter(({ sessionId }) => sessionId === id)) tree.forget(run)
       for (const [child, root] of roots) if (root === id) roots.delete(child)
       for (const key of Array.from(places.keys())) if (key === id || key.startsWith(`${id} `)) places.delete(key)
