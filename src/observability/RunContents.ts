@@ -29,6 +29,8 @@ export interface Sent {
   readonly said: number
   /** Those messages, the last one first. */
   readonly newest: () => Iterable<Prompt.Message>
+  /** Those that no session kept before and that no attempt before it in its run was sent, such as the summary of a compaction; in order. */
+  readonly fresh: ReadonlyArray<Prompt.Message>
 }
 
 interface Session {
@@ -61,6 +63,14 @@ const expand = (reference: Record.Reference): ReadonlyArray<number | string> =>
 /** First and last position of a reference to stored messages. */
 const rangeOf = (reference: Exclude<Record.Reference, string>): readonly [number, number] =>
   typeof reference === "number" ? [reference, reference] : [reference[0], reference[1]]
+
+/** The attempt before another one in its run; none for side tasks. */
+const attemptBefore = (attempt: Attempt): Attempt | undefined => {
+  const { run, step } = attempt
+  if (step === undefined) return undefined
+  const at = step.attempts.indexOf(attempt)
+  return at > 0 ? step.attempts[at - 1] : run.steps[run.steps.lastIndexOf(step) - 1]?.attempts.at(-1)
+}
 
 /** Contents of no session yet. */
 export const make = () => {
@@ -103,7 +113,9 @@ export const make = () => {
         tools: tools(attempt)
       }
     },
-    sent: ({ run, start: { messages } }: Attempt): Sent => {
+    /** `begun` are messages with which the session began before this attempt, its first one. */
+    sent: (attempt: Attempt, begun: ReadonlyArray<Message>): Sent => {
+      const { run, start: { messages } } = attempt
       const session = of(run.sessionId)
       const { named, positions, systems } = session
       const system: Array<Prompt.Message> = []
@@ -124,10 +136,13 @@ export const make = () => {
           if (message !== undefined) system.push(message)
         }
       }
+      const before = new Set(attemptBefore(attempt)?.start.messages)
+      const unstored = messages.flatMap((reference) => typeof reference === "string" && !before.has(reference) ? named.get(reference) ?? [] : [])
       return {
         count,
         system,
         said,
+        fresh: [...begun.flatMap(({ message }) => message ?? []), ...unstored].filter(isSaid),
         *newest() {
           for (const reference of messages.toReversed()) {
             if (typeof reference === "string") {

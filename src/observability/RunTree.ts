@@ -309,7 +309,12 @@ export const make = (): Tree => {
     },
     roots,
     request: contents.request,
-    sent: contents.sent,
+    sent: (attempt) => {
+      const { run } = attempt
+      const isFirst = run.steps[0]?.attempts[0] === attempt && roots.find(({ sessionId }) => sessionId === run.sessionId) === run
+      const begun = isFirst ? beginnings.get(run.sessionId)?.messages.filter(({ copyOf }) => copyOf === undefined) : undefined
+      return contents.sent(attempt, begun ?? [])
+    },
     unstored: contents.unstored,
     tools: contents.tools,
     beginning: (sessionId) => beginnings.get(sessionId),

@@ -10,6 +10,7 @@ import * as Toolkit from "effect/ai/Toolkit"
 import { Agent, Delegate, RunRecord, Runtime, Scripted, Toolset } from "../../src/index.ts"
 import { SessionId, TurnId } from "../../src/domain/Ids.ts"
 import type * as RecordEvent from "../../src/domain/RecordEvent.ts"
+import * as Content from "../../src/observability/otel/Content.ts"
 import * as RunTree from "../../src/observability/RunTree.ts"
 
 const Echo = Tool.make("echo", {
@@ -73,6 +74,39 @@ describe("RunTree", () => {
       assert.includeMembers(tools.map(({ name }) => name), ["echo", "delegate_task"])
       assert.deepStrictEqual(tree.conversation(last.run.sessionId).map(({ origin }) => origin), ["user", "model", "tool", "model", "user", "model"])
     }))
+
+  it("the summary of a compaction is fresh to the first attempt that is sent it, in its run and in the session that goes on, and whole in the span", () => {
+    const message = (text: string) => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
+    const answer = Prompt.assistantMessage({ content: [Prompt.textPart({ text: "a".repeat(Content.maxRepeatedChars) })] })
+    const entries = (session: string, ...events: ReadonlyArray<RecordEvent.RecordEvent>): ReadonlyArray<RecordEvent.Entry> =>
+      events.map((event) => ({ at: 1, sessionId: SessionId.make(session), turnId: TurnId.make(event._tag === "ReplayBegun" || "copyOf" in event || "source" in event ? "begun" : "t"), event }))
+    const asked = (apiRequestId: string, step: number, messages: ReadonlyArray<RecordEvent.Reference>): RecordEvent.RecordEvent =>
+      ({ _tag: "AttemptStarted", apiRequestId, step, attempt: 0, route: { provider: "p", model: "m", apiMode: "chat_completions" }, messages, parameters: {} })
+    const said = (origin: RecordEvent.Origin, message: Prompt.Message, position: number): RecordEvent.RecordEvent => ({ _tag: "MessageAppended", origin, position, message })
+    const own = RunTree.of(entries("s",
+      said("user", message("go"), 0),
+      said("model", answer, 1),
+      said("user", message("and now"), 2),
+      { _tag: "MessageAppended", origin: "runtime", id: "n", message: message("the note") },
+      asked("a", 1, [[0, 2]]),
+      asked("b", 2, ["n", [1, 2]]),
+      asked("c", 3, ["n", [1, 2]])
+    ))
+    const shown = (tree: RunTree.Tree) => (tree.roots[0]?.steps ?? []).flatMap(({ attempts }) => attempts).map((attempt) =>
+      String(Content.input(tree.sent(attempt), undefined)["gen_ai.input.messages"]).includes("the note"))
+    assert.deepStrictEqual(shown(own), [false, true, false])
+    const source = SessionId.make("s")
+    const next = RunTree.of([
+      ...entries("next", { _tag: "ReplayBegun", source, position: 3, changed: ["compression"] }),
+      { at: 1, sessionId: SessionId.make("next"), turnId: TurnId.make("begun"), event: said("runtime", message("the note"), 0) },
+      ...entries("next",
+        { _tag: "MessageAppended", origin: "model", position: 1, copyOf: { sessionId: source, position: 1 }, message: answer },
+        said("user", message("more"), 2),
+        asked("d", 1, [[0, 2]]),
+        asked("e", 2, [[0, 2]]))
+    ])
+    assert.deepStrictEqual(shown(next), [true, false])
+  })
 
   it("the newest messages of an attempt are those of its request, backwards, without system prompts and lost ones", () => {
     const at = { at: 1, sessionId: SessionId.make("s"), turnId: TurnId.make("t") }

@@ -179,8 +179,8 @@ const joined = (lists: ReadonlyArray<string>): string => `[${lists.map((one) => 
 export const maxRepeatedChars = 32_768
 
 /**
- * The attributes for the input of an attempt: what came behind the last answer, whole, and before it as many messages as fit into
- * {@link maxRepeatedChars}. Every message is whole in the span of the first attempt that was sent it.
+ * The attributes for the input of an attempt: what came behind the last answer, whole, before it as many messages as fit into
+ * {@link maxRepeatedChars}, and a message before those that is new all the same, such as the summary of a compaction. Every message is whole in the span of the first attempt that was sent it.
  */
 export const input = (sent: Sent, rewritten: unknown): Readonly<Record<string, string | number>> => {
   if (rewritten !== undefined) {
@@ -200,6 +200,8 @@ export const input = (sent: Sent, rewritten: unknown): Readonly<Record<string, s
     if (isRepeated) chars += more.length
     shown.push(more)
   }
+  const known = new Set(shown)
+  for (const more of sent.fresh.map(textOf).reverse()) if (!known.has(more)) shown.push(more)
   const omitted = sent.said - shown.length
   return {
     "gen_ai.input.messages": `[${shown.reverse().join(",")}]`,
