@@ -32,6 +32,8 @@ export interface RunOptions {
   readonly source?: string | undefined
   /** System prompt of a new session, as it is. */
   readonly systemPrompt?: string | undefined
+  /** Text behind the system prompt in the requests of this run; never stored. */
+  readonly ephemeralSystemPrompt?: string | undefined
   /** Absolute working directory of the tools; the agent's when absent. */
   readonly cwd?: string | undefined
   /** Tools of this run; the agent's when absent. */

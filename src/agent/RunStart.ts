@@ -223,6 +223,10 @@ const parentOf = ({ callId, depth, goal, parentSessionId, parentTurnId, subagent
   depth
 })
 
+/** The system prompt as the requests of a run have it. */
+const withEphemeral = (systemPrompt: string, ephemeral: string | undefined): string =>
+  ephemeral === undefined || ephemeral.trim() === "" ? systemPrompt : `${systemPrompt}\n\n${TextHygiene.wellFormed(ephemeral).trim()}`
+
 const recorderOf = (
   record: RunRecord | undefined,
   store: SessionStore,
@@ -311,7 +315,7 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
     emit: input.onEvent,
     recorder,
     messages: [
-      Prompt.systemMessage({ content: session.systemPrompt }),
+      Prompt.systemMessage({ content: withEphemeral(session.systemPrompt, input.ephemeralSystemPrompt) }),
       ...Conversation.closeOpenCalls(Conversation.withoutRejected([...session.history, ...session.closing])),
       ...reports,
       ...added
