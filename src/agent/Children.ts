@@ -111,7 +111,7 @@ export const make = (scope?: Scope.Scope): Service => {
       }),
     send: scope === undefined
       ? undefined
-      : (work) => Effect.asVoid(Effect.forkIn(Effect.flatMap(work, reports.offer), scope)),
+      : (work) => Effect.asVoid(Effect.forkIn(Effect.flatMap(work, reports.offer), scope, { startImmediately: true })),
     take: reports.drain,
     arrived: reports.arrived
   }
