@@ -18,6 +18,8 @@ interface Given {
   statements: number
   /** UTF-16 units of the texts among the parameters; a number counts as one, so that it may have more digits. */
   units: number
+  /** Rows that it gives back. */
+  rows: number
 }
 
 const unitsOf = (parameter: unknown): number => typeof parameter === "string" ? parameter.replace(/\d+/gu, "0").length : 0
@@ -26,18 +28,20 @@ const unitsOf = (parameter: unknown): number => typeof parameter === "string" ? 
 const counting = Effect.acquireRelease(
   Effect.sync(() => {
     const given: Array<Given> = []
-    let now: Given = { transactions: 0, statements: 0, units: 0 }
+    let now: Given = { transactions: 0, statements: 0, units: 0, rows: 0 }
     const all = StatementSync.prototype.all
     StatementSync.prototype.all = function(this: StatementSync, ...parameters: ReadonlyArray<unknown>) {
       if (this.sourceSQL === "COMMIT") now.transactions++
       // Checkpoints are made once in a number of writes.
       if (!this.sourceSQL.startsWith("PRAGMA")) now.statements++
       for (const parameter of parameters) now.units += unitsOf(parameter)
-      return Reflect.apply(all, this, parameters)
+      const rows = Reflect.apply(all, this, parameters)
+      if (!this.sourceSQL.startsWith("PRAGMA")) now.rows += rows.length
+      return rows
     }
     const next = () => {
       given.push(now)
-      now = { transactions: 0, statements: 0, units: 0 }
+      now = { transactions: 0, statements: 0, units: 0, rows: 0 }
     }
     return { all, given, next }
   }),
@@ -98,6 +102,30 @@ describe("a session of 2,000 turns", () => {
         CallEnded: turns
       })
     }).pipe(Effect.scoped), 120_000)
+})
+
+describe("a session of many turns in one process", () => {
+  it.live("reads and writes as much in its last turn as in an early one", () =>
+    Effect.gen(function*() {
+      const path = `${yield* temporaryDirectory}/state.db`
+      const { given, next } = yield* counting
+      const many = 60
+      yield* Effect.gen(function*() {
+        const agent = yield* H.Agent.Agent
+        for (let turn = 0; turn < many; turn++) {
+          yield* agent.run({ prompt: `question ${turn}`, sessionId: "s" })
+          next()
+        }
+        const store = yield* H.SessionStore.SessionStore
+        const [session] = yield* store.list()
+        assert.strictEqual(session?.messageCount, 2 * many)
+      }).pipe(Effect.provide(H.Runtime.layer({
+        provider: H.Scripted.layer(Array.from({ length: many }, (_, turn) => H.Scripted.complete(`answer ${turn}`))),
+        store: H.SessionStore.layerSqlite({ path })
+      })))
+      const read = (turn: number) => [given[turn]?.transactions, given[turn]?.statements, given[turn]?.rows]
+      assert.deepStrictEqual(read(many - 1), read(20))
+    }).pipe(Effect.scoped))
 })
 
 describe("a step in a database", () => {

@@ -93,19 +93,19 @@ it.live("T61 ten processes that write at once lose no message and see no lock", 
   Effect.gen(function*() {
     const path = `${yield* temporaryDirectory}/state.db`
     const ended = yield* Effect.all(
-      Array.from({ length: 10 }, () => runScript("sessionWriter.ts", [path, id, "30"])),
+      Array.from({ length: 10 }, () => runScript("sessionWriter.ts", [path, id, "15"])),
       { concurrency: "unbounded" }
     )
     for (const { code, lines, errors } of ended) {
       assert.deepStrictEqual([code, errors], [0, ""])
-      assert.strictEqual(lines.length, 31)
+      assert.strictEqual(lines.length, 16)
     }
     const messages = yield* inFile(path, SessionStore.SessionStore.use((store) => store.messages(id)))
     const writers = Map.groupBy(messages, ({ content }) => {
       const part = typeof content === "string" ? undefined : content[0]
       return part?.type === "text" ? part.text.split(":")[0] : undefined
     })
-    assert.deepStrictEqual(Array.from(writers.values(), (written) => written.length), Array.from({ length: 10 }, () => 30))
+    assert.deepStrictEqual(Array.from(writers.values(), (written) => written.length), Array.from({ length: 10 }, () => 15))
   }).pipe(Effect.scoped))
 
 it.effect("T64 the stored system prompt is returned byte for byte by whoever opens the session later", () =>

@@ -3,6 +3,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as TestClock from "effect/testing/TestClock"
 import * as Prompt from "effect/ai/Prompt"
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
@@ -90,6 +91,31 @@ describe("opening", () => {
       }))
     }))
 })
+
+it.effect("reads messages that were added since, also of another process, and those of a new session with the id of a removed one", () =>
+  Effect.gen(function*() {
+    const path = `${yield* temporaryDirectory}/state.db`
+    const id = SessionId.make("again")
+    const layer = SessionStore.layerSqlite({ path })
+    yield* Effect.gen(function*() {
+      const store = yield* SessionStore.SessionStore
+      const other = <A, E>(f: (store: SessionStore.Service) => Effect.Effect<A, E>) =>
+        Effect.provide(SessionStore.SessionStore.use(f), SessionStore.layerSqlite({ path }), { local: true })
+      yield* store.create(newSession("again"))
+      yield* store.append(id, [user("a"), user("b")])
+      const first = yield* store.messages(id)
+      yield* other((store) => store.append(id, [user("c")]))
+      const second = yield* store.messages(id)
+      assert.deepStrictEqual(second, ["a", "b", "c"].map(user))
+      // What was read is the same object, so that nothing is made of it twice.
+      assert.strictEqual(second[0], first[0])
+      yield* TestClock.adjust(1)
+      yield* other((store) => Effect.andThen(store.remove(id), Effect.andThen(store.create(newSession("again")), store.append(id, ["x", "y", "z", "w"].map(user)))))
+      assert.deepStrictEqual(yield* store.messages(id), ["x", "y", "z", "w"].map(user))
+      yield* store.remove(id)
+      assert.deepStrictEqual(yield* store.messages(id), [])
+    }).pipe(Effect.provide(layer, { local: true }))
+  }))
 
 describe("what can not be opened is one line with a remedy", () => {
   const refused = (path: string) =>

@@ -47,6 +47,18 @@ const encode = (message: Prompt.Message): Effect.Effect<Database.NewMessage, Ses
       )
   })
 
+/** A session with its messages as they were read last. */
+interface ReadSession {
+  readonly row: number
+  readonly startedAt: number
+  readonly messages: ReadonlyArray<Prompt.Message>
+  /** Position behind the last of them. */
+  readonly next: number
+}
+
+/** Sessions whose decoded messages are kept, so that a turn of a long session reads what is new in it. */
+const maxSessionsRead = 4
+
 /** Continuations that are followed from one session, so that a damaged database ends too. */
 const maxContinuations = 10_000
 
@@ -89,6 +101,45 @@ export const make = ({ sql, read, write }: Database.Database): SessionStore.Serv
       sql<{ readonly id: string }>`SELECT id FROM sessions WHERE title = ${title} AND id <> ${id}`,
       ([owner]) => owner === undefined ? Effect.void : Effect.fail(StoreFailure.titleTaken(operation, title, owner.id))
     )
+
+  const decoded = Effect.fnUntraced(function*(id: SessionId, from: number, to: number): Effect.fn.Return<Pick<ReadSession, "messages" | "next">, SessionStoreError> {
+    const rows = yield* read("messages", sql<{ readonly envelope: string; readonly position: number }>`
+      SELECT envelope, position FROM messages WHERE session_id = ${id} AND position >= ${from} AND position < ${to} ORDER BY position`)
+    const messages = yield* Effect.forEach(rows, ({ envelope, position }) =>
+      Result.match(StoredForm.decode(envelope), {
+        onSuccess: Effect.succeed,
+        onFailure: (problem) =>
+          Effect.fail(
+            new SessionStoreError({
+              operation: "messages",
+              message: `message ${position} of session ${id} ${problem.message}`,
+              cause: problem.cause
+            })
+          )
+      }))
+    // Positions of a repaired session may have gaps.
+    return { messages, next: (rows.at(-1)?.position ?? from - 1) + 1 }
+  })
+
+  const sessionsRead = new Map<SessionId, ReadSession>()
+
+  /** All messages of a session. Those that were read before are neither read nor decoded again: nobody rewrites them. */
+  const whole = Effect.fnUntraced(function*(id: SessionId): Effect.fn.Return<ReadonlyArray<Prompt.Message>, SessionStoreError> {
+    const [row] = yield* read("messages", sql<Pick<ReadSession, "row" | "startedAt"> & { readonly count: number }>`
+      SELECT rowid AS row, started_at AS startedAt, message_count AS count FROM sessions WHERE id = ${id}`)
+    if (row === undefined) return []
+    const before = sessionsRead.get(id)
+    // Another session may have the id of one that was removed.
+    const isSame = before !== undefined && before.row === row.row && before.startedAt === row.startedAt && before.messages.length <= row.count
+    const known = isSame ? before : { messages: [], next: 0 }
+    const added = yield* decoded(id, known.next, Number.MAX_SAFE_INTEGER)
+    const messages = [...known.messages, ...added.messages]
+    sessionsRead.delete(id)
+    sessionsRead.set(id, { row: row.row, startedAt: row.startedAt, messages, next: added.next })
+    const [oldest] = sessionsRead.keys()
+    if (sessionsRead.size > maxSessionsRead && oldest !== undefined) sessionsRead.delete(oldest)
+    return messages.slice()
+  })
 
   const store = SessionStore.SessionStore.of({
     create: Effect.fnUntraced(function*(session) {
@@ -234,6 +285,7 @@ export const make = ({ sql, read, write }: Database.Database): SessionStore.Serv
 
     remove: (id) =>
       write("remove", Effect.gen(function*() {
+        sessionsRead.delete(id)
         // Before their session, so that the full-text index hears of each.
         yield* sql`DELETE FROM messages WHERE session_id = ${id}`
         yield* touched("remove", id, yield* sql`DELETE FROM sessions WHERE id = ${id} RETURNING id`)
@@ -241,26 +293,7 @@ export const make = ({ sql, read, write }: Database.Database): SessionStore.Serv
 
     get: byId,
 
-    messages: Effect.fnUntraced(function*(id, range) {
-      const rows = yield* read(
-        "messages",
-        sql<{ readonly envelope: string }>`
-          SELECT envelope FROM messages WHERE session_id = ${id}
-            ${range === undefined ? sql`` : sql`AND position >= ${range.from} AND position < ${range.to}`} ORDER BY position`
-      )
-      return yield* Effect.forEach(rows, ({ envelope }, position) =>
-        Result.match(StoredForm.decode(envelope), {
-          onSuccess: Effect.succeed,
-          onFailure: (problem) =>
-            Effect.fail(
-              new SessionStoreError({
-                operation: "messages",
-                message: `message ${position + (range?.from ?? 0)} of session ${id} ${problem.message}`,
-                cause: problem.cause
-              })
-            )
-        }))
-    }),
+    messages: (id, range) => range === undefined ? whole(id) : Effect.map(decoded(id, range.from, range.to), ({ messages }) => messages),
 
     list: (options) =>
       many(
