@@ -64,7 +64,7 @@ const inFlight: ReadonlyArray<readonly [name: string, callback: Plain.Callback, 
     void nextOf(call)()
     return "early"
   }, "it answered while its next_call() was still running"],
-  ["calls twice at once", (call) => Promise.all([nextOf(call)(), nextOf(call)()]), "more than once"]
+  ["calls twice at once", (call) => Promise.all([nextOf(call)(), nextOf(call)()]), "more than once: downstream execution is single-use. To repeat a call, use wrapToolCall"]
 ]
 
 describe("a plain wrapper that ends while its next_call runs", () => {
