@@ -16,6 +16,19 @@
  * An import is code that runs with the user's rights: modules are loaded from the program's home directory and from trusted folders
  * (`FolderTrust`) only, by their real paths. An error names the file, its line, the place and what was expected.
  *
+ * **Example** (The middleware of an agent file)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { AgentFile, MiddlewareImports } from "hermes-effect"
+ *
+ * export const middlewareOf = Effect.fn("middlewareOf")(function*(path: string) {
+ *   const agent = yield* AgentFile.load(path)
+ *   const made = yield* MiddlewareImports.make(agent.middlewares, agent.file)
+ *   return made.map(({ middleware }) => middleware)
+ * })
+ * ```
+ *
  * Source: the lifecycle document, `nexau.md` §6, `ARCHITECTURE.md` §7.
  */
 import * as Effect from "effect/Effect"

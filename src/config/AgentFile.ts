@@ -20,6 +20,17 @@
  * A file counts only when its folder is trusted (`FolderTrust`); until then nothing of it is read. Paths are relative to the file.
  * Everything that is wrong in a file is told at once, a line each with file, line and place.
  *
+ * **Example** (The agent of a file, with the trust of the user's home directory)
+ *
+ * ```ts
+ * import * as NodeServices from "@effect/platform-node/NodeServices"
+ * import * as Effect from "effect/Effect"
+ * import { AgentFile } from "hermes-effect"
+ *
+ * export const agentOf = (path: string, home: string) =>
+ *   AgentFile.load(path).pipe(Effect.provide(AgentFile.layerAt(home)), Effect.provide(NodeServices.layer))
+ * ```
+ *
  * Source: the lifecycle document, `nexau.md` §6.
  */
 import * as Effect from "effect/Effect"
