@@ -23,7 +23,7 @@ import * as Files from "../../src/tool/builtin/Files.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import { fails, http } from "../routing/support.ts"
 import * as Fake from "../support/fakeModel.ts"
-import { machine } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 
 const Script = Tool.make("script", {
   parameters: Schema.Struct({ path: Schema.String, times: Schema.Int, write: Schema.optionalKey(Schema.String) }),

@@ -10,7 +10,7 @@ import * as Environment from "../../src/config/Environment.ts"
 import { Settings } from "../../src/config/Settings.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import { Home } from "../../src/config/Environment.ts"
-import { machine } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const noEffect = (place: string) => `${place}: not supported yet, has no effect; remove it`

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { existsSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { machine } from "../../support/hermes.ts"
+import { machine } from "../../support/hermesInProcess.ts"
 import { protocols } from "../../support/wireModel.ts"
 import * as HttpServer from "../../provider/HttpServer.ts"
 
