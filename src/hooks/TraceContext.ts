@@ -8,6 +8,20 @@
  * ours: a span in the fiber is enough. Spans of Effect's default tracer, which keeps none, are passed over; the nearest
  * other one counts. `Tracer.DisablePropagation` on a span keeps it here.
  *
+ * **Example** (The trace of a request, continued by a run)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Runtime, TraceContext } from "hermes-effect"
+ *
+ * const span = TraceContext.parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+ * const run = Agent.run({ prompt: "Reply exactly hello" })
+ * const program = span === undefined ? run : Effect.withParentSpan(run, span)
+ *
+ * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer()))).text)
+ * // => hello
+ * ```
+ *
  * Source: W3C Trace Context, "Environment Variables as Context Propagation Carriers" of OpenTelemetry, MCP SEP-414.
  */
 import * as Context from "effect/Context"

@@ -12,6 +12,21 @@
  *
  * Free space stays in the file until {@link Service.compact}; a session that is written later uses it.
  *
+ * **Example** (Conversations of the last month stay)
+ *
+ * ```ts
+ * import * as Clock from "effect/Clock"
+ * import * as Effect from "effect/Effect"
+ * import { SessionRetention } from "hermes-effect"
+ *
+ * export const prune = Effect.gen(function*() {
+ *   const retention = yield* SessionRetention.SessionRetention
+ *   const before = (yield* Clock.currentTimeMillis) - 30 * 86_400_000
+ *   const { kept, removed } = yield* retention.prune({ before })
+ *   return `${removed} removed, ${kept} in use`
+ * })
+ * ```
+ *
  * Source: `hermes-product.md` §1.7 (`prune`), §4.1 (retention).
  */
 import * as Clock from "effect/Clock"
