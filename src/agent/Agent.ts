@@ -26,13 +26,10 @@ import type * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
-import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { AgentError, SessionBusy } from "../domain/AgentError.ts"
@@ -52,23 +49,18 @@ import { RunRecord } from "../session/RunRecord.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import * as Approvals from "../tool/Approvals.ts"
 import { FileState } from "../tool/builtin/file/FileState.ts"
-import { Delegator } from "../tool/Delegator.ts"
-import { StopRequested, ToolContext } from "../tool/ToolContext.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
-import { type Charge, UsageAccounts } from "./Budget.ts"
-import * as ModelRequest from "./ModelRequest.ts"
+import { UsageAccounts } from "./Budget.ts"
 import * as CallTool from "./CallTool.ts"
 import * as BackgroundReview from "./BackgroundReview.ts"
 import * as ContextFit from "./ContextFit.ts"
 import * as Continuation from "./Continuation.ts"
-import type { Agent as ChildAgent } from "./Child.ts"
 import { Children, make as makeChildren } from "./Children.ts"
 import * as RunEnd from "./RunEnd.ts"
-import * as Delegation from "./Delegation.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
-import { emit, type Lineage, result, type RunState } from "./RunState.ts"
-import * as Loop from "./Loop.ts"
+import { emit, type Lineage } from "./RunState.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
+import * as RunConduct from "./RunConduct.ts"
 import * as RunStart from "./RunStart.ts"
 import type { AgentSettings, RunInput, RunOptions } from "./RunInput.ts"
 import { type AgentServices, type MiddlewareFailure, Services } from "./Services.ts"
@@ -114,92 +106,6 @@ export class Agent extends Context.Service<Agent, Service>()("hermes-effect/agen
 
 /** Sessions that an agent keeps open; the one that was idle longest is given up for another one. */
 const maxOpenSessions = 1000
-
-/** Runs an effect while side tasks of its session are charged to the run. */
-const accounted = <A, Error, R>(run: RunState, effect: Effect.Effect<A, Error, R>): Effect.Effect<A, Error, R | Services> =>
-  Effect.flatMap(Services, (services) => {
-    const charge: Charge = (entry) =>
-      ModelRequest.pay(run, entry).pipe(
-        Effect.catch((error) => Effect.logError(error.message)),
-        Effect.provideService(Services, services)
-      )
-    return services.accounts === undefined ? effect : services.accounts.during(run.sessionId, charge, effect)
-  })
-
-/** Time that a run which was asked to stop waits for calls that end by themselves then. */
-const stopGrace = Duration.seconds(1)
-
-/** A request to stop, as tools see it and as the run does. */
-const stopping = (run: RunState, stopped: Deferred.Deferred<void, SessionBusy>) => {
-  let listening = 0
-  const isSettled = Effect.sync(() => Array.from(run.batch.begun).every((id) => run.batch.results.has(id)))
-  const settled = Effect.timeoutOption(Effect.repeat(isSettled, { schedule: Schedule.spaced("10 millis"), until: (done) => done }), stopGrace)
-  return {
-    /** For `StopRequested`. */
-    requested: Effect.suspend(() => {
-      listening++
-      return Effect.onInterrupt(Effect.ignore(Deferred.await(stopped)), () => Effect.sync(() => void listening--))
-    }),
-    /** Completes when the run may be cut. */
-    mayCut: Effect.andThen(
-      Deferred.await(stopped),
-      Effect.suspend(() => {
-        run.isStopping = true
-        return listening === 0 ? Effect.void : Effect.asVoid(settled)
-      })
-    )
-  }
-}
-
-const conduct = Effect.fnUntraced(function*(
-  opened: RunStart.Opened,
-  input: Pick<RunOptions, "source">,
-  stopped: Deferred.Deferred<void, SessionBusy>,
-  agent: ChildAgent
-): Effect.fn.Return<RunResult, AgentError | MiddlewareFailure, Services> {
-  const { cwd, notice, resumed, run } = opened
-  const { interceptors, store } = yield* Services
-  yield* emit(run, {
-    _tag: "RunStarted",
-    version: 1,
-    sessionId: run.sessionId,
-    turnId: run.turnId,
-    provider: run.route.provider,
-    model: run.route.model,
-    resumed
-  })
-  if (notice !== undefined) yield* emit(run, { _tag: "Notice", level: "info", message: notice })
-  const { mayCut, requested } = stopping(run, stopped)
-  const looped = Effect.andThen(RunStart.addContext(opened, input), Loop.loop(run)).pipe(
-    Effect.provideService(Hooks.Hooks, interceptors.hooks),
-    Effect.provideServiceEffect(Delegator, Delegation.make(run, cwd, agent)),
-    Effect.provideService(StopRequested, requested),
-    Effect.provideService(ToolContext, {
-      sessionId: run.sessionId,
-      turnId: run.turnId,
-      taskId: run.taskId,
-      cwd
-    })
-  )
-  const outcome = yield* Effect.raceFirst(accounted(run, looped), mayCut).pipe(
-    Effect.onExit((exit) =>
-      Exit.isSuccess(exit)
-        ? Effect.void
-        // The run fails or is interrupted anyway: a store that cannot take the rest is reported, not the result.
-        : Effect.catch(
-          Effect.andThen(RunEnd.takeBackRejected(run, exit), RunEnd.settle(run, RunEnd.reasonOf(exit))),
-          (error) => Effect.logError(error.message)
-        )
-    )
-  )
-  if (outcome === undefined) {
-    const stoppedResult = result(run, "interrupted_by_user", run.text)
-    yield* RunEnd.settle(run, stoppedResult.exit)
-    return stoppedResult
-  }
-  yield* store.end(run.sessionId, outcome.exit)
-  return yield* RunEnd.present(run, outcome)
-})
 
 /** Stands in where the application has no hooks. */
 const silent = Effect.runSync(Hooks.make())
@@ -368,7 +274,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         const prepared = yield* RunStart.prepare(id, input, lineage)
         const conducted = (opened: RunStart.Opened) =>
           // A child's session is given up when the child ends.
-          Effect.andThen(lineage === undefined ? keepOpen(id, opened.run.turnId) : Effect.void, conduct(opened, input, stopped, { run: start, stop }))
+          Effect.andThen(lineage === undefined ? keepOpen(id, opened.run.turnId) : Effect.void, RunConduct.conduct(opened, input, stopped, { run: start, stop }))
         const { run } = prepared.opened
         return yield* Effect.uninterruptibleMask((restore) =>
           // A run that fails before its message is stored has an end all the same.

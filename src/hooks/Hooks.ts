@@ -21,7 +21,6 @@
  *
  * Source: the observer document, `hermes-contract.md` §2.1, §2.5 and §2.6, `ARCHITECTURE.md` §5–7.
  */
-import type * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -29,7 +28,6 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
 import type { TupleLike } from "../domain/TupleLike.ts"
 import { nearest } from "../domain/Similarity.ts"
@@ -37,6 +35,7 @@ import * as RunContext from "../domain/RunContext.ts"
 import type { Rule } from "./Answers.ts"
 import { answers, defaultCapacity, type Hook, type Listener } from "./Hook.ts"
 import { attempt, attemptUntil, describe, makeFaults, type Restore } from "./IsolatedCall.ts"
+import * as ObserverQueue from "./ObserverQueue.ts"
 import { type Answers, type AskName, type Fields, type HookName, isHookName, names } from "./Payloads.ts"
 import { table } from "./PayloadTable.ts"
 import { defaultMaxChars, payloadOf } from "./Sanitizer.ts"
@@ -116,7 +115,7 @@ interface Pace {
   /** Deadlines missed in a row; {@link strikes} while an event runs on. */
   slow: number
   /** Absent as long as the run waits. */
-  queue: HookQueue | undefined
+  queue: ObserverQueue.Sender<Queued> | undefined
 }
 
 /** An event that waits in a queue. */
@@ -126,60 +125,6 @@ interface Queued {
   /** The context of the run that the event is from. */
   readonly context: Context.Context<never>
 }
-
-/** The sending end of a queue. */
-interface HookQueue {
-  /** Takes an event in; the oldest one goes when there is no room. Returns how many went so far, or 0 if none did now. */
-  readonly offer: (event: Queued) => number
-  /** Events that were dropped so far. */
-  readonly dropped: () => number
-}
-
-/**
- * A queue with one fiber that handles events in order, so that the emitter never waits, for as long as the scope lives. On
- * close, events that wait are handled first, for no longer than {@link flushDeadline}; `onLost` gets the number of the others.
- */
-const makeQueue = (options: {
-  readonly capacity: number
-  readonly flush: () => Duration.Duration
-  readonly handle: (event: Queued) => Effect.Effect<void>
-  readonly onLost: (count: number) => Effect.Effect<void>
-  /** An event that is being handled already. */
-  readonly first?: Effect.Effect<void> | undefined
-}): Effect.Effect<HookQueue, never, Scope.Scope> =>
-  Effect.gen(function*() {
-    const queue = yield* Queue.make<Queued, Cause.Done>({ capacity: options.capacity, strategy: "sliding" })
-    let dropped = 0
-    let handling = options.first === undefined ? 0 : 1
-
-    const next = Effect.suspend(() => {
-      handling = 0
-      return Queue.take(queue)
-    })
-    const rest = Effect.forever(Effect.flatMap(next, (event) => {
-      handling = 1
-      return options.handle(event)
-    }), { disableYield: true })
-    const worker = yield* Effect.forkScoped(options.first === undefined ? rest : Effect.andThen(options.first, rest))
-    yield* Effect.addFinalizer(() =>
-      Effect.suspend(() => {
-        Queue.endUnsafe(queue)
-        return Effect.timeoutOption(Fiber.await(worker), options.flush())
-      }).pipe(Effect.flatMap((done) =>
-        Option.isSome(done) ? Effect.void : options.onLost(Queue.sizeUnsafe(queue) + handling)
-      ))
-    )
-
-    return {
-      offer: (event) => {
-        const full = Queue.isFullUnsafe(queue)
-        if (full) dropped++
-        Queue.offerUnsafe(queue, event)
-        return full ? dropped : 0
-      },
-      dropped: () => dropped
-    }
-  })
 
 /** Reads a listener's answer; undefined when it is none. */
 type Read<A> = (answer: unknown) => A | undefined
@@ -252,7 +197,7 @@ const makeUnsafe = (settings: Settings): Service => {
     )
 
   const startQueue = (pace: Pace, capacity: number, first?: Effect.Effect<void>): Effect.Effect<void> =>
-    makeQueue({
+    ObserverQueue.make<Queued>({
       capacity,
       first,
       flush: () => pace.slow >= strikes ? Duration.zero : flushDeadline,
@@ -285,7 +230,7 @@ const makeUnsafe = (settings: Settings): Service => {
     )
   }
 
-  const enqueue = (listener: Bound, queue: HookQueue, payload: object): Effect.Effect<undefined> =>
+  const enqueue = (listener: Bound, queue: ObserverQueue.Sender<Queued>, payload: object): Effect.Effect<undefined> =>
     Effect.contextWith((context: Context.Context<never>) =>
       queue.offer({ listener, payload, context }) === 0
         ? nothing

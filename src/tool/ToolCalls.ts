@@ -9,11 +9,11 @@ import type * as Scope from "effect/Scope"
 import * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../domain/Conversation.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
-import { type Recorder, RunRecorder } from "../domain/RunRecorder.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import type { Interceptors } from "../middleware/Stack.ts"
 import { ConversationHistory, NestedCalls, type NestedOutcome, type NestedRun, ToolContext } from "./ToolContext.ts"
+import * as CallRecording from "./CallRecording.ts"
 import * as Normalise from "./calls/Normalise.ts"
 import * as ToolExecution from "./ToolExecution.ts"
 import * as Prepare from "./Prepare.ts"
@@ -62,54 +62,17 @@ interface SettledCall extends Omit<ToolExecution.Settlement, "args" | "raw"> {
   readonly halted?: string | undefined
 }
 
-/** Record of a batch's calls; its calls are a tool's where there is a `parentCallId`. */
-interface Recording {
-  readonly recorder: Recorder
-  readonly parallel: boolean
-  readonly parentCallId: string | undefined
-}
-
-const recordStart = (
-  { parallel, parentCallId, recorder }: Recording,
-  { args, call: { id, name }, context: { apiRequestId } }: Prepare.Ready
-): void =>
-  recorder.write({
-    _tag: "CallStarted",
-    callId: id,
-    name,
-    args,
-    apiRequestId,
-    parallel,
-    ...(parentCallId === undefined ? {} : { parentCallId })
-  })
-
-const recordEnd = (
-  { parentCallId, recorder }: Recording,
-  { blockedBy, call: { id, name }, durationMillis, ran, reason = blockedBy, status }: SettledCall,
-  output: string
-): void =>
-  recorder.write({
-    _tag: "CallEnded",
-    callId: id,
-    name,
-    status,
-    ran,
-    ...(reason === undefined ? {} : { reason }),
-    durationMillis,
-    ...(parentCallId === undefined ? {} : { parentCallId, output })
-  })
-
 const close = <E>(
   { emit, notes, settled }: Batch<E>,
   ended: SettledCall,
   text: string,
-  recording: Recording | undefined
+  recording: CallRecording.Recording | undefined
 ): Effect.Effect<Closed, E> => {
   const { call, durationMillis, halted, isFailure, modelOutput, remark, status } = ended
   const output = [notes?.get(call), remark].reduce<string>((text, line) => line === undefined ? text : `${text}\n\n[${line}]`, text)
   const message = Conversation.toolResult(call, { output, isFailure, modelOutput })
   const stored = Effect.uninterruptible(settled(call, message, () => {
-    if (recording !== undefined) recordEnd(recording, ended, output)
+    if (recording !== undefined) CallRecording.end(recording, ended, output)
   }))
   const told = emit === undefined
     ? stored
@@ -157,7 +120,7 @@ const beginnings = <E>(
   { begin }: Batch<E>,
   entries: ReadonlyArray<Prepare.Prepared>,
   concurrency: number,
-  recording: Recording | undefined
+  recording: CallRecording.Recording | undefined
 ) => {
   const ready = entries.flatMap((entry) => entry._tag === "Ready" ? [entry] : [])
   const noted = ready.filter(leavesTraces)
@@ -165,7 +128,7 @@ const beginnings = <E>(
   // Calls that start together are written together, before the first of them does anything.
   const start = (some: Iterable<Prepare.Ready>): Effect.Effect<void> =>
     Effect.sync(() => {
-      if (recording !== undefined) for (const one of some) recordStart(recording, one)
+      if (recording !== undefined) for (const one of some) CallRecording.start(recording, one)
     })
   const startNoted = (some: ReadonlyArray<Prepare.Ready>): Effect.Effect<void, E> =>
     Effect.uninterruptible(start(some).pipe(
@@ -178,15 +141,6 @@ const beginnings = <E>(
       together.has(one) ? Effect.void : leavesTraces(one) ? startNoted([one]) : start([one])
   }
 }
-
-/** Records the end of a call that is interrupted and that no result of the model's closes. */
-const endingNested = (recording: Recording | undefined, { call: { id, name } }: Prepare.Ready) =>
-  <A, R>(work: Effect.Effect<A, never, R>): Effect.Effect<A, never, R> => {
-    if (recording?.parentCallId === undefined) return work
-    const { parentCallId, recorder } = recording
-    return Effect.onInterrupt(work, () => Effect.sync(() =>
-      recorder.write({ _tag: "CallEnded", callId: id, name, status: "cancelled", ran: true, durationMillis: 0, parentCallId })))
-  }
 
 const runReady = <E>(batch: Batch<E>, ready: Prepare.Ready): Effect.Effect<SettledCall, never, ToolContext> => Effect.clockWith((clock) => {
   const { approvals, emit, interceptors } = batch
@@ -271,12 +225,12 @@ const complete = <E>(
   begin: (ready: Prepare.Ready) => Effect.Effect<void, E>,
   prepared: Prepare.Prepared,
   concurrency: number,
-  recording: Recording | undefined
+  recording: CallRecording.Recording | undefined
 ): Effect.Effect<SettledCall, E, ToolContext> =>
   prepared._tag === "Ready"
     ? Effect.suspend(() => {
       if (batch.mayStart?.() === false) return Effect.never
-      const ran = endingNested(recording, prepared)(runReady(batch, prepared))
+      const ran = CallRecording.endingNested(recording, prepared)(runReady(batch, prepared))
       // Calls side by side all begin before one of them ends, however quick it is.
       return Effect.andThen(begin(prepared), concurrency === 1 ? ran : Effect.andThen(Effect.yieldNow, ran))
     })
@@ -305,15 +259,6 @@ const concurrencyOf = Effect.fnUntraced(function*(
   return mode === "parallel" ? Schedule.maxConcurrency : 1
 })
 
-const recordingOf = ({ ids }: Pick<Batch<never>, "ids">, parallel: boolean): Effect.Effect<Recording | undefined> =>
-  Effect.withFiberSucceed((fiber) => {
-    const recorder = fiber.getRef(RunRecorder)
-    if (recorder === undefined) return undefined
-    const { session_id, tool_call_id } = fiber.getRef(Correlation)
-    // A child's run stands in the fiber of its parent's call, under another session.
-    return { recorder, parallel, parentCallId: tool_call_id === "" || session_id !== ids.sessionId ? undefined : tool_call_id }
-  })
-
 interface Closed {
   readonly message: Prompt.ToolMessage
   readonly halted: string | undefined
@@ -341,7 +286,7 @@ const closeAll = <E>(
   batch: Batch<E>,
   work: ReadonlyArray<Effect.Effect<SettledCall, E, ToolContext>>,
   concurrency: number,
-  recording: Recording | undefined
+  recording: CallRecording.Recording | undefined
 ): Effect.Effect<ReadonlyArray<Closed>, E, ToolContext> =>
   Effect.suspend(() => {
     const { limits } = batch
@@ -383,7 +328,7 @@ const closeAll = <E>(
 const closeOne = <E>(
   batch: Batch<E>,
   work: Effect.Effect<SettledCall, E, ToolContext>,
-  recording: Recording | undefined
+  recording: CallRecording.Recording | undefined
 ): Effect.Effect<ReadonlyArray<Closed>, E, ToolContext> =>
   Effect.flatMap(work, (ended) => {
     const result = measured(ended)
@@ -401,7 +346,7 @@ const runAll = Effect.fnUntraced(function*<E>(
     entries.push(yield* Prepare.prepare(batch, call))
   }
   const concurrency = entries.length === 1 ? 1 : yield* concurrencyOf(batch.emit, entries)
-  const recording = yield* recordingOf(batch, concurrency > 1)
+  const recording = yield* CallRecording.of(batch, concurrency > 1)
   const begin = beginnings(batch, entries, concurrency, recording)
   if (concurrency > 1) yield* begin.first
   const work = entries.map((entry) => complete(batch, begin.of, entry, concurrency, recording))

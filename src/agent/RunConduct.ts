@@ -1,0 +1,110 @@
+/**
+ * The course of one run between its start and its result: the loop, a request to stop, and what is stored however it ends.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Schedule from "effect/Schedule"
+import type { AgentError, SessionBusy } from "../domain/AgentError.ts"
+import type { RunResult } from "../domain/RunEvent.ts"
+import * as Hooks from "../hooks/Hooks.ts"
+import { Delegator } from "../tool/Delegator.ts"
+import { StopRequested, ToolContext } from "../tool/ToolContext.ts"
+import type { Charge } from "./Budget.ts"
+import type { Agent as ChildAgent } from "./Child.ts"
+import * as Delegation from "./Delegation.ts"
+import * as Loop from "./Loop.ts"
+import * as ModelRequest from "./ModelRequest.ts"
+import * as RunEnd from "./RunEnd.ts"
+import type { RunOptions } from "./RunInput.ts"
+import * as RunStart from "./RunStart.ts"
+import { emit, result, type RunState } from "./RunState.ts"
+import { type MiddlewareFailure, Services } from "./Services.ts"
+
+/** Runs an effect while side tasks of its session are charged to the run. */
+const accounted = <A, Error, R>(run: RunState, effect: Effect.Effect<A, Error, R>): Effect.Effect<A, Error, R | Services> =>
+  Effect.flatMap(Services, (services) => {
+    const charge: Charge = (entry) =>
+      ModelRequest.pay(run, entry).pipe(
+        Effect.catch((error) => Effect.logError(error.message)),
+        Effect.provideService(Services, services)
+      )
+    return services.accounts === undefined ? effect : services.accounts.during(run.sessionId, charge, effect)
+  })
+
+/** Time that a run which was asked to stop waits for calls that end by themselves then. */
+const stopGrace = Duration.seconds(1)
+
+/** A request to stop, as tools see it and as the run does. */
+const stopping = (run: RunState, stopped: Deferred.Deferred<void, SessionBusy>) => {
+  let listening = 0
+  const isSettled = Effect.sync(() => Array.from(run.batch.begun).every((id) => run.batch.results.has(id)))
+  const settled = Effect.timeoutOption(Effect.repeat(isSettled, { schedule: Schedule.spaced("10 millis"), until: (done) => done }), stopGrace)
+  return {
+    /** For `StopRequested`. */
+    requested: Effect.suspend(() => {
+      listening++
+      return Effect.onInterrupt(Effect.ignore(Deferred.await(stopped)), () => Effect.sync(() => void listening--))
+    }),
+    /** Completes when the run may be cut. */
+    mayCut: Effect.andThen(
+      Deferred.await(stopped),
+      Effect.suspend(() => {
+        run.isStopping = true
+        return listening === 0 ? Effect.void : Effect.asVoid(settled)
+      })
+    )
+  }
+}
+
+/** Conducts an opened run to its result: loop, stop and end. */
+export const conduct = Effect.fnUntraced(function*(
+  opened: RunStart.Opened,
+  input: Pick<RunOptions, "source">,
+  stopped: Deferred.Deferred<void, SessionBusy>,
+  agent: ChildAgent
+): Effect.fn.Return<RunResult, AgentError | MiddlewareFailure, Services> {
+  const { cwd, notice, resumed, run } = opened
+  const { interceptors, store } = yield* Services
+  yield* emit(run, {
+    _tag: "RunStarted",
+    version: 1,
+    sessionId: run.sessionId,
+    turnId: run.turnId,
+    provider: run.route.provider,
+    model: run.route.model,
+    resumed
+  })
+  if (notice !== undefined) yield* emit(run, { _tag: "Notice", level: "info", message: notice })
+  const { mayCut, requested } = stopping(run, stopped)
+  const looped = Effect.andThen(RunStart.addContext(opened, input), Loop.loop(run)).pipe(
+    Effect.provideService(Hooks.Hooks, interceptors.hooks),
+    Effect.provideServiceEffect(Delegator, Delegation.make(run, cwd, agent)),
+    Effect.provideService(StopRequested, requested),
+    Effect.provideService(ToolContext, {
+      sessionId: run.sessionId,
+      turnId: run.turnId,
+      taskId: run.taskId,
+      cwd
+    })
+  )
+  const outcome = yield* Effect.raceFirst(accounted(run, looped), mayCut).pipe(
+    Effect.onExit((exit) =>
+      Exit.isSuccess(exit)
+        ? Effect.void
+        // The run fails or is interrupted anyway: a store that cannot take the rest is reported, not the result.
+        : Effect.catch(
+          Effect.andThen(RunEnd.takeBackRejected(run, exit), RunEnd.settle(run, RunEnd.reasonOf(exit))),
+          (error) => Effect.logError(error.message)
+        )
+    )
+  )
+  if (outcome === undefined) {
+    const stoppedResult = result(run, "interrupted_by_user", run.text)
+    yield* RunEnd.settle(run, stoppedResult.exit)
+    return stoppedResult
+  }
+  yield* store.end(run.sessionId, outcome.exit)
+  return yield* RunEnd.present(run, outcome)
+})
