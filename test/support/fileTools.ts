@@ -1,5 +1,6 @@
 // A temporary directory with the file tools bound to it, called as the runtime calls them.
 import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
@@ -49,10 +50,8 @@ const bind = (fs: FileSystem.FileSystem) =>
         Layer.succeed(FileSystem.FileSystem, fs)
       )
     ))
-    const tools = yield* Files.toolset.bind.pipe(
-      Effect.provideContext(services),
-      Effect.provideService(FileSystem.FileSystem, fs)
-    )
+    const environment = yield* Layer.build(Layer.fresh(CommandEnvironment.layerLocal).pipe(Layer.provide(Layer.succeed(FileSystem.FileSystem, fs))))
+    const tools = yield* Files.toolset.bind.pipe(Effect.provideContext(Context.merge(services, environment)))
     const state = yield* FileState.FileState.pipe(Effect.provideContext(services))
     /** What each session was told, as the conversation of a run holds it. */
     const told = new Map<string, Array<string>>()
