@@ -13,6 +13,7 @@
  * | dies after `next` succeeded | the value from below |
  * | dies after `next` failed | the failure from below, the defect attached |
  * | dies, having cut `next` off itself | `MiddlewareFailure`: nothing is known, and nothing may run twice |
+ * | calls `next` while its last call of it runs | nothing runs twice: the second call waits for the first and fails; unhandled, the wrapper dies |
  * | is interrupted with the run | interruption |
  * | interrupts itself, joins a fiber that was interrupted, or hangs until its deadline | as if it had died |
  *
@@ -22,6 +23,7 @@
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
@@ -70,6 +72,15 @@ const unwrapped: Calling = { fault: () => Effect.void, whenStanding: () => {} }
 class NextMisused extends Error {
   override readonly name = "NextMisused"
 }
+
+/** The refusal of another call of `next`: of one of a single use, or while the last one runs. */
+export const refusal = (kind: Kind, name: string): Error =>
+  new NextMisused(
+    kind === "llm_execution" || kind === "tool_execution"
+      ? `${kind} middleware "${name}" called next() more than once: downstream execution is single-use. ` +
+        `To repeat a call, use ${kind === "tool_execution" ? "wrapToolCall" : "wrapModelCall"}`
+      : `${kind} middleware "${name}" called next() while its last call of it was still running: wait for that one before you repeat it`
+  )
 
 /**
  * The defect of a wrapper that died after the call below it had failed, as an annotation on that failure: combined into
@@ -135,6 +146,9 @@ export const evaluate = <Req, Options, A, Info>(
     const { kind, name, onFailure, singleUse } = wrapper
     const time = IsolatedCall.ownTime(deadline)
     let calls = 0
+    let running = false
+    /** Calls of `next` that came while one was running. */
+    let refused: Deferred.Deferred<never, never> | undefined
     let revoked = false
     let last: Exit.Exit<A, unknown> | undefined
     let cut: Exit.Exit<A, unknown> | undefined
@@ -164,15 +178,11 @@ export const evaluate = <Req, Options, A, Info>(
     const next: Next<Req, Options, A, unknown, unknown> = (given, options) =>
       Effect.suspend(() => {
         if (revoked) return Effect.die(new NextMisused(`${kind} middleware "${name}" called next() after it returned`))
-        if (calls > 0 && singleUse) {
-          return Effect.die(
-            new NextMisused(
-              `${kind} middleware "${name}" called next() more than once: downstream execution is single-use. ` +
-                `To repeat a call, use ${kind === "tool_execution" ? "wrapToolCall" : "wrapModelCall"}`
-            )
-          )
-        }
+        // Refused when the call that runs is over: a failure beside it would cut that one off.
+        if (running) return Deferred.await(refused ??= Deferred.makeUnsafe())
+        if (calls > 0 && singleUse) return Effect.die(refusal(kind, name))
         calls++
+        running = true
         last = undefined
         release = undefined
         time.pause()
@@ -182,6 +192,9 @@ export const evaluate = <Req, Options, A, Info>(
 
     const ended = (exit: Exit.Exit<A, unknown>): Effect.Effect<void> => {
       time.resume()
+      running = false
+      if (refused !== undefined) Deferred.doneUnsafe(refused, Effect.die(refusal(kind, name)))
+      refused = undefined
       // A call that the wrapper itself cut off (a timeout, a race) gave neither a value nor a failure.
       if (Exit.hasInterrupts(exit)) cut = exit
       else last = exit
@@ -220,6 +233,11 @@ export const evaluate = <Req, Options, A, Info>(
       last !== undefined && Exit.isSuccess(last) && last.value === value ? standing(value) : Effect.succeed(value)
 
     const onFailureCause = (cause: Cause.Cause<unknown>): Effect.Effect<A, unknown, unknown> => {
+      const misuse = cause.reasons.find((reason) => Cause.isDieReason(reason) && reason.defect instanceof NextMisused)
+      if (misuse !== undefined && Cause.isDieReason(misuse)) {
+        const others = Cause.fromReasons(cause.reasons.filter((reason) => reason !== misuse))
+        if (!Cause.hasFails(others) || passedThrough(others, last)) return failed(misuse.defect)
+      }
       if (Cause.hasFails(cause)) {
         return last === undefined || Exit.isSuccess(last) || passedThrough(cause, last) || isVeto(cause)
           ? Effect.failCause(cause)

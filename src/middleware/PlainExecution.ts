@@ -4,7 +4,8 @@
  * **Details**
  *
  * A function that ends while its `next_call` still runs (a forgotten `await`, a throw beside it) has failed: the call below is
- * waited for, and what comes from there stands. Only a veto (`ExecutionBlocked`) is one also then.
+ * waited for, and what comes from there stands. Only a veto (`ExecutionBlocked`) is one also then. A `next_call` beside one that runs
+ * is refused at once.
  *
  * Source: `ARCHITECTURE.md` §6.
  */
@@ -16,6 +17,7 @@ import * as Fiber from "effect/Fiber"
 import { ExecutionBlocked, TranslatedFailure } from "../domain/AgentError.ts"
 import * as Faults from "./Faults.ts"
 import type { Kind } from "./Kind.ts"
+import { refusal } from "./MiddlewareBoundary.ts"
 import type * as PlainParts from "./PlainParts.ts"
 import * as PlainReturn from "./PlainReturn.ts"
 
@@ -56,6 +58,7 @@ export const run = Effect.fnUntraced(function*<Req, Options, A>(
 
   const nextCall: NextCall = (payload, given) => {
     if (ended) return Promise.reject(new Error("next_call() was called after the function had returned"))
+    if (running.size > 0) return Promise.reject(refusal(kind, name))
     const fiber = fork(next(request(payload), options(given)))
     running.add(fiber)
     const settled = Effect.runPromise(Fiber.await(fiber)).then((exit) => {
