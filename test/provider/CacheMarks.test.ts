@@ -13,6 +13,7 @@ import * as Bedrock from "../../src/provider/bedrock/Request.ts"
 import * as Chat from "../../src/provider/chat/Request.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
+import * as PromptCache from "../support/promptCache.ts"
 import { protocols } from "../support/wireModel.ts"
 import * as HttpServer from "./HttpServer.ts"
 
@@ -112,45 +113,14 @@ describe("routes that take marks (case 38)", () => {
   })
 })
 
-interface Block {
-  readonly text: string
-  readonly isMarked: boolean
-}
-
-/** Blocks of a Messages request in the order in which it is cached. */
-const blocksOf = (body: { readonly tools?: ReadonlyArray<object>; readonly system?: ReadonlyArray<object>; readonly messages: ReadonlyArray<{ readonly role: string; readonly content: ReadonlyArray<object> }> }): ReadonlyArray<Block> =>
-  [...body.tools ?? [], ...body.system ?? [], ...body.messages.flatMap(({ content }) => content)].map((block) => {
-    const { cache_control: marker, ...rest } = block as { readonly cache_control?: unknown } // Any block may have one.
-    return { text: JSON.stringify(rest), isMarked: marker !== undefined }
-  })
-
-const tokens = (blocks: ReadonlyArray<Block>): number => Math.ceil(blocks.reduce((sum, { text }) => sum + text.length, 0) / 4)
-const keyOf = (blocks: ReadonlyArray<Block>): string => blocks.map(({ text }) => text).join("\n")
-
-/** Bills requests as Anthropic does: what is cached costs a tenth, what is written a quarter more; 1,024 tokens at least, 20 blocks back. */
-const biller = () => {
-  const cache = new Set<string>()
-  return (blocks: ReadonlyArray<Block>): number => {
-    const points = blocks.flatMap(({ isMarked }, at) => isMarked ? [at + 1] : [])
-    assert.isAtMost(points.length, 4)
-    let read = 0
-    for (const point of points) {
-      for (let end = point; end > Math.max(0, point - 20); end--) {
-        if (end > read && cache.has(keyOf(blocks.slice(0, end)))) read = end
-      }
-    }
-    const written = points.filter((point) => tokens(blocks.slice(0, point)) >= 1_024).at(-1) ?? 0
-    for (const point of points) if (tokens(blocks.slice(0, point)) >= 1_024) cache.add(keyOf(blocks.slice(0, point)))
-    const end = Math.max(read, written)
-    return tokens(blocks.slice(0, read)) * 0.1 + tokens(blocks.slice(read, end)) * 1.25 + tokens(blocks.slice(end))
-  }
-}
+/** The price of a request at Anthropic, in tokens that are not cached: reading costs a tenth, writing a quarter more. */
+const price = ({ fresh, read, written }: PromptCache.Counted): number => read * 0.1 + written * 1.25 + fresh
 
 /** The least that these requests can cost: everything of a request before is read, everything else is written. */
-const least = (requests: ReadonlyArray<ReadonlyArray<Block>>): number =>
+const least = (requests: ReadonlyArray<ReadonlyArray<PromptCache.Block>>): number =>
   requests.reduce((sum, blocks, at) => {
     const before = at === 0 ? 0 : requests[at - 1]?.length ?? 0
-    return sum + tokens(blocks.slice(0, before)) * 0.1 + tokens(blocks.slice(before)) * 1.25
+    return sum + PromptCache.tokensOf(blocks.slice(0, before)) * 0.1 + PromptCache.tokensOf(blocks.slice(before)) * 1.25
   }, 0)
 
 const Look = Tool.make("look", { description: "Looks.", parameters: Schema.Struct({ at: Schema.Number }), success: Schema.String }).annotate(Tool.Readonly, true)
@@ -161,14 +131,14 @@ describe("what a session costs at a provider that bills as Anthropic does", () =
   for (const calls of [1, 30]) {
     it.effect(`20 steps with ${calls} ${calls === 1 ? "call" : "calls"} each cost at most 1.15 of the least`, () =>
       Effect.gen(function*() {
-        const requests: Array<ReadonlyArray<Block>> = []
-        const bill = biller()
+        const requests: Array<ReadonlyArray<PromptCache.Block>> = []
+        const count = PromptCache.marked()
         let paid = 0
         let step = 0
         const server = yield* HttpServer.make(({ body }, response) => {
-          const blocks = blocksOf(JSON.parse(body))
+          const blocks = PromptCache.anthropicBlocks(JSON.parse(body))
           requests.push(blocks)
-          paid += bill(blocks)
+          paid += price(count(blocks))
           step++
           const turn = step === 20 ? { text: "done" } : {
             text: `step ${step}`,
