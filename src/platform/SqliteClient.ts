@@ -6,12 +6,18 @@
  *
  * SQLite is loaded when the first database is opened. A file that is missing is made, readable by its owner alone.
  *
+ * {@link Client.transaction} and {@link Client.statements} are for what is written at every step of a run: a transaction and its
+ * statements without the Effects and spans that `effect/sql` makes for each of them.
+ *
  * {@link configure} chooses the journal of the file, {@link waiting} how long a locked file is waited for: one second inside
  * SQLite and then again after a pause of 20 to 150 ms, until 15 seconds are over.
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
+import type * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
@@ -33,6 +39,21 @@ export interface Database {
   readonly once: (sql: string, parameters: ReadonlyArray<unknown>) => ReadonlyArray<Row>
   readonly isTransaction: () => boolean
   readonly close: () => void
+}
+
+/** A client that can also write in few Effects. */
+export interface Client extends SqlClient.SqlClient {
+  /**
+   * Runs an Effect in one transaction: the statements of the fiber in it, by the client or by {@link Client.statements}, are all done or
+   * none. It is not interrupted and is not nested in another one.
+   */
+  readonly transaction: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
+  /** True in the Effect of a transaction. */
+  readonly isWithin: (fiber: Fiber.Fiber<unknown, unknown>) => boolean
+  /** Runs statements on the connection, one directly after the other. Only in a transaction of the fiber: it waits for no other one. */
+  readonly statements: <A>(body: (all: Database["all"]) => A) => Effect.Effect<A, SqlError>
+  /** Runs an Effect once the {@link Client.transaction} of the fiber is committed, and at once where there is none. */
+  readonly afterTransaction: (effect: Effect.Effect<void>) => Effect.Effect<void>
 }
 
 /** A row by column name. */
@@ -139,6 +160,8 @@ const wrap = (database: DatabaseSync): Database => {
   }
 }
 
+const beginTransaction = "BEGIN IMMEDIATE"
+
 const sqlError = (operation: string) => (thrown: unknown): SqlError => {
   const message = thrown instanceof Error ? thrown.message : String(thrown)
   // Node has SQLite's result code in `errcode`, the classifier looks for it in `errno`.
@@ -173,22 +196,64 @@ const connect = (database: Database): Connection => {
 }
 
 /** The client of an open database. */
-export const make = (database: Database): Effect.Effect<SqlClient.SqlClient> =>
-  Effect.flatMap(Semaphore.make(1), (semaphore) =>
-    SqlClient.make({
-      ...SqlClient.makeSqliteAcquirers({
-        connection: Effect.succeed(connect(database)),
-        semaphore,
-        isTransaction: () => database.isTransaction()
-      }),
-      compiler: Statement.makeCompilerSqlite(),
-      driver: "node:sqlite",
-      spanAttributes: [["db.system.name", "sqlite"]],
-      beginTransaction: "BEGIN IMMEDIATE",
-      prepareTransactionControls: true
-    })).pipe(Effect.provide(Reactivity.layer))
+export const make = Effect.fnUntraced(function*(database: Database): Effect.fn.Return<Client> {
+  const acquirers = SqlClient.makeSqliteAcquirers({
+    connection: Effect.succeed(connect(database)),
+    semaphore: yield* Semaphore.make(1),
+    isTransaction: () => database.isTransaction()
+  })
+  const client = yield* SqlClient.make({
+    ...acquirers,
+    compiler: Statement.makeCompilerSqlite(),
+    driver: "node:sqlite",
+    spanAttributes: [["db.system.name", "sqlite"]],
+    beginTransaction,
+    prepareTransactionControls: true
+  }).pipe(Effect.provide(Reactivity.layer))
 
-const opened = (file: () => Promise<Database>): Effect.Effect<SqlClient.SqlClient, SqlError, Scope.Scope> =>
+  const isWithin: Client["isWithin"] = (fiber) => Context.getOrUndefined(fiber.context, client.transactionService) !== undefined
+  const statements: Client["statements"] = (body) => Effect.try({ try: () => body(database.all), catch: sqlError("execute") })
+
+  /** Of the transaction under way; there is one at a time. */
+  let afterwards: Array<Effect.Effect<void>> = []
+  const begin = statements((all) => {
+    all(beginTransaction, [])
+    afterwards = []
+  })
+  const commit = statements((all) => void all("COMMIT", []))
+  const rollback = Effect.orDie(statements((all) => {
+    // SQLite ends a transaction itself after some failures.
+    if (database.isTransaction()) all("ROLLBACK", [])
+  }))
+  const settle = (connection: Connection) => {
+    const committed = Effect.tapError(commit, () => Effect.orDie(acquirers.onCommitFailure(connection)))
+    return (exit: Exit.Exit<unknown, unknown>): Effect.Effect<void, SqlError> => Exit.isSuccess(exit) ? committed : rollback
+  }
+
+  const transaction: Client["transaction"] = (effect) =>
+    Effect.uninterruptible(Effect.flatMap(
+      acquirers.borrower((connection) =>
+        begin.pipe(
+          Effect.andThen(Effect.onExit(Effect.provideService(effect, client.transactionService, [connection, 0]), settle(connection))),
+          Effect.map((value) => ({ value, then: afterwards }))
+        )),
+      ({ then, value }) => then.length === 0 ? Effect.succeed(value) : Effect.as(Effect.all(then, { discard: true }), value)
+    ))
+
+  return Object.assign(client, {
+    transaction,
+    isWithin,
+    statements,
+    afterTransaction: (effect: Effect.Effect<void>) =>
+      Effect.withFiber<void>((fiber) => {
+        if (!isWithin(fiber)) return effect
+        afterwards.push(effect)
+        return Effect.void
+      })
+  })
+})
+
+const opened = (file: () => Promise<Database>): Effect.Effect<Client, SqlError, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.tryPromise({ try: file, catch: sqlError("open") }),
     (database) => Effect.sync(() => database.close())

@@ -7,13 +7,14 @@ import * as Tracer from "effect/Tracer"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as H from "../../src/index.ts"
+import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const Echo = Tool.make("echo", { parameters: Schema.Struct({ text: Schema.String }), success: Schema.String }).annotate(Tool.Readonly, true)
 const toolkit = Toolkit.make(Echo)
 const tools = [H.Toolset.make("echo", toolkit, toolkit.toLayer({ echo: ({ text }) => Effect.succeed(text) }))]
 
 /** Fibers and steps of one run. */
-const counted = (turns: number) => {
+const counted = (turns: number, options: { readonly store?: ReturnType<typeof H.SessionStore.layerSqlite> } = {}) => {
   const count = { fibers: 0, steps: 0 }
   const script = Array.from({ length: turns }, (_, turn) => H.Scripted.complete({ toolCalls: [{ name: "echo", params: { text: `text ${turn}` } }] }))
   const metrics: Metric.FiberRuntimeMetricsService = { recordFiberStart: () => void count.fibers++, recordFiberEnd: () => {} }
@@ -27,7 +28,7 @@ const counted = (turns: number) => {
   return H.Agent.run({ prompt: "Go." }).pipe(
     Effect.provideService(Metric.FiberRuntimeMetrics, metrics),
     Effect.provideService(Tracer.Tracer, tracer),
-    Effect.provide(H.Runtime.layer({ provider: H.Scripted.layer([...script, H.Scripted.complete("done")]), tools, maxIterations: turns + 1 })),
+    Effect.provide(H.Runtime.layer({ provider: H.Scripted.layer([...script, H.Scripted.complete("done")]), tools, maxIterations: turns + 1, ...options })),
     Effect.map(({ steps, text }) => {
       assert.deepStrictEqual([steps, text], [turns + 1, "done"])
       return count
@@ -43,4 +44,14 @@ describe("a turn of one tool call", () => {
       assert.strictEqual(perTurn.fibers, 2)
       assert.isAtMost(perTurn.steps, 220)
     }))
+
+  it.live("takes as many fibers in a database, and few steps more, with the record in its transactions", () =>
+    Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      const run = (turns: number) => counted(turns, { store: H.SessionStore.layerSqlite({ path: `${directory}/${turns}.db` }) })
+      const [short, long] = [yield* run(10), yield* run(30)]
+      const perTurn = { fibers: (long.fibers - short.fibers) / 20, steps: (long.steps - short.steps) / 20 }
+      assert.strictEqual(perTurn.fibers, 2)
+      assert.isAtMost(perTurn.steps, 480)
+    }).pipe(Effect.scoped))
 })

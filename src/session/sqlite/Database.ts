@@ -14,9 +14,7 @@
  * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §8.
  */
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
-import type { SqlClient } from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { SessionStoreError } from "../../domain/AgentError.ts"
 import * as Cost from "../../domain/Cost.ts"
@@ -32,11 +30,16 @@ import * as Migrations from "./Migrations.ts"
 
 /** An open session database. */
 export interface Database {
-  readonly sql: SqlClient
+  readonly sql: SqliteClient.Client
   /** Runs statements that change nothing. */
   readonly read: Run
   /** Runs statements in one transaction: all of them are done or none. Within {@link Database.together} they are a part of its transaction. */
   readonly write: Run
+  /** The same for statements that run directly one after the other, without an Effect for each: for what is written at every step of a run. */
+  readonly writeDirectly: <A>(
+    operation: string,
+    body: (all: SqliteClient.Database["all"]) => A
+  ) => Effect.Effect<A, SessionStoreError>
   readonly together: Together
 }
 
@@ -53,7 +56,7 @@ const failureOf = (path: string, operation: string) => (error: SqlError): Sessio
   new SessionStoreError({ operation, message: SqlFailure.describe(path, error), cause: error.reason.cause })
 
 /** The database at `path` by its client. Every failure names the path. */
-export const make = (path: string, sql: SqlClient): Database => {
+export const make = (path: string, sql: SqliteClient.Client): Database => {
   const run: Run = (operation, effect) =>
     SqliteClient.waiting(effect).pipe(
       Effect.catchTag("SqlError", (error) => Effect.fail(failureOf(path, operation)(error)))
@@ -69,15 +72,18 @@ export const make = (path: string, sql: SqlClient): Database => {
   )
 
   const transaction = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
-    Effect.tap(SqliteClient.waiting(Effect.uninterruptible(sql.withTransaction(effect))), () => checkpoint)
+    Effect.tap(SqliteClient.waiting(sql.transaction(effect)), () => checkpoint)
+
+  const write: Run = (operation, effect) =>
+    Effect.withFiber((fiber) =>
+      Effect.catchTag(sql.isWithin(fiber) ? effect : transaction(effect), "SqlError", (error) =>
+        Effect.fail(failureOf(path, operation)(error))))
 
   return {
     sql,
     read: run,
-    write: (operation, effect) =>
-      Effect.flatMap(Effect.serviceOption(sql.transactionService), (outer) =>
-        Effect.catchTag(Option.isSome(outer) ? effect : transaction(effect), "SqlError", (error) =>
-          Effect.fail(failureOf(path, operation)(error)))),
+    write,
+    writeDirectly: (operation, body) => write(operation, sql.statements(body)),
     together: (writes) =>
       Effect.catchIf(transaction(writes), isSqlError, (error) => Effect.fail(failureOf(path, "write")(error)))
   }

@@ -28,6 +28,13 @@ export const insertSize = 200
 /** Rows that are read at a time. */
 const pageSize = 500
 
+const columnNames = ["session_id", "turn_id", "at", "version", "kind", "content_key", "position", "body"]
+const rowPlaces = `(${columnNames.map(() => "?").join(", ")})`
+/** By the number of rows: a text that stays the same is a statement that stays prepared. */
+const inserts: Array<string> = []
+const insertOf = (rows: number): string =>
+  inserts[rows] ??= `INSERT OR IGNORE INTO run_record (${columnNames.join(", ")}) VALUES ${Array.from({ length: rows }, () => rowPlaces).join(", ")}`
+
 interface EntryRow {
   readonly id: number
   readonly session_id: RecordEvent.Entry["sessionId"]
@@ -39,29 +46,14 @@ interface EntryRow {
   readonly envelope: string | null
 }
 
-type Columns = {
-  readonly session_id: string
-  readonly turn_id: string
-  readonly at: number
-  readonly version: number
-  readonly kind: string
-  readonly content_key: string | null
-  readonly position: number | null
-  readonly body: string
-}
+/** Values of the columns, in their order. */
+type Columns = ReadonlyArray<string | number | null>
 
 const toColumns = (entry: RecordEvent.Entry): Result.Result<Columns, StoredForm.Problem> => {
   const { at, event, sessionId, turnId } = entry
-  return Result.map(StoredForm.encodeEvent(event, true), (body) => ({
-    session_id: sessionId,
-    turn_id: turnId,
-    at,
-    version: RecordEvent.version,
-    kind: event._tag,
-    content_key: RunRecord.contentKey(entry) ?? null,
-    position: event._tag === "MessageAppended" ? event.position ?? null : null,
-    body
-  }))
+  const position = event._tag === "MessageAppended" ? event.position ?? null : null
+  return Result.map(StoredForm.encodeEvent(event, true), (body) =>
+    [sessionId, turnId, at, RecordEvent.version, event._tag, RunRecord.contentKey(entry) ?? null, position, body])
 }
 
 const fromRow = ({ at, body, envelope, session_id: sessionId, turn_id: turnId }: EntryRow): Option.Option<RecordEvent.Entry> =>
@@ -78,7 +70,7 @@ export interface SqliteRecord extends Pick<RunRecord.Service, "read" | "unread">
 }
 
 /** Makes the run record on an open session database. */
-export const make = ({ read, sql, write }: Database.Database): SqliteRecord => {
+export const make = ({ read, sql, writeDirectly }: Database.Database): SqliteRecord => {
   let lost = 0
   let reason = ""
 
@@ -108,15 +100,21 @@ export const make = ({ read, sql, write }: Database.Database): SqliteRecord => {
   }
 
   const keep = (entries: ReadonlyArray<RecordEvent.Entry>): Effect.Effect<void> =>
-    Effect.gen(function*() {
+    Effect.suspend(() => {
       const [first] = entries
-      if (first === undefined) return
-      const rows = yield* Effect.fromResult(rowsOf([...gapBefore(first), ...entries]))
-      yield* write("record", Effect.forEach(Arr.chunksOf(rows, insertSize), (some) => sql`INSERT OR IGNORE INTO run_record ${sql.insert(some)}`, {
-        discard: true
-      }))
-      if (lost > 0) yield* sql.afterCommit(Effect.sync(() => void (lost = 0)))
-    }).pipe(Effect.catch((error) => failed(entries.length, error)))
+      if (first === undefined) return Effect.void
+      const rows = rowsOf(lost === 0 ? entries : [...gapBefore(first), ...entries])
+      if (Result.isFailure(rows)) return failed(entries.length, rows.failure)
+      return Effect.matchEffect(
+        writeDirectly("record", (all) => {
+          for (const some of Arr.chunksOf(rows.success, insertSize)) all(insertOf(some.length), some.flat())
+        }),
+        {
+          onSuccess: () => lost === 0 ? Effect.void : sql.afterTransaction(Effect.sync(() => void (lost = 0))),
+          onFailure: (error) => failed(entries.length, error)
+        }
+      )
+    })
 
   const where = ({ kinds, sessionId, turnId }: RunRecord.Filter, after: number) =>
     sql.and([
@@ -143,7 +141,7 @@ export const make = ({ read, sql, write }: Database.Database): SqliteRecord => {
 
   return {
     keep,
-    afterwards: sql.afterCommit,
+    afterwards: sql.afterTransaction,
     read: (filter = {}) =>
       Stream.flatMap(rows(filter), (row) => Option.match(fromRow(row), { onNone: () => Stream.empty, onSome: Stream.succeed })),
     sequence: Effect.map(

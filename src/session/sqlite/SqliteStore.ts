@@ -31,21 +31,34 @@ import * as SqliteRetention from "./SqliteRetention.ts"
 import * as SqliteSearch from "./SqliteSearch.ts"
 
 /** The columns of a new message. */
-const encode = (message: Prompt.Message): Effect.Effect<Database.NewMessage, SessionStoreError> =>
-  Result.match(StoredForm.encode(message), {
+const encode = (message: Prompt.Message): Result.Result<Database.NewMessage, SessionStoreError> =>
+  Result.mapBoth(StoredForm.encode(message), {
     onSuccess: (envelope) => {
       const { content, toolCalls, toolNames } = StoredForm.searchText(message)
-      return Effect.succeed({ role: message.role, envelope, content, toolNames, toolCalls })
+      return { role: message.role, envelope, content, toolNames, toolCalls }
     },
-    onFailure: (problem) =>
-      Effect.fail(
-        new SessionStoreError({
-          operation: "append",
-          message: `a message of role ${message.role} ${problem.message}`,
-          cause: problem.cause
-        })
-      )
+    onFailure: ({ cause, message: problem }) =>
+      new SessionStoreError({ operation: "append", message: `a message of role ${message.role} ${problem}`, cause })
   })
+
+const appendCounts = `UPDATE sessions SET
+  message_count = message_count + ?, tool_call_count = tool_call_count + ?, updated_at = ?, ended_at = NULL, end_reason = NULL
+  WHERE id = ? RETURNING message_count`
+const appendMessage = `INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, envelope)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+const forgetBegun = "DELETE FROM begun_calls WHERE session_id = ? AND call_id = ?"
+
+/** Columns that {@link Database.fromUsage} and {@link Database.fromCost} give values for, in their order; the last two are replaced. */
+const counterNames = [
+  "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens", "api_call_count",
+  "estimated_cost_usd", "cost_status", "cost_source"
+]
+const countedBy = (value: (name: string) => string): string =>
+  counterNames.map((name, index) => index < counterNames.length - 2 ? `${name} = ${name} + ${value(name)}` : `${name} = ${value(name)}`).join(", ")
+const addUsage = `UPDATE sessions SET ${countedBy(() => "?")} WHERE id = ? RETURNING id`
+const addModelUsage = `INSERT INTO session_model_usage (session_id, provider, model, ${counterNames.join(", ")})
+  VALUES (?, ?, ?, ${counterNames.map(() => "?").join(", ")})
+  ON CONFLICT (session_id, provider, model) DO UPDATE SET ${countedBy((name) => `excluded.${name}`)}`
 
 /** A session with its messages as they were read last. */
 interface ReadSession {
@@ -63,7 +76,7 @@ const maxSessionsRead = 4
 const maxContinuations = 10_000
 
 /** Makes the session store on an open database. */
-export const make = ({ sql, read, write }: Database.Database): SessionStore.Service => {
+export const make = ({ sql, read, write, writeDirectly }: Database.Database): SessionStore.Service => {
   const session = (rows: ReadonlyArray<Database.SessionRow>): Option.Option<SessionStore.Session> =>
     Option.map(Option.fromUndefinedOr(rows[0]), Database.toSession)
   const one = (operation: string, rows: Effect.Effect<ReadonlyArray<Database.SessionRow>, SqlError>) =>
@@ -173,59 +186,33 @@ export const make = ({ sql, read, write }: Database.Database): SessionStore.Serv
 
     append: Effect.fnUntraced(function*(id, messages) {
       if (!(yield* isHeld(id))) return yield* StoreFailure.sessionLost(id)
-      const rows = yield* Effect.forEach(yield* StoredForm.maskedMessages(messages), encode)
+      const rows = yield* Effect.fromResult(Result.all((yield* StoredForm.maskedMessages(messages)).map(encode)))
       const answered = messages.flatMap(Conversation.resultIds)
       const calls = messages.reduce((count, message) => count + Conversation.toolCalls(message).length, 0)
       const now = yield* Clock.currentTimeMillis
-      return yield* write("append", Effect.gen(function*() {
-        const [after] = yield* sql<{ readonly message_count: number }>`
-          UPDATE sessions SET
-            message_count = message_count + ${rows.length}, tool_call_count = tool_call_count + ${calls},
-            updated_at = ${now}, ended_at = NULL, end_reason = NULL
-          WHERE id = ${id} RETURNING message_count`
-        if (after === undefined) return yield* StoreFailure.sessionUnknown("append", id)
-        const first = after.message_count - rows.length
-        for (const [index, row] of rows.entries()) {
-          yield* sql`
-            INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, envelope)
-            VALUES (${id}, ${first + index}, ${row.role}, ${now}, ${row.content}, ${row.toolNames}, ${row.toolCalls},
-              ${row.envelope})`
-        }
-        if (answered.length > 0) {
-          yield* sql`DELETE FROM begun_calls WHERE session_id = ${id} AND call_id IN ${sql.in(answered)}`
-        }
+      const first = yield* writeDirectly("append", (all) => {
+        const [after] = all(appendCounts, [rows.length, calls, now, id])
+        if (after === undefined) return undefined
+        const first = Number(after["message_count"]) - rows.length
+        rows.forEach(({ content, envelope, role, toolCalls, toolNames }, index) =>
+          all(appendMessage, [id, first + index, role, now, content, toolNames, toolCalls, envelope]))
+        answered.forEach((callId) => all(forgetBegun, [id, callId]))
         return first
-      }))
+      })
+      return first ?? (yield* StoreFailure.sessionUnknown("append", id))
     }),
 
-    recordUsage: (id, { cost, provider, model, usage }) =>
-      write("recordUsage", Effect.gen(function*() {
-        const rows = yield* sql`
-          UPDATE sessions SET
-            input_tokens = input_tokens + ${usage.inputTokens},
-            output_tokens = output_tokens + ${usage.outputTokens},
-            cache_read_tokens = cache_read_tokens + ${usage.cacheReadTokens},
-            cache_write_tokens = cache_write_tokens + ${usage.cacheWriteTokens},
-            reasoning_tokens = reasoning_tokens + ${usage.reasoningTokens},
-            api_call_count = api_call_count + ${usage.requestCount},
-            estimated_cost_usd = estimated_cost_usd + ${cost.usd ?? 0},
-            cost_status = ${cost.status}, cost_source = ${cost.source}
-          WHERE id = ${id} RETURNING id`
-        yield* touched("recordUsage", id, rows)
-        yield* sql`
-          INSERT INTO session_model_usage ${
-          sql.insert({ session_id: id, provider, model, ...Database.fromUsage(usage), ...Database.fromCost(cost) })
-        }
-          ON CONFLICT (session_id, provider, model) DO UPDATE SET
-            input_tokens = input_tokens + excluded.input_tokens,
-            output_tokens = output_tokens + excluded.output_tokens,
-            cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens,
-            cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-            reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
-            api_call_count = api_call_count + excluded.api_call_count,
-            estimated_cost_usd = estimated_cost_usd + excluded.estimated_cost_usd,
-            cost_status = excluded.cost_status, cost_source = excluded.cost_source`
-      })),
+    recordUsage: (id, { cost, provider, model, usage }) => {
+      const counted = Object.values({ ...Database.fromUsage(usage), ...Database.fromCost(cost) })
+      return Effect.flatMap(
+        writeDirectly("recordUsage", (all) => {
+          const rows = all(addUsage, [...counted, id])
+          if (rows.length > 0) all(addModelUsage, [id, provider, model, ...counted])
+          return rows
+        }),
+        (rows) => touched("recordUsage", id, rows)
+      )
+    },
 
     end: Effect.fnUntraced(function*(id, reason) {
       const now = yield* Clock.currentTimeMillis
