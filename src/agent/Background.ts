@@ -14,6 +14,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../domain/AgentError.ts"
+import * as GrowingList from "../domain/GrowingList.ts"
 import { SessionId } from "../domain/Ids.ts"
 import * as Json from "../domain/Json.ts"
 import { RedactSecrets, redactStart } from "../domain/Redaction.ts"
@@ -89,19 +90,29 @@ const sentBy = (result: unknown): ReadonlyArray<Sent> => {
     : []
 }
 
-/** The children that a conversation sent off. */
-const sent = (history: ReadonlyArray<Prompt.Message>): ReadonlyArray<Sent> =>
-  history.flatMap((message) =>
-    message.role === "tool"
-      ? message.content.flatMap((part) =>
-        part.type === "tool-result" && part.name === "delegate_task" ? sentBy(part.result) : [])
-      : []
-  )
-
 const textOf = (message: Prompt.Message): string =>
   message.role === "user" || message.role === "assistant"
     ? message.content.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
     : ""
+
+/** The children that a conversation sent off and whose reports are not in it. */
+const untoldIn = GrowingList.fold<Prompt.Message, { children: ReadonlyArray<Sent> }>({
+  begin: () => ({ children: [] }),
+  add: (state, message) => {
+    if (message.role === "user" && state.children.length > 0) state.children = without(state.children, message)
+    if (message.role !== "tool") return
+    const sent = message.content.flatMap((part) =>
+      part.type === "tool-result" && part.name === "delegate_task" ? sentBy(part.result) : [])
+    if (sent.length > 0) state.children = [...state.children, ...sent]
+  },
+  copy: ({ children }) => ({ children })
+})
+
+/** Children that a message of the user does not name. */
+const without = (children: ReadonlyArray<Sent>, message: Prompt.UserMessage): ReadonlyArray<Sent> => {
+  const text = textOf(message)
+  return children.filter(({ delegationId }) => !text.includes(delegationId))
+}
 
 /** Report, from the store, of a child that reported to nobody. */
 const recovered = Effect.fnUntraced(function*(store: SessionStore, { delegationId, goal, sessionId }: Sent, redact: boolean) {
@@ -129,10 +140,7 @@ export const missed = Effect.fnUntraced(function*(
   history: ReadonlyArray<Prompt.Message>,
   prompt: Prompt.UserMessage
 ): Effect.fn.Return<ReadonlyArray<Prompt.UserMessage>, SessionStoreError, Services> {
-  const all = sent(history)
-  if (all.length === 0) return []
-  const told = [...history, prompt].flatMap((message) => message.role === "user" ? [textOf(message)] : []).join("\n")
-  const untold = all.filter(({ delegationId }) => !told.includes(delegationId))
+  const untold = without(untoldIn(history).children, prompt)
   if (untold.length === 0) return []
   const { children, store } = yield* Services
   const waiting = yield* children.take(sessionId)

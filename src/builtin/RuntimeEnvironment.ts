@@ -61,8 +61,10 @@ const filled = (template: string, values: Readonly<Record<string, string | undef
   return isKnown ? lines.join("\n").replaceAll(/\{(\w+)\}/g, (whole, name: string) => Object.hasOwn(values, name) ? values[name] ?? whole : whole) : undefined
 }
 
-const build = ({ operatingSystem, shell, template = defaultTemplate, workingDirectory }: Options): Middleware.LifecycleMiddleware =>
-  Middleware.lifecycle({
+const build = ({ operatingSystem, shell, template = defaultTemplate, workingDirectory }: Options): Middleware.LifecycleMiddleware => {
+  /** System messages by the one they were made of: each run of a session has the same. */
+  const made = new WeakMap<Prompt.Message, Prompt.SystemMessage>()
+  return Middleware.lifecycle({
     name: "RuntimeEnvironment",
     beforeAgent: ({ messages, run }) => {
       const [first, ...rest] = messages
@@ -74,9 +76,13 @@ const build = ({ operatingSystem, shell, template = defaultTemplate, workingDire
       })
       if (text === undefined) return Middleware.noChanges
       const content = `${first.content}\n\n${marker}\n${text}`
-      return Middleware.withModifications({ messages: [Prompt.systemMessage({ content, options: first.options }), ...rest] })
+      const known = made.get(first)
+      const system = known?.content === content ? known : Prompt.systemMessage({ content, options: first.options })
+      made.set(first, system)
+      return Middleware.withModifications({ messages: [system, ...rest] })
     }
   })
+}
 
 /** The middleware of parameters of any shape. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>

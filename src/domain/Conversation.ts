@@ -35,6 +35,7 @@
  */
 import * as Predicate from "effect/Predicate"
 import * as Prompt from "effect/ai/Prompt"
+import * as GrowingList from "./GrowingList.ts"
 
 /** Closes a call that never started, or that only read: nothing came of it. */
 export const cancelledResult = "Cancelled: the run was interrupted before this tool call changed anything."
@@ -167,6 +168,43 @@ export const rejection = (why: string): Prompt.AssistantMessage =>
 const isRejection = ({ options, role }: Prompt.Message): boolean => {
   const own = role === "assistant" ? options[key] : undefined
   return Predicate.hasProperty(own, "refused") && own.refused === true
+}
+
+/** Messages up to the newest answer as they are sent, and those from it on as they are stored. */
+interface Resumed {
+  readonly closed: Array<Prompt.Message>
+  open: Array<Prompt.Message>
+  /** The message before. */
+  last: Prompt.Message | undefined
+}
+
+const resumedFold = GrowingList.fold<Prompt.Message, Resumed>({
+  begin: () => ({ closed: [], open: [], last: undefined }),
+  add: (state, message) => {
+    const { closed, last, open } = state
+    state.last = message
+    if (isRejection(message)) {
+      if (last?.role === "user") open.pop()
+      return
+    }
+    if (message.role === "assistant") {
+      // No result after an answer belongs to a call before it.
+      closed.push(...closeOpenCalls(open))
+      state.open = []
+    }
+    state.open.push(message)
+  },
+  copy: ({ closed, last, open }) => ({ closed: closed.slice(), open: open.slice(), last })
+})
+
+/**
+ * The conversation that a run of a stored session goes on from: {@link withoutRejected}, then {@link closeOpenCalls}, at the cost of
+ * what is new since the run before.
+ */
+export const resumed = (messages: ReadonlyArray<Prompt.Message>): Array<Prompt.Message> => {
+  const { closed, open } = resumedFold(messages)
+  closed.push(...closeOpenCalls(open))
+  return closed
 }
 
 /** A transcript without the rejected messages; the same array where there is none. */

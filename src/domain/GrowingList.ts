@@ -4,9 +4,10 @@
  * **Details**
  *
  * The state that belongs to the items which the two newest lists have in common is kept beside their first item, for as long as
- * that lives, so that a last item which is sent once and replaced by another costs nothing more. A list that changed before that point is
- * read from its beginning. The rest of the work that grows with a list is one comparison of references per item, and what
- * `copy` does.
+ * that lives, so that a last item which is sent once and replaced by another costs nothing more. A list that changed before that point
+ * goes on from where a list changed so the last time: the next run of a session has the messages of the run before as the store
+ * decodes them, and reads those of two runs again. One that changed even before that is read from its beginning. The rest of the work that
+ * grows with a list is one comparison of references per item, and what `copy` does.
  *
  * Items are compared by identity: an item that is in a list must never change.
  */
@@ -15,7 +16,7 @@
 interface Fold<Item, State> {
   readonly begin: () => State
   readonly add: (state: State, item: Item) => void
-  /** Makes a state that can be changed without changing this one. */
+  /** Makes a state of which either can be changed without changing the other. */
   readonly copy: (state: State) => State
 }
 
@@ -26,6 +27,8 @@ interface Progress<Item, State> {
   state: State
   /** Number of items that `state` contains. */
   length: number
+  /** State of the items before the last change; undefined while the lists only grew. */
+  base: { readonly state: State; readonly length: number } | undefined
 }
 
 /** Makes the function that gives the state of a list; its result belongs to the caller. */
@@ -43,21 +46,24 @@ export const fold = <Item extends object, State>({ add, begin, copy }: Fold<Item
     if (first === undefined) return begin()
     let progress = known.get(first)
     if (progress === undefined) {
-      progress = { items: [], state: begin(), length: 0 }
+      progress = { items: [], state: begin(), length: 0, base: undefined }
       known.set(first, progress)
     }
     const before = progress.items
     let common = 0
     while (common < before.length && before[common] === items[common]) common++
-    if (common < progress.length) {
-      progress.state = begin()
-      progress.length = 0
+    const isChanged = common < progress.length
+    if (isChanged) {
+      const base = progress.base !== undefined && progress.base.length <= common ? progress.base : undefined
+      progress.state = base === undefined ? begin() : copy(base.state)
+      progress.length = base?.length ?? 0
     }
     // A failure of `add` must not leave a state that contains a part of an item.
     const from = progress.length
     progress.length = Infinity
     addFrom(progress.state, items, from, common)
     progress.length = common
+    if (isChanged) progress.base = { state: copy(progress.state), length: common }
     before.length = common
     for (let at = common; at < items.length; at++) before.push(items[at] as Item) // `at` is in the list
     return addFrom(copy(progress.state), items, common, items.length)

@@ -13,6 +13,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "./AgentError.ts"
+import * as GrowingList from "./GrowingList.ts"
 import type { SessionId, TurnId } from "./Ids.ts"
 import type { ToolDefinition } from "./Model.ts"
 import type { Entry, Origin, RecordEvent, Reference } from "./RecordEvent.ts"
@@ -76,12 +77,30 @@ export const record = (f: (recorder: Recorder) => void): Effect.Effect<void> =>
   })
 
 /** Adds a reference at the end; positions that follow each other become a range. */
-const push = (references: Array<Reference>, next: number | string): void => {
+const push = (references: Array<Reference>, next: Reference): void => {
   const last = references.at(-1)
-  if (typeof next === "number" && typeof last === "number" && last + 1 === next) references[references.length - 1] = [last, next]
-  else if (typeof next === "number" && Array.isArray(last) && last[1] + 1 === next) references[references.length - 1] = [last[0], next]
-  else references.push(next)
+  const [from, to] = typeof next === "object" ? next : [next, next]
+  if (last === undefined || typeof last === "string" || typeof from === "string" || typeof to === "string" || behind(last) !== from) {
+    references.push(next)
+  } else {
+    references[references.length - 1] = [typeof last === "number" ? last : last[0], to]
+  }
 }
+
+/** The position behind a reference to stored messages. */
+const behind = (reference: number | readonly [number, number]): number => (typeof reference === "number" ? reference : reference[1]) + 1
+
+const isPosition = (reference: Reference): reference is Exclude<Reference, string> => typeof reference !== "string"
+
+/** Positions of stored messages, in the session that was given last where several have one message. */
+const positions = new WeakMap<Prompt.Message, number>()
+
+/** Notes the positions of a session's messages. */
+const note = GrowingList.fold<Prompt.Message, { count: number }>({
+  begin: () => ({ count: 0 }),
+  add: (state, message) => void positions.set(message, state.count++),
+  copy: ({ count }) => ({ count })
+})
 
 /** Stored messages among which a copy is looked for: a request moves results beside their calls, and nothing far. */
 const nearby = 8
@@ -90,7 +109,7 @@ const nearby = 8
 export const make = ({ hash, history, isChild = false, now, sessionId, sink, together, turnId }: Options): Recorder => {
   const names = new WeakMap<Prompt.Message, number | string>()
   const stored = [...history]
-  history.forEach((message, position) => names.set(message, position))
+  note(stored)
   const toolSets = new WeakMap<ReadonlyArray<ToolDefinition>, string>()
   const written = new Set<string>()
   /** Messages of the newest model call, and their references. */
@@ -102,13 +121,20 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
     buffer.push({ sessionId, turnId, at: now(), event })
   }
 
-  /** `previous` names the stored messages before it. */
-  const nameOf = (message: Prompt.Message, previous: Reference | undefined): number | string => {
-    const known = names.get(message)
+  /** The position of a message that the session had before the run. */
+  const positionOf = (message: Prompt.Message): number | undefined => {
+    const noted = positions.get(message)
+    if (noted === undefined || stored[noted] === message) return noted
+    const found = stored.lastIndexOf(message)
+    return found === -1 ? undefined : found
+  }
+
+  /** `next` is the position behind the stored messages before it. */
+  const nameOf = (message: Prompt.Message, next: number): number | string => {
+    const known = names.get(message) ?? positionOf(message)
     if (known !== undefined) return known
     const text = JSON.stringify(message)
     // Middleware is given copies: one of a stored message is that message.
-    const next = typeof previous === "number" ? previous + 1 : typeof previous === "object" ? previous[1] + 1 : 0
     for (let position = next; position < next + nearby; position++) {
       if (stored[position]?.role !== message.role || JSON.stringify(stored[position]) !== text) continue
       names.set(message, position)
@@ -142,9 +168,14 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
       const isLonger = same === asked.length
       const references = isLonger ? named.slice() : []
       if (!isLonger) asked.length = 0
-      for (const message of messages.slice(asked.length)) {
-        push(references, nameOf(message, references.findLast((one) => typeof one !== "string")))
-        asked.push(message)
+      for (let message = messages[asked.length]; message !== undefined; message = messages[asked.length]) {
+        const at = asked.length
+        const previous = references.findLast(isPosition)
+        const next = previous === undefined ? 0 : behind(previous)
+        let count = 0
+        while (at + count < messages.length && messages[at + count] === stored[next + count]) count++
+        push(references, count === 0 ? nameOf(message, next) : count === 1 ? next : [next, next + count - 1])
+        for (const one of messages.slice(at, at + Math.max(1, count))) asked.push(one)
       }
       named = references
       return references

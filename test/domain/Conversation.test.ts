@@ -84,6 +84,16 @@ describe("closeOpenCalls", () => {
     }
   })
 
+  prop("a run that goes on from a session has the same, after any number of rejected messages and runs before it",
+    { script: Script, rejected: Schema.Array(Index) }, ({ rejected, script }) => {
+      const messages = [...play(script)]
+      for (const index of rejected) messages.splice(3 * index + 1, 0, Conversation.rejection("no"))
+      for (let length = 0; length <= messages.length; length++) {
+        const some = messages.slice(0, length)
+        assert.deepStrictEqual(Conversation.resumed(some), Conversation.closeOpenCalls(Conversation.withoutRejected(some)))
+      }
+    })
+
   prop("done twice does nothing more, and returns the same messages", { script: Script }, ({ script }) => {
     const once = Conversation.closeOpenCalls(play(script))
     const twice = Conversation.closeOpenCalls(once)

@@ -77,6 +77,23 @@ describe("GrowingList.fold", () => {
     assert.deepStrictEqual(added.slice(-3), [98, 99, -1])
   })
 
+  it("runs of one session, whose newest messages are other objects in the next run, cost the same each time", () => {
+    const { added, fold } = recording()
+    const stored: Array<Item> = [{ name: 0 }]
+    const costs: Array<number> = []
+    for (let run = 1; run <= 100; run++) {
+      const before = added.length
+      const own = [0, 1, 2].map((step) => ({ name: 3 * run + step }))
+      for (const length of [1, 1, 2, 3]) {
+        const items = [...stored, ...own.slice(0, length)]
+        assert.deepStrictEqual(fold(items), items.map(({ name }) => name))
+      }
+      costs.push(added.length - before)
+      stored.push(...own.map(({ name }) => ({ name })))
+    }
+    assert.strictEqual(costs.at(-1), costs[5])
+  })
+
   it("a state belongs to its caller", () => {
     const { fold } = recording()
     const items = [{ name: 1 }, { name: 2 }]

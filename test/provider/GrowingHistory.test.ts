@@ -30,8 +30,10 @@ const protocols: ReadonlyArray<readonly [Route.Route, (call: ModelCall) => Model
 /** A conversation whose messages count how often they are read. */
 const counted = () => {
   const messages: Array<Prompt.Message> = []
+  const originals: Array<Prompt.Message> = []
   let reads = 0
   const add = (message: Prompt.Message): void => {
+    originals.push(message)
     messages.push(
       new Proxy(message, {
         get: (target, name) => {
@@ -45,7 +47,13 @@ const counted = () => {
   add(Prompt.userMessage({ content: [Prompt.textPart({ text: "Go on until it is done." })] }))
   return {
     messages,
+    add,
     reads: () => reads,
+    /** Makes the messages from here on other objects, as the store decodes them for the next run. */
+    decode: (from: number) => {
+      messages.length = from
+      for (const message of originals.splice(from)) add(Object.create(Object.getPrototypeOf(message), Object.getOwnPropertyDescriptors(message)))
+    },
     step: (number: number) => {
       const id = `call_${number}`
       add(Prompt.assistantMessage({
@@ -84,6 +92,29 @@ describe("the cost of a request in a long session", () => {
       const counts = readsOfSteps(2_000, (messages) =>
         prepare(call("", { messages: History.sendable(messages, Route.abilities(route)), tools: [terminal] })))
       assert.strictEqual(counts[1_999], counts[19])
+    })
+  }
+
+  for (const [route, prepare] of protocols) {
+    it(`${route.apiMode}: run 500 of a session reads as many messages as run 20, and sends what is made of them at once`, () => {
+      const { add, decode, messages, reads, step } = counted()
+      const request = (messages: ReadonlyArray<Prompt.Message>): ModelRequest =>
+        prepare(call("", { messages: History.sendable(messages, Route.abilities(route)), tools: [terminal] }))
+      const counts = Array.from({ length: 500 }, (_, run) => {
+        const before = messages.length
+        const start = reads()
+        add(Prompt.userMessage({ content: [Prompt.textPart({ text: `And ${run}?` })] }))
+        request(messages)
+        step(2 * run)
+        request(messages)
+        step(2 * run + 1)
+        const last = request(messages)
+        const count = reads() - start
+        if (run % 100 === 99) assert.deepStrictEqual(last, request([Prompt.systemMessage({ content: "You are an agent." }), ...messages.slice(1)]))
+        decode(before)
+        return count
+      })
+      assert.strictEqual(counts[499], counts[20])
     })
   }
 

@@ -15,6 +15,7 @@
  * Source: `hermes-llm.md` §4.3, §14.5.
  */
 import { memoize } from "effect/Function"
+import * as HashSet from "effect/HashSet"
 import type * as Prompt from "effect/ai/Prompt"
 import * as GrowingList from "../../domain/GrowingList.ts"
 import * as Json from "../../domain/Json.ts"
@@ -164,14 +165,14 @@ interface Input {
 interface State {
   readonly instructions: Array<string>
   readonly items: Array<InputItem>
-  /** Encrypted reasoning that is among the items, but for what `before` has. */
-  readonly thoughts: Set<unknown>
-  readonly before: ReadonlySet<unknown> | undefined
+  /** Encrypted reasoning that is among the items. */
+  thoughts: HashSet.HashSet<unknown>
 }
 
 const read = GrowingList.fold<Prompt.Message, State>({
-  begin: () => ({ instructions: [], items: [], thoughts: new Set(), before: undefined }),
-  add: ({ before, instructions, items, thoughts }, message) => {
+  begin: () => ({ instructions: [], items: [], thoughts: HashSet.empty() }),
+  add: (state, message) => {
+    const { instructions, items } = state
     if (message.role === "system" && items.length === 0) {
       instructions.push(message.content.toWellFormed())
       return
@@ -179,18 +180,13 @@ const read = GrowingList.fold<Prompt.Message, State>({
     for (const item of itemsOf(message)) {
       if (item["type"] === "reasoning") {
         const thought = item["encrypted_content"]
-        if (thoughts.has(thought) || before?.has(thought) === true) continue
-        thoughts.add(thought)
+        if (HashSet.has(state.thoughts, thought)) continue
+        state.thoughts = HashSet.add(state.thoughts, thought)
       }
       items.push(item)
     }
   },
-  copy: ({ instructions, items, thoughts }) => ({
-    instructions: instructions.slice(),
-    items: items.slice(),
-    thoughts: new Set(),
-    before: thoughts
-  })
+  copy: ({ instructions, items, thoughts }) => ({ instructions: instructions.slice(), items: items.slice(), thoughts })
 })
 
 /** The input of a conversation. */
