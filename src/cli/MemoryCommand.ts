@@ -1,5 +1,5 @@
 /**
- * `hermes memory` and `/memory`: shows what is remembered over sessions, and lets the user correct it.
+ * `hermes memory` and `/memory`: shows what is remembered over sessions, lets the user correct it, and turns an external memory off.
  *
  * **Details**
  *
@@ -7,13 +7,17 @@
  * like an injected instruction, more characters than fit, entries that were changed meanwhile) changes nothing; an edited text is kept
  * in a file that the error names.
  *
- * Source: `hermes-product.md` §1.8.
+ * `off` removes the choice of an external memory (`memory.provider`) from `config.yaml`; the built-in memory and its entries stay.
+ * There is no `setup`: `hermes config set memory.provider NAME` chooses a memory that an enabled plugin brings.
+ *
+ * Source: `hermes-product.md` §1.6, §1.8.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
+import * as Edit from "../config/Edit.ts"
 import { Home } from "../config/Environment.ts"
 import { Settings } from "../config/Settings.ts"
 import { reasonOf } from "../domain/PathProblem.ts"
@@ -54,7 +58,9 @@ const targetsOf = Effect.fnUntraced(function*(memory: MemoryStore.Service, wante
   return [wanted]
 })
 
-const target = Argument.Literals("target", ["memory", "user"]).pipe(Argument.withDescription("memory: notes of the agent; user: what it knows about you"))
+const all: ReadonlyArray<MemoryStore.Target> = ["memory", "user"]
+
+const target = Argument.Literals("target", all).pipe(Argument.withDescription("memory: notes of the agent; user: what it knows about you"))
 const json = Flags.yes("json", "Print JSON")
 
 const showMemory = Effect.fn("hermes memory show")(function*({ json, wanted }: { readonly json: boolean; readonly wanted?: MemoryStore.Target | undefined }) {
@@ -109,8 +115,38 @@ const edit = Command.make("edit", { target: Argument.atLeast(target, 0) }, Effec
   yield* note("New sessions begin with it; sessions that exist keep their prompt.")
 }, CommandSettings.provide)).pipe(Command.withDescription("Edit the entries in $VISUAL or $EDITOR, or replace them by stdin; lines of § separate them"))
 
+const switches: Readonly<Record<MemoryStore.Target, string>> = { memory: "memory.memory_enabled", user: "memory.user_profile_enabled" }
+
+const status = Command.make("status", { json }, Effect.fn("hermes memory status")(function*({ json }) {
+  const memory = yield* store
+  const { memory: { provider } } = yield* Settings
+  const used = yield* read(memory, memory.targets)
+  const found = all.map((target) => ({ target, use: used.find((one) => one.target === target) }))
+  if (json) {
+    const targets = found.map(({ target, use }) =>
+      use === undefined ? { target, enabled: false } : { target, enabled: true, entries: use.entries.length, characters: MemoryStore.sizeOf(use.entries), limit: use.limit })
+    return yield* line(SafeText.json({ targets, provider: provider ?? null }, 2))
+  }
+  yield* line([
+    ...found.map(({ target, use }) => `${titles[target]} (${target}): ${use === undefined ? `off (${switches[target]})` : MemoryStore.usage(use.entries, use.limit)}`),
+    `External memory: ${provider === undefined ? "none" : `${SafeText.line(provider)}, from an enabled plugin (\`hermes plugins list\`)`}`
+  ].join("\n"))
+}, CommandSettings.provide)).pipe(Command.withDescription("Show which parts of the memory are on, and the external memory that is chosen"))
+
+/** The external memory that the settings mean. */
+const chosen = CommandSettings.provide(Effect.map(Settings, ({ memory }) => memory.provider))
+
+const turnOff = Command.make("off", {}, Effect.fn("hermes memory off")(function*() {
+  const { key, file, wasSet } = yield* Effect.provide(Edit.unset("memory.provider"), Home.layer)
+  const left = yield* chosen
+  if (left !== undefined) {
+    return yield* notDone(`${key} is ${JSON.stringify(SafeText.line(left))} by HERMES_MEMORY__PROVIDER: remove it from the environment or from .env`)
+  }
+  yield* line(wasSet ? `removed ${key} from ${file}: the built-in memory alone is used` : "no external memory is chosen")
+})).pipe(Command.withDescription("Use no external memory: remove memory.provider from config.yaml"))
+
 /** Without a word behind it: the entries. */
-export const command = Command.make("memory", { json }, ({ json }) => showMemory({ json })).pipe(Command.withSubcommands([show, edit]))
+export const command = Command.make("memory", { json }, ({ json }) => showMemory({ json })).pipe(Command.withSubcommands([show, edit, status, turnOff]))
 
 /** `/memory` of a conversation. */
 export const dialogCommand = (memory: MemoryStore.Service): DialogCommand => ({

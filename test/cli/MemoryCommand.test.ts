@@ -18,8 +18,9 @@ const machine = Effect.map(temporaryDirectory, (root) => {
   const home = join(root, ".hermes")
   const memories = join(home, "memories")
   mkdirSync(memories, { recursive: true })
-  const run = (argv: ReadonlyArray<string>, { editor, stdin, terminal = { input: false } }: {
+  const run = (argv: ReadonlyArray<string>, { editor, environment = {}, stdin, terminal = { input: false } }: {
     readonly editor?: string
+    readonly environment?: Readonly<Record<string, string>>
     readonly stdin?: string
     readonly terminal?: Service["terminal"]
   } = {}) =>
@@ -32,11 +33,11 @@ const machine = Effect.map(temporaryDirectory, (root) => {
           Stdio.layerTest({ stdin: stdin === undefined ? Stream.empty : Stream.make(new TextEncoder().encode(stdin)) })
         )),
         Effect.provide(NodeServices.layer),
-        Effect.provideService(ProcessVariables, { HOME: root, HERMES_HOME: home, PATH: process.env["PATH"], TMPDIR: root, EDITOR: editor })
+        Effect.provideService(ProcessVariables, { HOME: root, HERMES_HOME: home, PATH: process.env["PATH"], TMPDIR: root, EDITOR: editor, ...environment })
       )
       return { code, stdout: stdout(), stderr: stderr() }
     })
-  return { run, root, at: (name: string) => join(memories, name) }
+  return { run, root, at: (name: string) => join(memories, name), config: join(home, "config.yaml") }
 })
 
 const script = (path: string, body: string): string => {
@@ -95,5 +96,43 @@ describe("hermes memory", () => {
       assert.match((yield* run(["edit"], { editor: fails, terminal })).stderr, /ended with 3: set EDITOR/)
       assert.isTrue(existsSync(at("MEMORY.md")))
       assert.deepStrictEqual(readdirSync(dirname(at("MEMORY.md"))).toSorted(), ["MEMORY.md"])
+    }))
+
+  it.live("status names the parts that are on with their share of the limit, and the external memory that was chosen", () =>
+    Effect.gen(function*() {
+      const { at, config, run } = yield* machine
+      writeFileSync(at("USER.md"), "likes tea\n")
+      assert.deepInclude(yield* run(["status"]), {
+        code: 0,
+        stdout: "Notes of the agent (memory): 0% — 0/2,200 chars\nAbout the user (user): 1% — 9/1,375 chars\nExternal memory: none\n"
+      })
+      writeFileSync(config, "memory: { user_profile_enabled: false, provider: acme }\n")
+      assert.deepInclude(yield* run(["status"]), {
+        code: 0,
+        stdout: "Notes of the agent (memory): 0% — 0/2,200 chars\nAbout the user (user): off (memory.user_profile_enabled)\nExternal memory: acme, from an enabled plugin (`hermes plugins list`)\n"
+      })
+      assert.deepStrictEqual(JSON.parse((yield* run(["status", "--json"])).stdout), {
+        targets: [{ target: "memory", enabled: true, entries: 0, characters: 0, limit: 2_200 }, { target: "user", enabled: false }],
+        provider: "acme"
+      })
+    }))
+
+  it.live("off removes the choice of an external memory from the file, and keeps everything else", () =>
+    Effect.gen(function*() {
+      const { at, config, run } = yield* machine
+      writeFileSync(at("MEMORY.md"), "a fact\n")
+      writeFileSync(config, "# mine\nmemory:\n  provider: acme\n  nudge_interval: 5\n")
+      assert.deepInclude(yield* run(["off"]), { code: 0, stdout: "removed memory.provider from config.yaml: the built-in memory alone is used\n" })
+      assert.strictEqual(readFileSync(config, "utf8"), "# mine\nmemory:\n  nudge_interval: 5\n")
+      assert.strictEqual(readFileSync(at("MEMORY.md"), "utf8"), "a fact\n")
+      assert.deepInclude(yield* run(["off"]), { code: 0, stdout: "no external memory is chosen\n" })
+      const environment = { HERMES_MEMORY__PROVIDER: "other" }
+      const still = yield* run(["off"], { environment })
+      assert.deepInclude(still, { code: 1, stdout: "" })
+      assert.strictEqual(still.stderr, "Error: memory.provider is \"other\" by HERMES_MEMORY__PROVIDER: remove it from the environment or from .env\n")
+      // A choice of the file that the variable hid is gone, and the error says what is left.
+      writeFileSync(config, "memory: { provider: acme }\n")
+      assert.strictEqual((yield* run(["off"], { environment })).code, 1)
+      assert.notInclude(readFileSync(config, "utf8"), "acme")
     }))
 })
