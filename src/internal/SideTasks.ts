@@ -91,7 +91,7 @@ const accountOf = (accounts: UsageAccounts["Service"], store: SessionStore["Serv
     if (charge !== undefined) return charge(entry)
     const { cost, route: { model, provider }, usage } = entry
     const stored = store.recordUsage(sessionId, { provider, model, usage, cost: Cost.spent(cost) })
-  return Effect.flatMap(RunRecorder.RunRecorder, (recorder) => recorder === undefined ? stored : recorder.storing(stored, () => {})).pipe(
+    return Effect.flatMap(RunRecorder.RunRecorder, (recorder) => recorder === undefined ? stored : recorder.storing(stored, () => {})).pipe(
       Effect.catch((error) => Effect.logDebug(`the task ${entry.task} is in the sums of no session: ${error.message}`))
     )
   })

@@ -26,6 +26,9 @@ type Plan = (typeof plans)[number]
 
 const apiKey = Redacted.make("k")
 
+/** Says what is wrong: a bare refusal of a long conversation would count as one of its length. */
+const denied = "This project may not use this feature: ask its owner for access"
+
 /** Models for which the strict rules hold: a template that alternates, and Claude that thinks by a budget, behind gateways. */
 const layers = {
   chat_completions: (url: string) => ChatCompletions.layer({ baseUrl: `${url}/v1`, model: "m", apiKey }),
@@ -87,7 +90,7 @@ const strict = (mode: Configurable) => {
     for (const reason of StrictHistory.refusals[mode](JSON.parse(body))) refused.push(`turn ${turn} (${String(plan)}): ${reason}`)
     const step = new Set(body.match(new RegExp(`seen in turn ${turn} \\d+`, "g"))).size
     const answer = answerOf(plan as Plan, turn, step)
-    if (answer === undefined) return HttpServer.json(response, 400, { error: { message: "no", type: "invalid_request_error" } })
+    if (answer === undefined) return HttpServer.json(response, 400, { message: denied, error: { message: denied, type: "invalid_request_error" } })
     if (plan !== "cut") return protocols[mode].stream(answer, response)
     // A part of the text, and then nothing.
     const { events, type } = wireEvents(protocols[mode], answer)
