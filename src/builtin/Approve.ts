@@ -8,6 +8,9 @@
  * for a call with these arguments, once or for the session. A denied call is blocked, and the model reads why. The middleware is closed: a call that
  * could not be judged does not run.
  *
+ * In files it is `approve`: `tools` are names of tools, or globs such as `mcp_bank_*`, whose every call is asked about; `reason` is what
+ * people read. Calls are denied where there are no approvals.
+ *
  * **Gotchas**
  *
  * Put it last in the list, so that no other middleware changes the arguments after the approval. The floor, the fences and the
@@ -43,10 +46,15 @@
  * Source: `ARCHITECTURE.md` §6 and §7.
  */
 import * as Effect from "effect/Effect"
-import { ExecutionBlocked } from "../domain/AgentError.ts"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { type ConfigError, ExecutionBlocked } from "../domain/AgentError.ts"
+import * as Glob from "../domain/Glob.ts"
 import * as Json from "../domain/Json.ts"
 import * as Middleware from "../middleware/Middleware.ts"
 import { Approvals } from "../tool/Approvals.ts"
+import * as Parameters from "./Parameters.ts"
 
 /** A call that may need an approval. */
 export interface Call {
@@ -60,16 +68,18 @@ export interface Options {
   readonly when: (call: Call) => string | undefined
 }
 
-/** Asks before calls that `when` gives a reason for. */
-export const toolCalls = ({ when }: Options): Middleware.WrapToolCall<never, never, Approvals> =>
-  Middleware.wrapToolCall({
+const toolCallsBy = <R>(
+  { when }: Options,
+  service: Effect.Effect<Approvals["Service"], ExecutionBlocked, R>
+): Middleware.WrapToolCall<never, never, R> =>
+  Middleware.wrapToolCall<never, never, R>({
     name: "Approve",
     onFailure: "closed",
     wrap: (next, { toolName }) => (args) =>
       Effect.gen(function*() {
         const reason = when({ tool: toolName, args })
         if (reason !== undefined) {
-          const approvals = yield* Approvals
+          const approvals = yield* service
           const answer = yield* approvals.request({
             tool: toolName,
             command: `${toolName} ${Json.toText(args)}`,
@@ -83,3 +93,22 @@ export const toolCalls = ({ when }: Options): Middleware.WrapToolCall<never, nev
         return yield* next(args)
       })
   })
+
+/** Asks before calls that `when` gives a reason for. */
+export const toolCalls = (options: Options): Middleware.WrapToolCall<never, never, Approvals> => toolCallsBy(options, Approvals)
+
+const Params = Schema.Struct({
+  tools: Schema.NonEmptyArray(Schema.NonEmptyString),
+  reason: Schema.optional(Schema.NonEmptyString)
+})
+
+/** The approvals of the runtime, whose services a file cannot ask for by their types. */
+const ofRuntime = Effect.flatMap(Effect.serviceOption(Approvals), Option.match({
+  onNone: () => Effect.fail(new ExecutionBlocked({ reason: "no approvals here: give the runtime some that can answer", metadata: { checked_by: "Approve" } })),
+  onSome: Effect.succeed
+}))
+
+/** The middleware of parameters of any shape: `tools` and `reason`. */
+export const fromUnknown = (parameters: unknown): Result.Result<Middleware.WrapToolCall, ConfigError> =>
+  Result.map(Parameters.read("approve", Params, parameters), ({ reason, tools }) =>
+    toolCallsBy({ when: ({ tool }) => tools.some((glob) => Glob.matches(glob, tool)) ? reason ?? `${tool} needs an approval` : undefined }, ofRuntime))

@@ -8,6 +8,9 @@
  * no conversation: of a model call the number of messages and the route that answered, of a tool call its name and its final
  * arguments, without secrets and cut at 2,000 characters.
  *
+ * In files it is `audit`, with `file_path`: entries are appended there, a line of JSON each with snake_case keys. A new file can be
+ * read by its owner only.
+ *
  * **Gotchas**
  *
  * Put it first in the list, and it sees what every other entry let through or vetoed; put it last, and it sees what really ran. Hooks
@@ -38,10 +41,17 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type { ConfigError } from "../domain/AgentError.ts"
 import * as Json from "../domain/Json.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import * as Faults from "../middleware/Faults.ts"
 import * as Middleware from "../middleware/Middleware.ts"
+import * as ChildProcesses from "../platform/ChildProcesses.ts"
+import * as Parameters from "./Parameters.ts"
 
 /** An entry; times are milliseconds since 1970. */
 export interface Entry {
@@ -119,3 +129,20 @@ export const make = <R = never>({ write }: Options<R>): Middleware.LifecycleMidd
       )
   })
 }
+
+const Params = Schema.Struct({ filePath: Schema.NonEmptyString })
+
+/** Appends entries to a file, whose directory is made where there is none. */
+const appendTo = (path: string) => ({ sessionId, turnId, ...entry }: Entry): Effect.Effect<void, unknown> =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const paths = yield* Path.Path
+    const line = `${JSON.stringify({ ...entry, session_id: sessionId, turn_id: turnId })}\n`
+    const append = fs.writeFileString(path, line, { flag: "a", mode: 0o600 })
+    yield* Effect.catchIf(append, ({ reason }) => reason._tag === "NotFound", () =>
+      Effect.andThen(fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 }), append))
+  }).pipe(Effect.provide(ChildProcesses.layerDefault()))
+
+/** The middleware of parameters of any shape: `file_path`. */
+export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
+  Result.map(Parameters.read("audit", Params, parameters), ({ filePath }) => make({ write: appendTo(filePath) }))

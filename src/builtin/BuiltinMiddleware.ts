@@ -25,6 +25,8 @@ import * as Result from "effect/Result"
 import { ConfigError } from "../domain/AgentError.ts"
 import * as Similarity from "../domain/Similarity.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
+import * as Approve from "./Approve.ts"
+import * as Audit from "./Audit.ts"
 import * as BudgetReminder from "./BudgetReminder.ts"
 import * as ContextCompaction from "./ContextCompaction.ts"
 import * as LlmFailover from "./LlmFailover.ts"
@@ -32,8 +34,11 @@ import * as Logging from "./Logging.ts"
 import * as LongToolOutput from "./LongToolOutput.ts"
 import type { Definition } from "./Parameters.ts"
 import * as PiiRedaction from "./PiiRedaction.ts"
+import * as RateLimit from "./RateLimit.ts"
 import * as Reminder from "./Reminder.ts"
+import * as Retry from "./Retry.ts"
 import * as RuntimeEnvironment from "./RuntimeEnvironment.ts"
+import * as Timeout from "./Timeout.ts"
 import * as Timing from "./Timing.ts"
 import * as ToolFilter from "./ToolFilter.ts"
 
@@ -47,7 +52,12 @@ const definitions: ReadonlyArray<Definition> = [
   { id: "reminder", fromUnknown: Reminder.fromUnknown },
   { id: "runtime-environment", fromUnknown: RuntimeEnvironment.fromUnknown },
   { id: "timing", fromUnknown: Timing.fromUnknown },
-  { id: "pii-redaction", fromUnknown: PiiRedaction.fromUnknown }
+  { id: "pii-redaction", fromUnknown: PiiRedaction.fromUnknown },
+  { id: "retry", fromUnknown: Retry.fromUnknown },
+  { id: "timeout", fromUnknown: Timeout.fromUnknown },
+  { id: "rate-limit", fromUnknown: RateLimit.fromUnknown },
+  { id: "audit", fromUnknown: Audit.fromUnknown },
+  { id: "approve", fromUnknown: Approve.fromUnknown }
 ]
 
 /** Paths of the lifecycle document. */

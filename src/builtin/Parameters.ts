@@ -23,6 +23,28 @@ export const read = <A>(id: string, schema: Schema.Decoder<A>, given: unknown): 
     return new ConfigError({ path, message: `${path}: ${problem.message}` })
   })
 
+/** Parameters of middleware that is for model calls or for calls of tools. */
+export const calls = {
+  calls: Schema.optional(Schema.Literals(["model", "tool"])),
+  tools: Schema.optional(Schema.Array(Schema.String))
+}
+
+/** {@link read} for parameters that have {@link calls}; `tools` of other calls than those of tools are refused. */
+export const readCalls = <A extends { readonly calls?: string | undefined; readonly tools?: ReadonlyArray<string> | undefined }>(
+  id: string,
+  schema: Schema.Decoder<A>,
+  given: unknown
+): Result.Result<A, ConfigError> =>
+  Result.flatMap(read(id, schema, given), (read) =>
+    read.tools === undefined || read.calls === "tool" ? Result.succeed(read) : Result.fail(wrong(id, "tools", "only for calls of tools: add calls: tool, or remove it")))
+
+/** The error of a parameter that does not go with the others. */
+export const wrong = (id: string, name: string, message: string): ConfigError =>
+  new ConfigError({ path: `${id}.${name}`, message: `${id}.${name}: ${message}` })
+
+/** A positive number of seconds. */
+export const Seconds = Schema.Finite.check(Schema.isGreaterThan(0))
+
 /** A positive whole number. */
 export const Positive = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
 

@@ -13,6 +13,9 @@
  * | `tools` | all | names of the tools that count |
  * | `onFailure` | `open` | `closed` fails a call that could not be counted |
  *
+ * In files it is `rate-limit`: `calls` is `model` (default) or `tool`, the window is `window_seconds`, and `limit`, `exceeded`, `tools` and
+ * `on_failure` are as above. Its calls are counted together, in the memory of the process.
+ *
  * **Gotchas**
  *
  * Waits count as the wrapper's own time: a window longer than the deadline of a call ends it. Rate limits of providers need none of
@@ -42,9 +45,12 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
 import * as RateLimiter from "effect/persistence/RateLimiter"
-import { ExecutionBlocked } from "../domain/AgentError.ts"
+import { type ConfigError, ExecutionBlocked } from "../domain/AgentError.ts"
 import * as Middleware from "../middleware/Middleware.ts"
+import * as Parameters from "./Parameters.ts"
 
 /** Options of a limit; see the table above. `Context` is what middleware is told of a call. */
 export interface Options<Context> extends Pick<Middleware.Registration, "onFailure"> {
@@ -55,13 +61,14 @@ export interface Options<Context> extends Pick<Middleware.Registration, "onFailu
 }
 
 /** Counts a call: goes on at once, after a delay, or not at all. */
-const counted = <Context>(
+const counted = <Context, R>(
   what: string,
   { exceeded = "delay", key = () => "all", limit, window }: Options<Context>,
-  context: Context
-): Effect.Effect<void, ExecutionBlocked, RateLimiter.RateLimiter> =>
+  context: Context,
+  counter: Effect.Effect<RateLimiter.RateLimiter, never, R>
+): Effect.Effect<void, ExecutionBlocked, R> =>
   Effect.gen(function*() {
-    const limiter = yield* RateLimiter.RateLimiter
+    const limiter = yield* counter
     const { delay } = yield* limiter.consume({
       key: `${what}:${key(context)}`,
       limit,
@@ -78,23 +85,56 @@ const counted = <Context>(
       // A store that cannot count is the wrapper's own failure.
       : Effect.die(error)))
 
-/** Bounds model calls. */
-export const modelCalls = (options: Options<Middleware.CallContext>): Middleware.WrapModelCall<never, never, RateLimiter.RateLimiter> =>
-  Middleware.wrapModelCall({
+interface ToolOptions extends Options<Middleware.ToolCallContext> {
+  readonly tools?: ReadonlyArray<string> | undefined
+}
+
+const modelCallsBy = <R>(
+  options: Options<Middleware.CallContext>,
+  counter: Effect.Effect<RateLimiter.RateLimiter, never, R>
+): Middleware.WrapModelCall<never, never, R> =>
+  Middleware.wrapModelCall<never, never, R>({
     name: "RateLimit",
     onFailure: options.onFailure,
-    wrap: (next, context) => (params) => Effect.andThen(counted("model calls", options, context), next(params))
+    wrap: (next, context) => (params) => Effect.andThen(counted("model calls", options, context, counter), next(params))
   })
 
-/** Bounds calls of tools. */
-export const toolCalls = (
-  options: Options<Middleware.ToolCallContext> & { readonly tools?: ReadonlyArray<string> | undefined }
-): Middleware.WrapToolCall<never, never, RateLimiter.RateLimiter> =>
-  Middleware.wrapToolCall({
+const toolCallsBy = <R>(options: ToolOptions, counter: Effect.Effect<RateLimiter.RateLimiter, never, R>): Middleware.WrapToolCall<never, never, R> =>
+  Middleware.wrapToolCall<never, never, R>({
     name: "RateLimit",
     onFailure: options.onFailure,
     wrap: (next, context) => (args) =>
       options.tools !== undefined && !options.tools.includes(context.toolName)
         ? next(args)
-        : Effect.andThen(counted("tool calls", options, context), next(args))
+        : Effect.andThen(counted("tool calls", options, context, counter), next(args))
+  })
+
+/** Bounds model calls. */
+export const modelCalls = (options: Options<Middleware.CallContext>): Middleware.WrapModelCall<never, never, RateLimiter.RateLimiter> =>
+  modelCallsBy(options, RateLimiter.RateLimiter)
+
+/** Bounds calls of tools. */
+export const toolCalls = (options: ToolOptions): Middleware.WrapToolCall<never, never, RateLimiter.RateLimiter> =>
+  toolCallsBy(options, RateLimiter.RateLimiter)
+
+const Params = Schema.Struct({
+  ...Parameters.calls,
+  limit: Parameters.Positive,
+  windowSeconds: Parameters.Seconds,
+  exceeded: Schema.optional(Schema.Literals(["delay", "refuse"])),
+  onFailure: Schema.optional(Schema.Literals(["open", "closed"]))
+})
+
+/** A counter in memory, made at its first use. */
+const inMemory = (): Effect.Effect<RateLimiter.RateLimiter> => {
+  let made: RateLimiter.RateLimiter | undefined
+  const make = Effect.provide(RateLimiter.make, RateLimiter.layerStoreMemory)
+  return Effect.suspend(() => made === undefined ? Effect.map(make, (limiter) => made ??= limiter) : Effect.succeed(made))
+}
+
+/** The middleware of parameters of any shape: `calls`, `limit`, `window_seconds`, `exceeded`, `tools` and `on_failure`. */
+export const fromUnknown = (parameters: unknown): Result.Result<Middleware.WrapModelCall | Middleware.WrapToolCall, ConfigError> =>
+  Result.map(Parameters.readCalls("rate-limit", Params, parameters), ({ calls, tools, windowSeconds, ...common }) => {
+    const options = { ...common, window: Duration.seconds(windowSeconds) }
+    return calls === "tool" ? toolCallsBy({ ...options, tools }, inMemory()) : modelCallsBy(options, inMemory())
   })

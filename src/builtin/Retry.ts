@@ -11,6 +11,8 @@
  * | `while` | retryable model errors; every failed tool | says of a failure whether it is worth another call |
  * | `tools` | – | names of the tools whose calls may be repeated; required for tools |
  *
+ * In files it is `retry`: `calls` is `model` (default) or `tool`; `times` and `tools` are as above, the others are for code alone.
+ *
  * Only a provider's failure (`AiError`) and a tool's (`ToolFailed`) are repeated. A veto, a translation and a policy's failure go up.
  *
  * **Gotchas**
@@ -47,10 +49,14 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
+import type { ConfigError } from "../domain/AgentError.ts"
 import { ToolFailed } from "../domain/ToolOutput.ts"
 import * as Middleware from "../middleware/Middleware.ts"
+import * as Parameters from "./Parameters.ts"
 
 /** Options of retries of failures `E`; see the table above. */
 export interface Options<E> {
@@ -84,4 +90,15 @@ export const toolCalls = (
       tools.includes(toolName)
         ? Effect.retry(next(args), { schedule, times, while: (failure) => failure instanceof ToolFailed && worth(failure) })
         : next(args)
+  })
+
+const Params = Schema.Struct({ ...Parameters.calls, times: Schema.optional(Parameters.NotNegative) })
+
+/** The middleware of parameters of any shape: `calls`, `tools` and `times`. */
+export const fromUnknown = (parameters: unknown): Result.Result<Middleware.WrapModelCall | Middleware.WrapToolCall, ConfigError> =>
+  Result.flatMap(Parameters.readCalls("retry", Params, parameters), ({ calls, times, tools }): ReturnType<typeof fromUnknown> => {
+    if (calls !== "tool") return Result.succeed(modelCalls({ times }))
+    return tools === undefined
+      ? Result.fail(Parameters.wrong("retry", "tools", "missing: name the tools whose calls may be repeated"))
+      : Result.succeed(toolCalls({ times, tools }))
   })

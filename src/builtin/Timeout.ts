@@ -8,6 +8,8 @@
  * - {@link modelCalls}: the whole model call with retries and fallbacks.
  * - {@link toolCalls}: the tool's result is an error for the model.
  *
+ * In files it is `timeout`: `seconds`, `calls` (`attempt`, `model`, which is the default, or `tool`) and, for tools, `tools`.
+ *
  * The call below is interrupted. An `AiError` has the reason `NetworkError`, a tool's failure is a `ToolFailed` of its handler.
  *
  * **Gotchas**
@@ -31,9 +33,13 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
+import type { ConfigError } from "../domain/AgentError.ts"
 import { ToolFailed } from "../domain/ToolOutput.ts"
 import * as Middleware from "../middleware/Middleware.ts"
+import * as Parameters from "./Parameters.ts"
 
 /** Options of a timeout. */
 export interface Options {
@@ -77,4 +83,19 @@ export const toolCalls = ({ duration, tools }: Options & { readonly tools?: Read
         duration,
         orElse: () => Effect.fail(new ToolFailed({ tool: toolName, phase: "handler", message: `timed out after ${Duration.format(Duration.fromInputUnsafe(duration))}` }))
       })
+  })
+
+const Params = Schema.Struct({
+  ...Parameters.calls,
+  calls: Schema.optional(Schema.Literals(["attempt", "model", "tool"])),
+  seconds: Parameters.Seconds
+})
+
+/** The middleware of parameters of any shape: `seconds`, `calls` and `tools`. */
+export const fromUnknown = (
+  parameters: unknown
+): Result.Result<Middleware.LlmExecution | Middleware.WrapModelCall | Middleware.WrapToolCall, ConfigError> =>
+  Result.map(Parameters.readCalls("timeout", Params, parameters), ({ calls, seconds, tools }) => {
+    const duration = Duration.seconds(seconds)
+    return calls === "attempt" ? attempts({ duration }) : calls === "tool" ? toolCalls({ duration, tools }) : modelCalls({ duration })
   })

@@ -47,6 +47,7 @@ import { Settings } from "../config/Settings.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import { Hooks, type Service as HooksService } from "../hooks/Hooks.ts"
 import * as AllowList from "./approval/AllowList.ts"
+import * as Glob from "../domain/Glob.ts"
 import { ApprovalPrompt, type Approver, callback, type Pending, terminal } from "./approval/Approver.ts"
 import * as ApprovalFlow from "./approval/ApprovalFlow.ts"
 import { type Call, defaultPolicy, type Mode, type Permit, type Policy, type Refusal } from "./approval/ApprovalFlow.ts"
@@ -55,35 +56,9 @@ import { ApprovalJudge } from "./approval/ApprovalJudge.ts"
 import * as CommandPrefix from "./approval/CommandPrefix.ts"
 import * as ApprovalTarget from "./approval/ApprovalTarget.ts"
 
-// Globs over commands, for what operators deny and allow: `*` is anything, `?` one character, case does not matter.
-
-/** True when a text matches a glob; in time of the product of both lengths at most, whatever they are. */
-const globMatches = (glob: string, text: string): boolean => {
-  const [pattern, subject] = [glob.trim().toLowerCase(), text.trim().toLowerCase()]
-  let at = 0
-  let next = 0
-  let star = -1
-  let from = 0
-  while (at < subject.length) {
-    const want = pattern.charAt(next)
-    if (want === "*") {
-      star = next++
-      from = at
-    } else if (next < pattern.length && (want === "?" || want === subject.charAt(at))) {
-      next++
-      at++
-    } else if (star !== -1) {
-      next = star + 1
-      at = ++from
-    } else return false
-  }
-  while (pattern.charAt(next) === "*") next++
-  return next === pattern.length
-}
-
 /** The first glob that matches one of the texts. */
 const firstMatch = (globs: ReadonlyArray<string>, texts: ReadonlyArray<string>): string | undefined =>
-  globs.find((glob) => texts.some((text) => globMatches(glob, text)))
+  globs.find((glob) => texts.some((text) => Glob.matches(glob, text)))
 
 export { defaultPolicy, type Mode, type Policy } from "./approval/ApprovalFlow.ts"
 export type { Call, Permit, Refusal } from "./approval/ApprovalFlow.ts"

@@ -5,16 +5,20 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as RateLimiter from "effect/persistence/RateLimiter"
-import { Agent, Approvals, Approve, Audit, Cache, type Middleware, PiiRedaction, RateLimit, Redact, ResponseCache, Retry, Runtime, Timeout, Toolset } from "../../src/index.ts"
+import { readFileSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { Agent, Approvals, Approve, Audit, BuiltinMiddleware, Cache, type Middleware, PiiRedaction, RateLimit, Redact, ResponseCache, Retry, Runtime, Timeout, Toolset } from "../../src/index.ts"
 import { Provider } from "../../src/provider/Provider.ts"
 import * as Fake from "../support/fakeModel.ts"
 import { withWarnings } from "../support/middlewareContexts.ts"
 import { running } from "../support/movingClock.ts"
+import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import * as S from "../routing/support.ts"
 
 const Work = Tool.make("work", { parameters: Schema.Struct({ n: Schema.Finite }), success: Schema.String, failure: Schema.String }).annotate(Tool.Readonly, true)
@@ -206,6 +210,89 @@ describe("Approve", () => {
       assert.strictEqual(calls, 0)
       assert.match(results.join(), /Approve.*no rule/)
     }))
+})
+
+describe("the kit in files", () => {
+  const fileOf = (name: string, params: Readonly<Record<string, unknown>>) =>
+    Result.map(BuiltinMiddleware.read([{ import: name, params }]), (made) => made.map(({ middleware }) => middleware))
+  const given = (name: string, params: Readonly<Record<string, unknown>>): ReadonlyArray<Middleware.Any> => Result.getOrThrow(fileOf(name, params))
+
+  it.effect("retry repeats model calls, and calls of the named tools", () =>
+    Effect.gen(function*() {
+      let failures = 0
+      const busy: Fake.Turn = () => Effect.suspend(() => Effect.fail((failures++, Fake.failure(new AiError.InternalProviderError({ description: "down" })))))
+      const model = yield* running(play(given("retry", { times: 1 }), { turns: [busy, Fake.text("done")] }))
+      assert.deepStrictEqual([model.text, failures], ["done", 1])
+      const flaky: Handler = (n, call) => call < 2 ? Effect.die("busy") : Effect.succeed(`did ${n}`)
+      const tool = yield* running(play(given("retry", { calls: "tool", tools: ["work"] }), { handler: flaky }))
+      assert.deepStrictEqual([tool.calls, tool.results], [2, ["\"did 1\""]])
+    }))
+
+  it.effect("timeout bounds attempts, model calls and calls of tools", () =>
+    Effect.gen(function*() {
+      for (const calls of ["attempt", "model"]) {
+        assert.match((yield* running(play(given("timeout", { calls, seconds: 5 }), { turns: [hanging] }))).text, /no answer after 5s/)
+      }
+      const slow: Handler = () => Effect.never
+      const tool = yield* running(play(given("timeout", { calls: "tool", seconds: 5, tools: ["work"] }), { handler: slow }))
+      assert.match(tool.results.join(), /timed out after 5s/)
+    }))
+
+  it.effect("rate-limit counts in memory, each entry apart", () =>
+    Effect.gen(function*() {
+      const tools = given("rate-limit", { calls: "tool", limit: 2, window_seconds: 60, exceeded: "refuse" })
+      const refused = yield* running(play(tools, { numbers: [1, 2, 3] }))
+      assert.deepStrictEqual(refused.results.filter((text) => text.includes("more than 2 tool calls in 1m")).length, 1)
+      assert.include((yield* running(play(given("rate-limit", { limit: 1, window_seconds: 60, exceeded: "refuse" })))).text, "more than 1 model calls in 1m")
+    }))
+
+  it.effect("audit appends lines of JSON to a file of its owner", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const path = join(yield* temporaryDirectory, "logs", "audit.jsonl")
+      yield* running(play(given("audit", { file_path: path })))
+      const lines = readFileSync(path, "utf8").trimEnd().split("\n").map((line): Record<string, unknown> => JSON.parse(line))
+      assert.deepStrictEqual(lines.map(({ kind, name, phase, status }) => [kind, phase, name, status]), [
+        ["model_call", "begin", "model", undefined],
+        ["model_call", "end", "fake-1", "ok"],
+        ["tool_call", "begin", "work", undefined],
+        ["tool_call", "end", "work", "ok"],
+        ["model_call", "begin", "model", undefined],
+        ["model_call", "end", "fake-1", "ok"]
+      ])
+      assert.deepStrictEqual(Object.keys(lines[2] ?? {}).sort(), ["at", "id", "input", "kind", "name", "phase", "session_id", "turn_id"])
+      assert.strictEqual(statSync(path).mode & 0o777, 0o600)
+      const nowhere = yield* running(play(given("audit", { file_path: join(path, "below.jsonl") })))
+      assert.match(nowhere.text, /Audit/)
+    })))
+
+  it.effect("approve asks about tools by name and glob, and denies where nobody answers", () =>
+    Effect.gen(function*() {
+      const asked: Array<string> = []
+      const approvals = (answer: string) => Approvals.layerCallback(({ command, description }) => Effect.sync(() => (asked.push(`${description}: ${command}`), answer)))
+      const allowed = yield* running(play(given("approve", { tools: ["wo*"] }), { approvals: approvals("once") }))
+      assert.deepStrictEqual([allowed.calls, asked], [1, ["work needs an approval: work {\"n\":1}"]])
+      const denied = yield* running(play(given("approve", { tools: ["work"], reason: "costs money" }), { approvals: approvals("deny") }))
+      assert.strictEqual(denied.calls, 0)
+      assert.match(denied.results.join(), /costs money: /)
+      assert.strictEqual((yield* running(play(given("approve", { tools: ["work"] })))).calls, 0)
+      assert.strictEqual((yield* running(play(given("approve", { tools: ["other_*"] })))).calls, 1)
+    }))
+
+  it("names what is wrong with a parameter", () => {
+    const wrong = (name: string, params: Readonly<Record<string, unknown>>): string => {
+      const result = fileOf(name, params)
+      return Result.isFailure(result) ? result.failure.message : "it was taken"
+    }
+    assert.match(wrong("retry", { calls: "tool" }), /retry\.tools: missing: name the tools/)
+    assert.match(wrong("retry", { tools: ["work"] }), /retry\.tools: only for calls of tools: add calls: tool, or remove it/)
+    assert.match(wrong("retry", { times: -1 }), /retry\.times: /)
+    assert.match(wrong("timeout", {}), /timeout\.seconds: /)
+    assert.match(wrong("timeout", { seconds: 0 }), /timeout\.seconds: /)
+    assert.match(wrong("rate-limit", { limit: 0, window_seconds: 1 }), /rate-limit\.limit: /)
+    assert.match(wrong("rate-limit", { limit: 1, window_seconds: 1, on_failure: "maybe" }), /rate-limit\.onFailure: /)
+    assert.match(wrong("audit", {}), /audit\.filePath: /)
+    assert.match(wrong("approve", { tools: [] }), /approve\.tools/)
+  })
 })
 
 describe("built-ins of the kit", () => {

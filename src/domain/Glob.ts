@@ -1,0 +1,25 @@
+/** Globs over commands and names: `*` is anything, `?` one character, case does not matter. */
+
+/** True when a text matches a glob; in time of the product of both lengths at most, whatever they are. */
+export const matches = (glob: string, text: string): boolean => {
+  const [pattern, subject] = [glob.trim().toLowerCase(), text.trim().toLowerCase()]
+  let at = 0
+  let next = 0
+  let star = -1
+  let from = 0
+  while (at < subject.length) {
+    const want = pattern.charAt(next)
+    if (want === "*") {
+      star = next++
+      from = at
+    } else if (next < pattern.length && (want === "?" || want === subject.charAt(at))) {
+      next++
+      at++
+    } else if (star !== -1) {
+      next = star + 1
+      at = ++from
+    } else return false
+  }
+  while (pattern.charAt(next) === "*") next++
+  return next === pattern.length
+}
