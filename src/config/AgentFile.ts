@@ -43,6 +43,7 @@ import { reasonOf } from "../domain/PathProblem.ts"
 import { nearest } from "../domain/Similarity.ts"
 import type { Flag } from "./Config.ts"
 import * as ConfigFile from "./ConfigFile.ts"
+import { fullEntry } from "./Fields.ts"
 import { Environment, Home } from "./Environment.ts"
 import { FolderTrust, layer as trustLayer, untrusted } from "./FolderTrust.ts"
 import * as Tree from "./internal/Tree.ts"
@@ -289,12 +290,11 @@ const reader = (tree: Tree.Mapping, fileName: string, depth: number) => {
       return entry === undefined ? undefined : textAt(entry["name"], [...path, "name"])
     }),
     middlewares: () => list("middlewares", (value, path): MiddlewareEntry | undefined => {
-      if (typeof value === "string") return { import: value }
-      const entry = named(value, path, ["import", "params"])
+      const entry = named(fullEntry(value, "import"), path, ["import", "params"])
       if (entry === undefined) return undefined
       const name = textAt(entry["import"], [...path, "import"])
       const params = entry["params"] === undefined || entry["params"] === null ? undefined : mapping(entry["params"], [...path, "params"])
-      return name === undefined ? undefined : { import: name, params }
+      return name === undefined ? undefined : { import: name, ...params === undefined ? {} : { params } }
     }),
     subAgents: () => list("sub_agents", (value, path) => {
       const entry = named(value, path, ["name", "config_path"])

@@ -77,6 +77,19 @@ export const openSection = <const F extends Schema.Struct.Fields>(fields: F) =>
 export const withDefault = <S extends Schema.Constraint>(schema: S, value: S["Encoded"]) =>
   Schema.withDecodingDefaultKey<S>(Effect.succeed(value))(schema)
 
+/** An entry as a mapping: a text stands for its key `name` alone, as `logging` for `{ import: logging }`. */
+export const fullEntry = (entry: unknown, name: string): unknown => typeof entry === "string" ? { [name]: entry } : entry
+
+/** A {@link section} of a list for which a text may stand; see {@link fullEntry}. */
+export const entry = <const F extends Schema.Struct.Fields>(name: string, fields: F) => {
+  const schema = section(fields)
+  return Schema.Unknown.pipe(Schema.decodeTo(schema, {
+    // Whatever is no mapping then is for the Schema of the section to refuse.
+    decode: SchemaGetter.transform((given: unknown) => fullEntry(given, name) as (typeof schema)["Encoded"]),
+    encode: SchemaGetter.transform((encoded): unknown => encoded)
+  }))
+}
+
 /** A section that may be absent, and then has its defaults. */
 export const defaulted = <const F extends Schema.Struct.Fields>(fields: F) => {
   const schema = section(fields)

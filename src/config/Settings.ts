@@ -43,8 +43,8 @@ const shellHook = F.section({
   timeout: F.withDefault(F.number({ least: 1, most: 300 }), 60)
 })
 
-/** `middlewares[]`: bundled middleware by name, with its parameters. */
-const middleware = F.section({
+/** `middlewares[]`: middleware by its import, with its parameters; a text is the import alone. */
+const middleware = F.entry("import", {
   import: F.text,
   params: F.withDefault(F.mapOf(F.anything), {})
 })

@@ -60,6 +60,24 @@ describe("hermes middleware", () => {
       assert.match(stderr, /ended \(SUCCESS\) after \d+ ms/)
     }))
 
+  it.live("an entry may be its import alone, as in agent files", () =>
+    Effect.gen(function*() {
+      const { hermes, keep } = yield* machine
+      keep("own.mjs", "export const own = { name: 'own', before_model() {} }")
+      keep("config.yaml", "middlewares:\n- logging\n- own:own\n- ./own.mjs#own\n- import: retry\n  params: { times: 1 }\n")
+      const text = yield* hermes(["middleware", "explain"])
+      assert.strictEqual(text.code, 0, text.stderr)
+      assert.match(text.stdout, /1\. Logging .*\n {2}2\. own .*\n {2}3\. own .*\n {2}4\. Retry /)
+      const shown = yield* hermes(["config", "get", "middlewares"])
+      assert.include(shown.stdout, "logging", shown.stderr)
+      keep("config.yaml", "middlewares:\n- loging\n")
+      assert.match((yield* hermes(["middleware", "explain"])).stderr, /^Error: config\.yaml: line 2: middlewares\[0\](?:\.import)?: there is no middleware "loging"; did you mean logging\?/)
+      keep("config.yaml", "middlewares:\n- 7\n- {}\n- logging\n")
+      const wrong = yield* hermes(["middleware", "explain"])
+      assert.deepStrictEqual([wrong.code, wrong.stderr], [2, "Error: config.yaml: middlewares[0]: expected a mapping, got 7 (and 1 more: run `hermes config check`)\n"])
+      assert.include((yield* hermes(["config", "check"])).stderr, "middlewares[1].import: expected a string, got nothing")
+    }))
+
   it.live("explain: text, JSON and picture", () =>
     Effect.gen(function*() {
       const { hermes, keep } = yield* machine

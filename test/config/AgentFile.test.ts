@@ -57,7 +57,7 @@ middlewares:
       assert.deepStrictEqual(settingsOf(read), { "model.default": "gpt-4o-mini" })
       assert.deepStrictEqual(read.middlewares, [
         { import: "my_project.middleware:AuditMiddleware", params: { log_file: "/tmp/audit.log" } },
-        { import: "nexau.archs.main_sub.execution.middleware.logging:LoggingMiddleware", params: undefined }
+        { import: "nexau.archs.main_sub.execution.middleware.logging:LoggingMiddleware" }
       ])
     }))
 
