@@ -98,6 +98,59 @@ describe("a lock", () => {
     }))
 })
 
+describe("a transaction", () => {
+  /** Statements of a transaction that one statement fails in, and what ran after it. */
+  const refusing = (refused: string) =>
+    Effect.gen(function*() {
+      let isOpen = false
+      const statements: Array<string> = []
+      const all = (text: string): ReadonlyArray<SqliteClient.Row> => {
+        statements.push(text)
+        if (text === refused) throw sqliteError(787, "FOREIGN KEY constraint failed")
+        if (text.startsWith("BEGIN")) isOpen = true
+        if (text === "COMMIT" || text === "ROLLBACK") isOpen = false
+        return []
+      }
+      const client = yield* SqliteClient.make({ all, once: all, isTransaction: () => isOpen, close: () => {} })
+      const told: Array<string> = []
+      const write = client.transaction(Effect.gen(function*() {
+        yield* client.afterTransaction(Effect.sync(() => void told.push(`after ${statements.join(", ")}`)))
+        yield* client.statements((all) => all("one", []))
+        yield* client.unsafe("two")
+      }))
+      return { statements, told, client, exit: yield* Effect.exit(write) }
+    })
+
+  it.effect("is committed, and then what waits for it runs", () =>
+    Effect.gen(function*() {
+      const { exit, statements, told } = yield* refusing("none")
+      assert.isTrue(exit._tag === "Success")
+      assert.deepStrictEqual(statements, ["BEGIN IMMEDIATE", "one", "two", "COMMIT"])
+      assert.deepStrictEqual(told, ["after BEGIN IMMEDIATE, one, two, COMMIT"])
+    }))
+
+  it.effect("is rolled back where a statement or the commit fails; nothing that waits for it runs, and the next one begins", () =>
+    Effect.gen(function*() {
+      for (const refused of ["one", "two", "COMMIT"]) {
+        const { client, exit, statements, told } = yield* refusing(refused)
+        assert.isTrue(exit._tag === "Failure")
+        assert.deepStrictEqual(statements.slice(-2), [refused, "ROLLBACK"])
+        assert.deepStrictEqual(told, [])
+        const next = yield* Effect.exit(client.transaction(client.afterTransaction(Effect.sync(() => void told.push("next")))))
+        assert.deepStrictEqual([next._tag, told], refused === "COMMIT" ? ["Failure", []] : ["Success", ["next"]])
+      }
+    }))
+
+  it.effect("is rolled back where its Effect dies", () =>
+    Effect.gen(function*() {
+      const { client, statements } = yield* refusing("none")
+      yield* Effect.exit(client.transaction(Effect.die("fault")))
+      assert.deepStrictEqual(statements.slice(-2), ["BEGIN IMMEDIATE", "ROLLBACK"])
+      yield* client.transaction(Effect.void)
+      assert.deepStrictEqual(statements.slice(-2), ["BEGIN IMMEDIATE", "COMMIT"])
+    }))
+})
+
 describe("a full disk", () => {
   it.effect("is a failure with a remedy, and what was stored stays readable and writable", () =>
     Effect.gen(function*() {
