@@ -7,12 +7,9 @@
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import type { RunInput } from "../agent/RunInput.ts"
-import { Environment, Home } from "../config/Environment.ts"
-import { Settings } from "../config/Settings.ts"
 import * as TextCut from "../domain/TextCut.ts"
 import type { SkillRefused, Service as SkillStore } from "../prompt/SkillStore.ts"
 import * as SkillText from "../prompt/SkillText.ts"
-import * as ConfiguredSkills from "../tool/ConfiguredSkills.ts"
 import { type Failure, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { complain, type Dialog, type DialogCommand, say } from "./interactive/Dialog.ts"
@@ -25,11 +22,6 @@ const maxStacked = 5
 
 /** Names of the commands that are always there. */
 export const commandNames = ["skills", "skill"]
-
-/** The skills of the settings and of the home directory. */
-export const store = Effect.gen(function*() {
-  return yield* ConfiguredSkills.make(yield* Settings, { environment: yield* Environment, home: yield* Home })
-})
 
 /** Texts of skills, each once, in their order. */
 const textsOf = (skills: SkillStore, names: ReadonlyArray<string>, session: string): Effect.Effect<string, SkillRefused> =>

@@ -40,7 +40,7 @@ const name = Argument.String("name").pipe(
 const json = Flags.yes("json", "Print JSON")
 
 /** Plugins that are here, under settings of plugins. */
-const discovered = Effect.fnUntraced(function*({ packages }: Values["plugins"]) {
+export const discovered = Effect.fnUntraced(function*({ packages }: Values["plugins"]) {
   const home = yield* Home
   const { get } = yield* Environment
   return yield* Discovery.discover({ bundled, user: home.plugins, cwd: workingDirectory(), packages, variable: get })

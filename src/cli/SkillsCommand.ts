@@ -10,18 +10,23 @@ import * as Path from "effect/Path"
 import * as Result from "effect/Result"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import { Home } from "../config/Environment.ts"
+import { Environment, Home } from "../config/Environment.ts"
+import { Settings } from "../config/Settings.ts"
 import * as Yaml from "../config/Yaml.ts"
 import { workingDirectory } from "../platform/CurrentProcess.ts"
+import { directoryOf } from "../plugin/Candidate.ts"
+import * as Enablement from "../plugin/Enablement.ts"
 import * as Git from "../plugin/Git.ts"
 import * as SkillFile from "../prompt/SkillFile.ts"
 import * as SkillInstaller from "../prompt/SkillInstaller.ts"
+import type * as SkillIndex from "../prompt/SkillIndex.ts"
 import type * as SkillStore from "../prompt/SkillStore.ts"
-import { store } from "./ChatSkills.ts"
+import * as ConfiguredSkills from "../tool/ConfiguredSkills.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import { confirmed } from "./Confirm.ts"
 import { notDone, silent, unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
+import { discovered } from "./PluginsCommand.ts"
 import { line, note, Output, table, warn } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
@@ -29,14 +34,29 @@ const json = Flags.yes("json", "Print JSON")
 const yes = Flags.yes("yes", "Do not ask", "y")
 const name = Argument.String("name").pipe(Argument.withDescription("Name of a skill, or category/name"))
 
+/** The skills of the settings, of the home directory, and of plugins that are in use; no code of these is run. */
+const store = Effect.gen(function*() {
+  const settings = yield* Settings
+  const skills = yield* ConfiguredSkills.make(settings, { environment: yield* Environment, home: yield* Home })
+  const { candidates } = yield* Effect.mapError(discovered(settings.plugins), ({ message }) => notDone(`cannot list plugins: ${message}`))
+  yield* skills.bring(candidates.flatMap((candidate) => {
+    const directory = directoryOf(candidate)
+    return directory !== undefined && Enablement.status(candidate, settings.plugins) === "enabled" ? [{ key: candidate.key, directory }] : []
+  }))
+  return skills
+})
+
+/** Name of a skill as users give it: `tea:brew` is `brew` of the plugin `tea`. */
+const nameOf = ({ name, path, source }: SkillIndex.Skill): string => source === "plugin" ? path.replace(/^([\w.-]+)\/(?=[\w.-]+$)/, "$1:") : name
+
 const told = <A, R>(self: Effect.Effect<A, SkillStore.SkillRefused, R>) => Effect.mapError(self, ({ message }) => notDone(SafeText.line(message)))
 
-const row = ({ skill: { category, facts, name, source }, turnedOff }: SkillStore.Listed) => ({
-  name,
+const row = ({ skill, turnedOff }: SkillStore.Listed) => ({
+  name: nameOf(skill),
   status: turnedOff ?? "available",
-  category,
-  source,
-  description: facts.description
+  category: skill.category,
+  source: skill.source,
+  description: skill.facts.description
 })
 
 const listSkills = Effect.fn("hermes skills list")(function*({ json }: { readonly json: boolean }) {
@@ -55,9 +75,9 @@ const list = Command.make("list", { json }, listSkills).pipe(Command.withAlias("
 /** The one that a name means. */
 const one = Effect.fnUntraced(function*(skills: SkillStore.Service, name: string) {
   const listed = yield* skills.listed
-  const found = listed.filter(({ skill }) => skill.path === name || skill.name === name)
+  const found = listed.filter(({ skill }) => [skill.path, skill.name, nameOf(skill)].includes(name))
   const [only] = found
-  if (only === undefined) return yield* unknownName("skill", SafeText.line(name), { known: listed.map(({ skill }) => skill.name), list: "hermes skills list" })
+  if (only === undefined) return yield* unknownName("skill", SafeText.line(name), { known: listed.map(({ skill }) => nameOf(skill)), list: "hermes skills list" })
   if (found.length > 1) return yield* usage(`"${name}" is ambiguous: use one of ${found.map(({ skill }) => skill.path).join(", ")}`)
   return only.skill
 })

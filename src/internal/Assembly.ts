@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as Path from "effect/Path"
+import type * as Path from "effect/Path"
 import * as Agent from "../agent/Agent.ts"
 import * as BackgroundReview from "../agent/BackgroundReview.ts"
 import * as BackgroundWork from "../agent/BackgroundWork.ts"
@@ -127,9 +127,8 @@ export const agentUnder = <Self, E, R, Needs>(
       const plugins = yield* Plugins
       const { memoryProviders, middleware, plugins: loaded } = yield* plugins.loaded
       const skills = Option.getOrUndefined(yield* Effect.serviceOption(SkillStore))
-      const paths = yield* Path.Path
       yield* skills?.bring(loaded.flatMap(({ enabled, error, key, path }) =>
-        enabled && error === undefined && path !== undefined ? [{ plugin: key.replaceAll("/", "-"), directory: paths.join(path, "skills") }] : [])) ?? Effect.void
+        enabled && error === undefined && path !== undefined ? [{ key, directory: path }] : [])) ?? Effect.void
       const service = yield* Effect.provideService(agent(middleware), MemoryProvider, yield* memoryOf(memory, memoryProviders))
       yield* plugins.serve({ dispatch: service.callTool, complete: yield* SideTasks.ofPlugins })
       return service

@@ -154,8 +154,11 @@ export interface Service {
   readonly change: (change: Change) => Effect.Effect<Changed, ConfigError | SkillRefused>
   /** The path that a change would write or remove, for an approval; undefined where it names none. */
   readonly pathOf: (name: string, category?: string) => Effect.Effect<string>
-  /** Adds directories of skills that plugins bring, each under the plugin's name; they count last and are never written. */
-  readonly bring: (directories: ReadonlyArray<{ readonly plugin: string; readonly directory: string }>) => Effect.Effect<void>
+  /**
+   * Adds the skills that plugins bring in `skills/` of their directories, each under its plugin's key (`/` becomes `-`); they count last
+   * and are never written.
+   */
+  readonly bring: (plugins: ReadonlyArray<{ readonly key: string; readonly directory: string }>) => Effect.Effect<void>
   /** The part of a system prompt that names the skills; undefined where there are none, or none of the skill tools is offered. */
   readonly block: (tools: ReadonlySet<string>) => Effect.Effect<string | undefined>
 }
@@ -433,9 +436,10 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
       return text
     })
 
-    const bring: Service["bring"] = (directories) =>
+    const bring: Service["bring"] = (plugins) =>
       Effect.sync(() => {
-        brought = [...brought, ...directories.map(({ directory, plugin }): SkillIndex.Source => ({ kind: "plugin", directory, category: plugin }))]
+        brought = [...brought, ...plugins.map(({ directory, key }): SkillIndex.Source =>
+          ({ kind: "plugin", directory: paths.join(directory, "skills"), category: key.replaceAll("/", "-") }))]
       })
 
     return { listed, catalogue, view, change, pathOf, bring, block }

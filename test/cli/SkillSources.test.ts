@@ -19,20 +19,32 @@ describe("skills of other places than the home directory", () => {
       keep("config.yaml", "plugins:\n  enabled: [tea]\n")
 
       const before = yield* hermes(["skills", "list"])
-      assert.strictEqual(before.stdout, "available  review  general  user  What review is for\n")
+      assert.deepStrictEqual(before.stdout.trimEnd().split("\n"), [
+        "available  review    general  user    What review is for",
+        "available  tea:brew  tea      plugin  What brew is for"
+      ])
       assert.match(before.stderr, /^Warning: .*\.hermes\/skills: .*its folder is not trusted\. Look at it, then run `hermes trust add .*work`\nWarning: .*\.agents\/skills/)
       assert.strictEqual((yield* hermes(["skills", "show", "deploy"])).code, 2)
 
       yield* hermes(["trust", "add", "."])
       const after = yield* hermes(["skills", "list"])
       assert.deepStrictEqual(after.stdout.trimEnd().split("\n"), [
-        "available  deploy  general  project  What deploy is for",
-        "available  review  general  user     What review is for"
+        "available  deploy    general  project  What deploy is for",
+        "available  review    general  user     What review is for",
+        "available  tea:brew  tea      plugin   What brew is for"
       ])
       assert.strictEqual(after.stderr, "")
       assert.include((yield* hermes(["skills", "show", "review"])).stdout, "My way.")
+      for (const name of ["tea:brew", "tea/brew", "brew"]) assert.include((yield* hermes(["skills", "show", name])).stdout, "Three minutes.", name)
+      assert.match((yield* hermes(["skills", "show", "tea:brwe"])).stderr, /did you mean "tea:brew"\?/)
+      const kept = yield* hermes(["skills", "remove", "tea:brew", "--yes"])
+      assert.deepStrictEqual([kept.code, kept.stderr.includes("read-only")], [1, true])
       const removed = yield* hermes(["skills", "remove", "deploy", "--yes"])
       assert.deepStrictEqual([removed.code, removed.stderr.includes("read-only")], [1, true])
+
+      yield* hermes(["plugins", "disable", "tea"])
+      assert.notInclude((yield* hermes(["skills", "list"])).stdout, "brew")
+      yield* hermes(["plugins", "enable", "tea"])
 
       const prompt = yield* hermes(["prompt", "show"])
       assert.include(prompt.stdout, "deploy: What deploy is for")
