@@ -227,17 +227,6 @@ const parentOf = ({ callId, depth, goal, parentSessionId, parentTurnId, subagent
 const withEphemeral = (systemPrompt: string, ephemeral: string | undefined): string =>
   ephemeral === undefined || ephemeral.trim() === "" ? systemPrompt : `${systemPrompt}\n\n${TextHygiene.wellFormed(ephemeral).trim()}`
 
-const systemMessages = new WeakMap<Prompt.Message, Prompt.SystemMessage>()
-
-/** The system prompt as a message: the same one in each run of a session, so that what was made of the conversation is found again. */
-const systemMessage = (content: string, [first]: ReadonlyArray<Prompt.Message>): Prompt.SystemMessage => {
-  const known = first === undefined ? undefined : systemMessages.get(first)
-  if (known?.content === content) return known
-  const made = Prompt.systemMessage({ content })
-  if (first !== undefined) systemMessages.set(first, made)
-  return made
-}
-
 const recorderOf = (
   record: RunRecord | undefined,
   store: SessionStore,
@@ -326,7 +315,7 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
     emit: input.onEvent,
     recorder,
     messages: [
-      systemMessage(withEphemeral(session.systemPrompt, input.ephemeralSystemPrompt), session.history),
+      Conversation.systemMessage(withEphemeral(session.systemPrompt, input.ephemeralSystemPrompt), session.history),
       ...Conversation.resumed([...session.history, ...session.closing]),
       ...reports,
       ...added

@@ -207,6 +207,17 @@ export const resumed = (messages: ReadonlyArray<Prompt.Message>): Array<Prompt.M
   return closed
 }
 
+const systemMessages = new WeakMap<Prompt.Message, Prompt.SystemMessage>()
+
+/** The system prompt as a message: the same one in each run of a session, so that what was made of the conversation is found again. */
+export const systemMessage = (content: string, [first]: ReadonlyArray<Prompt.Message>): Prompt.SystemMessage => {
+  const known = first === undefined ? undefined : systemMessages.get(first)
+  if (known?.content === content) return known
+  const made = Prompt.systemMessage({ content })
+  if (first !== undefined) systemMessages.set(first, made)
+  return made
+}
+
 /** A transcript without the rejected messages; the same array where there is none. */
 export const withoutRejected = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> =>
   messages.some(isRejection)

@@ -17,7 +17,10 @@ export interface SourceCount {
   readonly source: string
   /** Conversations: one that compaction carried over several sessions counts once. */
   readonly sessions: number
-  /** Messages that are stored; the session that goes on from a compacted one has copies of what stayed. */
+  /**
+   * Messages, each counted where it happened: those that a session has from a compacted or forked one do not count again, as long as the
+   * other session exists and the run record names the originals.
+   */
   readonly messages: number
   readonly toolCalls: number
 }

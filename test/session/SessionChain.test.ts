@@ -3,12 +3,16 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Prompt from "effect/ai/Prompt"
+import * as Conversation from "../../src/domain/Conversation.ts"
 import type * as Cost from "../../src/domain/Cost.ts"
-import { SessionId } from "../../src/domain/Ids.ts"
+import { SessionId, TurnId } from "../../src/domain/Ids.ts"
 import * as Usage from "../../src/domain/Usage.ts"
 import * as Aggregation from "../../src/observability/studio/Aggregation.ts"
 import * as SessionIndex from "../../src/observability/studio/SessionIndex.ts"
 import * as SessionQueries from "../../src/observability/studio/SessionQueries.ts"
+import * as ContextCopy from "../../src/session/ContextCopy.ts"
+import * as RunRecord from "../../src/session/RunRecord.ts"
 import * as SessionChain from "../../src/session/SessionChain.ts"
 import { SessionMaintenance } from "../../src/session/SessionMaintenance.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
@@ -91,4 +95,30 @@ it.effect("statistics and insights count a conversation once", () =>
     const found = SessionQueries.find(world, {}, new Set())
     assert.strictEqual(found.length, 4)
     assert.strictEqual(Aggregation.aggregate(world, found, {}).sessions, 2)
+  }).pipe(Effect.provide(sqlite, { local: true })))
+
+it.effect("statistics count messages and calls that were copied where they happened", () =>
+  Effect.gen(function*() {
+    const store = yield* SessionStore.SessionStore
+    const record = yield* RunRecord.RunRecord
+    const [first = SessionId.make(""), second = first] = names
+    const call = (id: string) => Prompt.assistantMessage({ content: [Prompt.toolCallPart({ id, name: "look", params: {}, providerExecuted: false })] })
+    const before = [user("task"), call("c1"), Conversation.toolResult({ id: "c1", name: "look" }, { output: "one", isFailure: false }), user("go on")]
+    yield* store.create(newSession("first"))
+    yield* store.append(first, before)
+    const after = [user("summary"), ...before.slice(1)]
+    yield* store.continueIn(first, { id: second, provider: "p", model: "m", systemPrompt: "", messages: after, endReason: "text_response" })
+    yield* record.append(yield* ContextCopy.entries(record, {
+      sessionId: second,
+      turnId: TurnId.make("t"),
+      at: 0,
+      link: { _tag: "ReplayBegun", source: first, position: before.length, changed: ["compression"] }
+    }, ContextCopy.copies(after, before)))
+    yield* store.append(second, [call("c2")])
+    const stats = SessionMaintenance.use(({ stats }) => stats)
+    const { messages, sources, toolCalls } = yield* stats
+    assert.deepStrictEqual([messages, toolCalls, sources], [6, 2, [{ source: "cli", sessions: 1, messages: 6, toolCalls: 2 }]])
+    yield* store.remove(first)
+    const { messages: left, toolCalls: leftCalls } = yield* stats
+    assert.deepStrictEqual([left, leftCalls], [5, 2])
   }).pipe(Effect.provide(sqlite, { local: true })))

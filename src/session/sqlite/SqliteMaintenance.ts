@@ -35,10 +35,23 @@ export const make = ({ read, sql, write }: Database.Database, store: SessionStor
 
   return {
     stats: read("stats", Effect.gen(function*() {
-      const sources = yield* sql<SourceCount & { readonly all_sessions: number }>`
+      const stored = yield* sql<SourceCount & { readonly all_sessions: number }>`
         SELECT source, count(*) AS all_sessions, sum(s.continues_session_id IS NULL OR NOT EXISTS
             (SELECT 1 FROM sessions b WHERE b.id = s.continues_session_id)) AS sessions, sum(message_count) AS messages, sum(tool_call_count) AS toolCalls
         FROM sessions s GROUP BY source ORDER BY sessions DESC, source`
+      // Each session that begins with messages of another one has entries that name the originals.
+      const copied = yield* sql<{ readonly source: string; readonly messages: number; readonly toolCalls: number }>`
+        WITH copies AS (
+          SELECT DISTINCT s.source, m.id, m.role, m.envelope
+          FROM sessions s CROSS JOIN run_record r ON r.session_id = s.id CROSS JOIN messages m ON m.session_id = s.id AND m.position = r.position
+          WHERE s.parent_session_id IS NOT NULL AND r.kind = 'MessageAppended'
+            AND json_valid(r.body) AND (r.body ->> '$.copyOf.sessionId') IN (SELECT id FROM sessions)
+        )
+        SELECT source, count(*) AS messages, sum(CASE WHEN role = 'assistant' AND json_valid(envelope) THEN (SELECT count(*)
+            FROM json_each(envelope, '$.message.content') p WHERE p.type = 'object' AND (p.value ->> '$.type') = 'tool-call' AND NOT coalesce(p.value ->> '$.providerExecuted', 0))
+          ELSE 0 END) AS toolCalls
+        FROM copies GROUP BY source`
+      const repeated = new Map(copied.map((one) => [one.source, one]))
       const [sums] = yield* sql<Sums>`
         SELECT (SELECT min(started_at) FROM sessions) AS oldest, (SELECT max(updated_at) FROM sessions) AS newest,
           (SELECT count(*) FROM run_record) AS records,
@@ -46,6 +59,11 @@ export const make = ({ read, sql, write }: Database.Database, store: SessionStor
           (SELECT coalesce(sum(length(CAST(envelope AS BLOB))), 0) FROM messages) AS message_bytes,
           (SELECT coalesce(sum(length(CAST(system_prompt AS BLOB))), 0) FROM sessions) AS prompt_bytes`
       const { free, size, total } = yield* pages
+      const sources = stored.map((one) => ({
+        ...one,
+        messages: one.messages - (repeated.get(one.source)?.messages ?? 0),
+        toolCalls: one.toolCalls - (repeated.get(one.source)?.toolCalls ?? 0)
+      }))
       const of = (count: (one: (typeof sources)[number]) => number): number => sources.reduce((sum, one) => sum + count(one), 0)
       const sessions = of((one) => one.sessions)
       return {
