@@ -1,6 +1,8 @@
 // Middleware of config.yaml: it is made, it runs in the program, and its order is explained.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import * as HttpServer from "../provider/HttpServer.ts"
 import { machine } from "../support/hermesInProcess.ts"
 
@@ -76,6 +78,19 @@ describe("hermes middleware", () => {
       const wrong = yield* hermes(["middleware", "explain"])
       assert.deepStrictEqual([wrong.code, wrong.stderr], [2, "Error: config.yaml: middlewares[0]: expected a mapping, got 7 (and 1 more: run `hermes config check`)\n"])
       assert.include((yield* hermes(["config", "check"])).stderr, "middlewares[1].import: expected a string, got nothing")
+    }))
+
+  it.live("audit writes beside config.yaml, and approve denies where no one is asked", () =>
+    Effect.gen(function*() {
+      const { hermes, home, keep, put } = yield* machine
+      put("notes.txt", "secret plan\n")
+      keep("config.yaml", "middlewares:\n- import: audit\n  params: { file_path: logs/audit.jsonl }\n- import: approve\n  params: { tools: [read_*] }\n")
+      const { code, stderr } = yield* hermes(["chat", "-q", "Read the file notes.txt", "--quiet"])
+      assert.strictEqual(code, 0, stderr)
+      const lines = readFileSync(join(home, "logs", "audit.jsonl"), "utf8").trimEnd().split("\n").map((line): Record<string, unknown> => JSON.parse(line))
+      const ends = lines.filter(({ kind, phase }) => kind === "tool_call" && phase === "end")
+      assert.deepStrictEqual(ends.map(({ name, status }) => [name, status]), [["read_file", "failed"]])
+      assert.match(String(ends[0]?.["error"]), /read_file needs an approval/)
     }))
 
   it.live("explain: text, JSON and picture", () =>
