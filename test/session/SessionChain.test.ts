@@ -101,24 +101,28 @@ it.effect("statistics count messages and calls that were copied where they happe
   Effect.gen(function*() {
     const store = yield* SessionStore.SessionStore
     const record = yield* RunRecord.RunRecord
-    const [first = SessionId.make(""), second = first] = names
+    const [first = SessionId.make(""), second = first, fork = first] = names
     const call = (id: string) => Prompt.assistantMessage({ content: [Prompt.toolCallPart({ id, name: "look", params: {}, providerExecuted: false })] })
     const before = [user("task"), call("c1"), Conversation.toolResult({ id: "c1", name: "look" }, { output: "one", isFailure: false }), user("go on")]
     yield* store.create(newSession("first"))
     yield* store.append(first, before)
     const after = [user("summary"), ...before.slice(1)]
     yield* store.continueIn(first, { id: second, provider: "p", model: "m", systemPrompt: "", messages: after, endReason: "text_response" })
-    yield* record.append(yield* ContextCopy.entries(record, {
-      sessionId: second,
-      turnId: TurnId.make("t"),
-      at: 0,
-      link: { _tag: "ReplayBegun", source: first, position: before.length, changed: ["compression"] }
-    }, ContextCopy.copies(after, before)))
+    yield* store.create(newSession("third"))
+    yield* store.append(fork, before)
+    for (const [sessionId, messages] of [[second, after], [fork, before]] as const) {
+      yield* record.append(yield* ContextCopy.entries(record, {
+        sessionId,
+        turnId: TurnId.make(sessionId),
+        at: 0,
+        link: { _tag: "ReplayBegun", source: first, position: before.length, changed: [] }
+      }, ContextCopy.copies(messages, before)))
+    }
     yield* store.append(second, [call("c2")])
     const stats = SessionMaintenance.use(({ stats }) => stats)
     const { messages, sources, toolCalls } = yield* stats
-    assert.deepStrictEqual([messages, toolCalls, sources], [6, 2, [{ source: "cli", sessions: 1, messages: 6, toolCalls: 2 }]])
+    assert.deepStrictEqual([messages, toolCalls, sources], [6, 2, [{ source: "cli", sessions: 2, messages: 6, toolCalls: 2 }]])
     yield* store.remove(first)
     const { messages: left, toolCalls: leftCalls } = yield* stats
-    assert.deepStrictEqual([left, leftCalls], [5, 2])
+    assert.deepStrictEqual([left, leftCalls], [9, 3])
   }).pipe(Effect.provide(sqlite, { local: true })))

@@ -44,7 +44,7 @@ export const make = ({ read, sql, write }: Database.Database, store: SessionStor
         WITH copies AS (
           SELECT DISTINCT s.source, m.id, m.role, m.envelope
           FROM sessions s CROSS JOIN run_record r ON r.session_id = s.id CROSS JOIN messages m ON m.session_id = s.id AND m.position = r.position
-          WHERE s.parent_session_id IS NOT NULL AND r.kind = 'MessageAppended'
+          WHERE s.id IN (SELECT session_id FROM run_record WHERE kind = 'ReplayBegun') AND r.kind = 'MessageAppended'
             AND json_valid(r.body) AND (r.body ->> '$.copyOf.sessionId') IN (SELECT id FROM sessions)
         )
         SELECT source, count(*) AS messages, sum(CASE WHEN role = 'assistant' AND json_valid(envelope) THEN (SELECT count(*)
