@@ -4,7 +4,7 @@
  * **Details**
  *
  * There is one at most. An application provides {@link MemoryProvider}; a plugin brings one, and the setting `memory.provider` names it.
- * What it recalls stands before the text of the user in each request of the turn, the same bytes each time, and is never stored. It is
+ * Recalled text stands before the text of the user in each request of the turn, the same bytes each time, and is never stored. It is
  * foreign text: fences are taken out, a text that looks like an injected instruction is left out with a notice, and a failure or a
  * silence is a turn without it. Its tools are those of its plugin or of the application.
  *

@@ -176,18 +176,18 @@ const makeRules = Effect.fnUntraced(function*(options: Options, temporary: { rea
   const trees = yield* WorkingTree.make(options.home)
 
   /** A rule at the real path; none where nothing is there. */
-  const present = (allows: Rule["allows"]) => (named: string): Effect.Effect<ReadonlyArray<Rule>> =>
+  const present = (allows: Rule["allows"]) => (named: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
     Effect.gen(function*() {
       const real = yield* fs.realPath(named)
       const { type } = yield* fs.stat(real)
       return [{ path: real, allows, isFile: type !== "Directory" }]
     }).pipe(
-      // Not there, or not to be seen by this user and so by no command either.
-      Effect.orElseSucceed(() => [])
+      // Not there, or not to be seen by this user and so by no command either. After any other error nothing runs: a hidden path would be seen.
+      Effect.catchIf(({ reason: { _tag } }) => _tag === "NotFound" || _tag === "PermissionDenied", () => Effect.succeed([]))
     )
 
   const environmentFiles = (tree: string) =>
-    !options.hidesEnvFiles ? Effect.succeed([]) : Effect.orElseSucceed(fs.readDirectory(tree), () => []).pipe(
+    !options.hidesEnvFiles ? Effect.succeed([]) : fs.readDirectory(tree).pipe(
       Effect.map((names) => names.filter((name) => /^\.env(?:\.|$)/.test(name) && !/\.(?:example|sample|template|dist|defaults)$/.test(name))),
       Effect.map((names) => names.map((name) => path.join(tree, name)))
     )

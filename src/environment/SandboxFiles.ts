@@ -30,7 +30,7 @@ const isMissing = (error: PlatformError): boolean => error.reason._tag === "NotF
 export const make = (
   host: FileSystem.FileSystem,
   path: Path.Path,
-  rules: Effect.Effect<ReadonlyArray<Rule>>
+  rules: Effect.Effect<ReadonlyArray<Rule>, PlatformError>
 ): FileSystem.FileSystem => {
   /** Real path in the sandbox, as far as the path exists. */
   const real = Effect.fnUntraced(function*(list: ReadonlyArray<Rule>, given: string) {
@@ -93,7 +93,7 @@ export const make = (
         (lists) => lists.flat()
       ))
 
-  const shown = (target: string): Effect.Effect<string> => Effect.map(rules, (list) => inSandbox(list, target))
+  const shown = (target: string): Effect.Effect<string, PlatformError> => Effect.map(rules, (list) => inSandbox(list, target))
   const temporary = <O extends { readonly directory?: string | undefined }>(method: string, options: O | undefined) =>
     Effect.map(file(method, options?.directory ?? "/tmp", "write"), (directory) => ({ ...options, directory }))
 

@@ -5,6 +5,7 @@
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
 
 /** Finds working trees, each once. */
 export interface WorkingTrees {
@@ -49,7 +50,7 @@ const pointer = /^gitdir: (\/.+)\n?$/
  * The files of git for a working tree: its `.git` directory, or the repository that a linked working tree belongs to. A `.git` file
  * counts only where the repository names the tree too, so that a project cannot point at directories that are not its own.
  */
-export const gitFiles = Effect.fnUntraced(function*(tree: string): Effect.fn.Return<GitFiles, never, FileSystem.FileSystem | Path.Path> {
+export const gitFiles = Effect.fnUntraced(function*(tree: string): Effect.fn.Return<GitFiles, PlatformError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const own = path.join(tree, ".git")
@@ -59,7 +60,10 @@ export const gitFiles = Effect.fnUntraced(function*(tree: string): Effect.fn.Ret
   })
   const read = (file: string) => Effect.orElseSucceed(fs.readFileString(file), () => "")
   // Not followed: a link could make any directory a repository of this project.
-  const kind = yield* Effect.orElseSucceed(Effect.map(fs.lstat(own), ({ type }) => type), () => undefined)
+  const kind = yield* Effect.map(fs.lstat(own), ({ type }) => type).pipe(
+    // After any other error nothing is known of what has to be fixed.
+    Effect.catchIf(({ reason: { _tag } }) => _tag === "NotFound", () => Effect.undefined)
+  )
   if (kind === "Directory") return of(own, [])
   const linked = kind === "File" ? pointer.exec(yield* read(own))?.[1] : undefined
   if (linked === undefined) return { directories: [], fixed: kind === "File" ? [own] : [] }

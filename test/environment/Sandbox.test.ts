@@ -5,6 +5,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
+import * as PlatformErrors from "effect/PlatformError"
 import type { PlatformError } from "effect/PlatformError"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -16,6 +17,7 @@ import { createServer } from "node:net"
 import { join } from "node:path"
 import { CallDirectory, CommandEnvironment } from "../../src/environment/CommandEnvironment.ts"
 import * as Sandbox from "../../src/environment/Sandbox.ts"
+import * as WorkingTree from "../../src/environment/WorkingTree.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const bwrap = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"])
@@ -245,7 +247,25 @@ describe("file tools", () => {
   }))
 })
 
+describe("the files of git", () => {
+  it.effect("fail where it is not known whether there are any", () =>
+    Effect.gen(function*() {
+      const busy = PlatformErrors.systemError({ _tag: "Unknown", module: "FileSystem", method: "lstat", description: "EMFILE" })
+      const fs = FileSystem.layerNoop({ lstat: () => Effect.fail(busy) })
+      assert.strictEqual(yield* Effect.flip(Effect.provide(WorkingTree.gitFiles("/project"), fs)), busy)
+    }).pipe(Effect.provide(NodeServices.layer)))
+})
+
 describe("a wall that does not stand", () => {
+  live("is one that cannot tell whether a hidden path is there", Effect.gen(function*() {
+    const { home } = yield* machine
+    const fs = yield* FileSystem.FileSystem
+    const busy = PlatformErrors.systemError({ _tag: "Unknown", module: "FileSystem", method: "stat", description: "EMFILE" })
+    const failing = FileSystem.FileSystem.of({ ...fs, stat: (path) => path.endsWith(".ssh") ? Effect.fail(busy) : fs.stat(path) })
+    const error = yield* Effect.flip(Layer.build(Sandbox.layer(optionsOf(home))).pipe(Effect.provideService(FileSystem.FileSystem, failing)))
+    assert.include(error.message, "the sandbox cannot start")
+  }))
+
   it.effect("is one line that names the remedy, and nothing runs", () =>
     Effect.gen(function*() {
       const bare = FileSystem.layerNoop({ exists: () => Effect.succeed(false) })
