@@ -82,6 +82,7 @@ export const compact = Effect.fnUntraced(function*(
     ...asked,
     messages: before,
     sessionId: run.sessionId,
+    conversationId: run.conversationId,
     taskId: run.taskId,
     turnId: run.turnId,
     notify: (message) => emit(run, { _tag: "Notice", level: "warning", message })

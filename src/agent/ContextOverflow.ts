@@ -43,6 +43,7 @@ export const recover = Effect.fnUntraced(function*(
     window: tokens,
     messages: run.messages,
     sessionId: run.sessionId,
+    conversationId: run.conversationId,
     taskId: run.taskId,
     turnId: run.turnId,
     notify: (message) => emit(run, { _tag: "Notice", level: "warning", message })

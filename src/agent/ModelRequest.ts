@@ -207,7 +207,7 @@ const send = (
     reasoningEffort: run.reasoningEffort,
     contextEdits: compaction.edits,
     cache: settings.promptCache === "off" ? undefined : { ttl: settings.promptCache ?? "5m" },
-    sessionId: run.sessionId
+    conversationId: run.conversationId
   }
   const { isRead } = progress
   const retracted = retract(run, progress)

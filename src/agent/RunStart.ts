@@ -25,7 +25,8 @@ import * as SystemPrompt from "../prompt/SystemPrompt.ts"
 import * as Catalogue from "../routing/Catalogue.ts"
 import type { Service as ModelRouter } from "../routing/ModelRouter.ts"
 import type { Service as RunRecord } from "../session/RunRecord.ts"
-import type { Service as SessionStore } from "../session/SessionStorePort.ts"
+import * as SessionChain from "../session/SessionChain.ts"
+import { type Service as StoreService, SessionStore } from "../session/SessionStorePort.ts"
 import * as LoopGuard from "../tool/calls/LoopGuard.ts"
 import { everything } from "../tool/ToolRegistry.ts"
 import * as Background from "./Background.ts"
@@ -100,6 +101,7 @@ const platformOf = (settings: AgentSettings): string => settings.platform ?? "li
 
 interface OpenedSession {
   readonly id: Ids.SessionId
+  readonly conversationId: Ids.SessionId
   readonly systemPrompt: string
   /** As it is stored. */
   readonly history: ReadonlyArray<Prompt.Message>
@@ -166,7 +168,8 @@ const openSession = Effect.fnUntraced(function*(
   const known = input.sessionId === undefined ? Option.none() : yield* store.get(id)
   if (Option.isSome(known)) {
     const history = yield* store.messages(id)
-    return { id, systemPrompt: known.value.systemPrompt, history, ...yield* closingOf(id, history) }
+    const conversationId = yield* Effect.provideService(SessionChain.first(known.value), SessionStore, store)
+    return { id, conversationId, systemPrompt: known.value.systemPrompt, history, ...yield* closingOf(id, history) }
   }
   const systemPrompt = TextHygiene.wellFormed(input.systemPrompt ?? SystemPrompt.render(yield* layersOf(input, { ...place, id })))
   yield* store.create({ id, source: input.source ?? "library", systemPrompt, hasOwnPrompt: input.systemPrompt !== undefined, ...place })
@@ -175,7 +178,7 @@ const openSession = Effect.fnUntraced(function*(
     model: place.model,
     platform: platformOf(settings)
   }))
-  return { id, systemPrompt, history: [], closing: [], closed: [] }
+  return { id, conversationId: id, systemPrompt, history: [], closing: [], closed: [] }
 })
 
 /** The user's message with blocks that the model is to see before it. */
@@ -229,7 +232,7 @@ const withEphemeral = (systemPrompt: string, ephemeral: string | undefined): str
 
 const recorderOf = (
   record: RunRecord | undefined,
-  store: SessionStore,
+  store: StoreService,
   { history, id }: OpenedSession,
   turnId: Ids.TurnId,
   isChild: boolean
@@ -303,6 +306,7 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
   })
   const run: RunState = {
     sessionId: session.id,
+    conversationId: session.conversationId,
     taskId,
     turnId,
     platform: platformOf(settings),

@@ -44,6 +44,8 @@ export interface Lineage {
 /** Mutable state of one run. */
 export interface RunState {
   readonly sessionId: SessionId
+  /** The first of the sessions that this one goes on from over compactions; its own id where it goes on from none. */
+  readonly conversationId: SessionId
   readonly taskId: TaskId
   readonly turnId: TurnId
   readonly platform: string

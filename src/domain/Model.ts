@@ -98,8 +98,8 @@ export interface ModelCall {
   readonly contextEdits?: ContextEdits | undefined
   /** Asks for an encrypted form of the conversation in place of an answer; for routes with the ability alone. */
   readonly compact?: boolean | undefined
-  /** Stable id of the conversation, for providers that key their prompt cache by it. */
-  readonly sessionId?: string | undefined
+  /** Id of the conversation, the same over its compactions, for providers that key their prompt cache by it. */
+  readonly conversationId?: string | undefined
 }
 
 /** The provider's own request, whole. `extra_body`, `extra_headers` and `extra_query` are merged into the wire request. */

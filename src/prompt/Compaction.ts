@@ -81,7 +81,7 @@ export type Summarise = (ask: SummaryAsk) => Effect.Effect<string, AiError.AiErr
 export interface ProviderCompaction {
   readonly ability: Effect.Effect<Abilities["compaction"]>
   /** Encrypted form of messages; undefined where the answer has none. */
-  readonly compact: (ask: Pick<SummaryAsk, "context"> & { readonly messages: ReadonlyArray<Prompt.Message> }) =>
+  readonly compact: (ask: Pick<SummaryAsk, "context"> & Pick<CompactionPort.Request, "conversationId"> & { readonly messages: ReadonlyArray<Prompt.Message> }) =>
     Effect.Effect<string | undefined, AiError.AiError | ConfigError>
 }
 
@@ -168,12 +168,12 @@ export const make = (settings: Settings, summarise: Summarise, provider: Provide
   const atProvider = (
     messages: ReadonlyArray<Prompt.Message>,
     bounds: Parameters<typeof Split.split>[1],
-    context: SummaryAsk["context"],
+    { conversationId, ...context }: SummaryAsk["context"] & Pick<CompactionPort.Request, "conversationId">,
     notify: (message: string) => Effect.Effect<void>
   ): Effect.Effect<ReadonlyArray<Prompt.Message> | undefined> => {
     const parts = Split.split(messages, bounds)
     if (parts === undefined) return Effect.succeed(undefined)
-    return provider.compact({ messages: [...parts.head, ...parts.middle], context }).pipe(
+    return provider.compact({ messages: [...parts.head, ...parts.middle], context, conversationId }).pipe(
       Effect.map((item) => item === undefined ? undefined : assembleItem(parts, item)),
       Effect.catch((error) => Effect.as(notify(`the provider did not compact the conversation, so a note is written: ${error.message}`), undefined))
     )
@@ -210,8 +210,9 @@ export const make = (settings: Settings, summarise: Summarise, provider: Provide
   })
 
   const compact: CompactionPort.Service["compact"] = Effect.fnUntraced(function*(request) {
-    const { focus, keepExchanges, messages, notify = () => Effect.void, reason, sessionId, taskId, turnId, window } = request
-    const known = knownOf(sessionId)
+    const { conversationId, focus, keepExchanges, messages, notify = () => Effect.void, reason, sessionId, taskId, turnId, window } = request
+    // A conversation that was compacted goes on in another session.
+    const known = knownOf(conversationId ?? sessionId)
     if (request.plan !== undefined) return yield* planned(request, request.plan, known)
     const isRefused = reason !== "threshold" && reason !== "manual"
     if (reason === "threshold" && known.ineffective >= maxIneffective) return messages
@@ -234,7 +235,7 @@ export const make = (settings: Settings, summarise: Summarise, provider: Provide
     if (reason !== "manual" && now < known.pausedUntil) return isRefused ? pruned : messages
     const context = { sessionId, taskId, turnId }
     if ((yield* isAvailable(notify)) && engine === "responses_compact") {
-      const compacted = yield* atProvider(messages, { protectFirst, tailTokens, keepExchanges }, context, notify)
+      const compacted = yield* atProvider(messages, { protectFirst, tailTokens, keepExchanges }, { ...context, conversationId }, notify)
       if (compacted !== undefined && Split.tokensOfAll(compacted) < before) {
         known.ineffective = Split.tokensOfAll(compacted) > before * (1 - leastSaving) ? known.ineffective + 1 : 0
         return compacted

@@ -17,6 +17,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as GrowingList from "../domain/GrowingList.ts"
 import * as Json from "../domain/Json.ts"
 import type { PromptCache } from "../domain/Model.ts"
+import * as Digest from "../platform/Digest.ts"
 
 /** Marks of one request at most. */
 const limit = 4
@@ -33,6 +34,12 @@ const long: CacheControl = { type: "ephemeral", ttl: "1h" }
 
 /** The mark that keeps a prefix as long as a call asks for; the same object each time. */
 export const cacheControl = ({ ttl }: PromptCache): CacheControl => ttl === "1h" ? long : short
+
+/** The longest key of a prompt cache that OpenAI takes. */
+const maxKey = 64
+
+/** Key of a conversation's prompt cache, for providers that take a key in place of marks. */
+export const key = (conversationId: string): string => conversationId.length <= maxKey ? conversationId : Digest.hex(conversationId, maxKey)
 
 /** Parts of a request that take marks before its conversation does. */
 interface Head {

@@ -86,6 +86,8 @@ export interface Ask extends TaskRoutes.Overrides {
   readonly temperature?: number | undefined
   readonly reasoningEffort?: ModelCall["reasoningEffort"]
   readonly compact?: ModelCall["compact"]
+  /** For questions that begin as those of the conversation do. */
+  readonly conversationId?: ModelCall["conversationId"]
   /** The model must see images; by default only that of the task `vision` must. */
   readonly images?: boolean | undefined
   /** The run that needs it. */
@@ -232,7 +234,8 @@ export const make = <E = never>(options: Options): Service<E> => {
       maxOutputTokens: given.maxOutputTokens,
       temperature: given.temperature,
       reasoningEffort: given.reasoningEffort,
-      compact: given.compact
+      compact: given.compact,
+      conversationId: given.conversationId
     }
     const question: Question = { call, route, context: contextOf(task, given), userMessage: "", options: undefined }
     const { timeout } = DerivedSettings.auxiliaryTask(settings, task)

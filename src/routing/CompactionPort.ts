@@ -33,6 +33,8 @@ import type { ContextEdits } from "../domain/Model.ts"
 /** Reason of a compaction, and the size that the conversation has to fit into. */
 export interface Request {
   readonly sessionId: SessionId
+  /** The first session of the conversation, where it was compacted before. */
+  readonly conversationId?: SessionId | undefined
   readonly taskId: TaskId
   readonly turnId: TurnId
   /** The system message first, then the conversation; the last user message is what the run is about. */

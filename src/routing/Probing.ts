@@ -98,7 +98,7 @@ export type Outcome =
   | { readonly _tag: "Exhausted"; readonly message: string }
 
 /** Refused conversation that {@link recover} works on. */
-export interface Failed extends Pick<CompactionPort.Request, "sessionId" | "taskId" | "turnId" | "messages" | "notify"> {
+export interface Failed extends Pick<CompactionPort.Request, "sessionId" | "conversationId" | "taskId" | "turnId" | "messages" | "notify"> {
   readonly error: AiError.AiError
   /** The router's decision on the error; absent for an error that a wrapper made of it. */
   readonly decision?: Classification.Decision | undefined

@@ -26,6 +26,7 @@ import * as Option from "effect/Option"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Cost from "../domain/Cost.ts"
 import type { SessionStoreError } from "../domain/AgentError.ts"
+import type { SessionId } from "../domain/Ids.ts"
 import * as Usage from "../domain/Usage.ts"
 import { type Session, SessionStore, type UsageRecord } from "./SessionStorePort.ts"
 import * as StoredForm from "./StoredForm.ts"
@@ -46,6 +47,10 @@ export const of = Effect.fnUntraced(function*(session: Session): Effect.fn.Retur
   }
   return Array.from(found.values()).toReversed()
 })
+
+/** Id of the first of those sessions, also where it was removed: it names the conversation over its compactions. */
+export const first = (session: Session): Effect.Effect<SessionId, SessionStoreError, SessionStore> =>
+  session.continues === undefined ? Effect.succeed(session.id) : Effect.map(of(session), ([oldest = session]) => oldest.continues ?? oldest.id)
 
 /** Usage of a conversation. */
 export interface Sums {

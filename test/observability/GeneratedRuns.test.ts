@@ -24,7 +24,7 @@ import * as PartialAnswer from "../../src/routing/PartialAnswer.ts"
 import * as RunTree from "../../src/observability/RunTree.ts"
 import * as StoredRuns from "../../src/observability/StoredRuns.ts"
 import { heldSecret, planOf } from "../support/generatedPlans.ts"
-import { exported, type Outcome, runPlan } from "../support/generatedRuns.ts"
+import { conversationOf, exported, type Outcome, runPlan } from "../support/generatedRuns.ts"
 import * as AtifSchema from "./support/atifSchema.ts"
 import * as Recorded from "./support/recorded.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
@@ -137,17 +137,17 @@ const runsBelow = (run: RunTree.Run): ReadonlyArray<RunTree.Run> => {
 const anyCall: Omit<Model.ModelCall, "messages"> = { tools: [], toolChoice: "auto", responseFormat: { type: "text" }, stream: false }
 
 /** A request resolves to what the provider was asked. */
-const requestsAreExact = ({ asked, plan, stored }: Outcome, trees: ReadonlyArray<RunTree.Tree>) => {
+const requestsAreExact = ({ asked, plan, sessions, stored }: Outcome, trees: ReadonlyArray<RunTree.Tree>) => {
   const treeOf = new Map(trees.flatMap((tree) => tree.roots.flatMap(runsBelow).flatMap(attemptsOf).map((attempt) => [attempt, tree] as const)))
   const attempts = Array.from(treeOf.keys())
   assert.strictEqual(attempts.length, of(stored, "AttemptStarted").length, "every attempt is in the tree")
   if (plan.routes !== undefined) return
   const inOrder = new Map(of(stored, "AttemptStarted").map(({ apiRequestId }, index) => [apiRequestId, index]))
   const sorted = attempts.toSorted((a, b) => (inOrder.get(a.start.apiRequestId) ?? 0) - (inOrder.get(b.start.apiRequestId) ?? 0))
-  const keyOf = ({ run, start }: RunTree.Attempt): string => start.task === undefined ? run.sessionId : ""
-  const askedBySession = groupBy(asked, ({ sessionId }) => sessionId ?? "")
+  const keyOf = ({ run, start }: RunTree.Attempt): string => start.task === undefined ? conversationOf(sessions, run.sessionId) : ""
+  const askedByConversation = groupBy(asked, ({ conversationId }) => conversationId ?? "")
   for (const [key, own] of groupBy(sorted, keyOf)) {
-    const questions = askedBySession.get(key) ?? []
+    const questions = askedByConversation.get(key) ?? []
     assert.strictEqual(own.length, questions.length, `attempts of ${key}`)
     own.forEach((attempt, index) => {
       const question = questions[index]

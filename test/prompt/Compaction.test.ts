@@ -255,6 +255,14 @@ describe("when it is done", () => {
       assert.strictEqual(asked.length, 3)
     }))
 
+  it.effect("which counts for the conversation, whose session is another one after each", () =>
+    Effect.gen(function*() {
+      const { asked, compact } = engine(() => Effect.succeed("n".repeat(90_000)))
+      const of = (id: string) => ({ sessionId: SessionId.make(id), conversationId: context.sessionId })
+      for (const id of ["s", "s2", "s3"]) yield* compact(talk(30), of(id))
+      assert.strictEqual(asked.length, 2)
+    }))
+
   it.effect("without a note the conversation stays and the user is told; after a pause it is tried again", () =>
     Effect.gen(function*() {
       const failure = AiError.make({ module: "M", method: "m", reason: new AiError.InternalProviderError({ description: "it is down" }) })

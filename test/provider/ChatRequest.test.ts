@@ -125,8 +125,10 @@ describe("the request", () => {
   })
 
   it("the prompt cache of OpenAI is keyed by the session, Mistral is asked for no usage", () => {
-    assert.propertyVal(prepare({ sessionId: "s1" }, at.openai), "prompt_cache_key", "s1")
-    assert.notProperty(prepare({ sessionId: "s1" }, at.openrouter), "prompt_cache_key")
+    assert.propertyVal(prepare({ conversationId: "s1" }, at.openai), "prompt_cache_key", "s1")
+    assert.notProperty(prepare({ conversationId: "s1" }, at.openrouter), "prompt_cache_key")
+    assert.propertyVal(prepare({ conversationId: "s".repeat(64) }, at.openai), "prompt_cache_key", "s".repeat(64))
+    assert.match(String(prepare({ conversationId: "s".repeat(65) }, at.openai)["prompt_cache_key"]), /^.{64}$/u)
     assert.notProperty(prepare({ stream: true }, at.mistral), "stream_options")
   })
 })

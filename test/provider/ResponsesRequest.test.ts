@@ -58,7 +58,7 @@ describe("the request", () => {
           stream: true,
           maxOutputTokens: 100,
           temperature: 0.5,
-          sessionId: "s1"
+          conversationId: "s1"
         },
         { extraBody: { a: 1 } }
       ),
@@ -105,13 +105,13 @@ describe("the request", () => {
   })
 
   it("a session id that is too long for a cache key is hashed, and GitHub gets none", () => {
-    const sessionId = "s".repeat(65)
-    const key = prepare({ sessionId })["prompt_cache_key"]
+    const conversationId = "s".repeat(65)
+    const key = prepare({ conversationId })["prompt_cache_key"]
     assert.match(String(key), /^[0-9a-f]{64}$/)
-    assert.strictEqual(prepare({ sessionId })["prompt_cache_key"], key)
-    assert.strictEqual(prepare({ sessionId: "s".repeat(64) })["prompt_cache_key"], "s".repeat(64))
-    assert.notProperty(prepare({ sessionId }, at.github), "prompt_cache_key")
-    assert.deepStrictEqual(prepare({ sessionId: "s1" }, at.xai)["extra_headers"], { "x-grok-conv-id": "s1" })
+    assert.strictEqual(prepare({ conversationId })["prompt_cache_key"], key)
+    assert.strictEqual(prepare({ conversationId: "s".repeat(64) })["prompt_cache_key"], "s".repeat(64))
+    assert.notProperty(prepare({ conversationId }, at.github), "prompt_cache_key")
+    assert.deepStrictEqual(prepare({ conversationId: "s1" }, at.xai)["extra_headers"], { "x-grok-conv-id": "s1" })
   })
 })
 

@@ -77,6 +77,15 @@ for (const [name, layer] of [["memory", SessionStore.layerMemory], ["sqlite", sq
         assert.deepStrictEqual(yield* SessionChain.removed(Option.getOrThrow(yield* store.get(first))), [])
       }).pipe(Effect.provide(layer, { local: true })))
 
+    it.effect("has the id of its first session, also where that was removed", () =>
+      Effect.gen(function*() {
+        const { first, get, third } = yield* filled
+        const conversations = Effect.flatMap(Effect.all([get(third), get(SessionId.make("other"))]), Effect.forEach(SessionChain.first))
+        assert.deepStrictEqual(yield* conversations, [first, SessionId.make("other")])
+        yield* SessionStore.SessionStore.use((store) => store.remove(first))
+        assert.deepStrictEqual(yield* conversations, [first, SessionId.make("other")])
+      }).pipe(Effect.provide(layer, { local: true })))
+
     it.effect("goes on where a session of it was removed", () =>
       Effect.gen(function*() {
         const { get, second, third } = yield* filled

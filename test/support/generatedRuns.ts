@@ -64,8 +64,8 @@ const addressOf = (url: string, mode: RoutedMode): string => mode === "anthropic
 export interface Asked {
   /** Number of the run that was under way. */
   readonly run: number
-  /** Undefined of a side task. */
-  readonly sessionId: string | undefined
+  /** The first session of the conversation; undefined of a side task. */
+  readonly conversationId: string | undefined
   readonly messages: ReadonlyArray<Prompt.Message>
   readonly info: Provider.Service["info"]
 }
@@ -88,21 +88,32 @@ export interface Outcome {
   readonly isDead: boolean
 }
 
+/** The first session of the conversation that a session belongs to. */
+export const conversationOf = (sessions: ReadonlyArray<SessionStore.Session>, id: string): string => {
+  const before = sessions.find((one) => one.id === id)?.continues
+  return before === undefined ? id : conversationOf(sessions, before)
+}
+
 /** Questions without those of the run that died which it had not recorded yet, or asked after its death. */
-const answerable = (asked: ReadonlyArray<Asked>, stored: ReadonlyArray<RecordEvent.Entry>, dies: number | undefined): ReadonlyArray<Asked> => {
+const answerable = (
+  asked: ReadonlyArray<Asked>,
+  stored: ReadonlyArray<RecordEvent.Entry>,
+  conversationOf: (sessionId: string) => string,
+  dies: number | undefined
+): ReadonlyArray<Asked> => {
   const ended = new Set(stored.flatMap(({ event, turnId }) => event._tag === "RunEnded" ? [turnId] : []))
   const left = new Map<string, number>()
   for (const { event, sessionId, turnId } of stored) {
     if (event._tag !== "AttemptStarted" || ended.has(turnId)) continue
-    const key = event.task === undefined ? sessionId : ""
+    const key = event.task === undefined ? conversationOf(sessionId) : ""
     left.set(key, (left.get(key) ?? 0) + 1)
   }
-  const sessions = new Set(stored.flatMap(({ sessionId, turnId }) => ended.has(turnId) ? [] : [sessionId as string]))
-  return asked.filter(({ run, sessionId = "" }) => {
+  const cut = new Set(stored.flatMap(({ sessionId, turnId }) => ended.has(turnId) ? [] : [conversationOf(sessionId)]))
+  return asked.filter(({ conversationId = "", run }) => {
     // A child that was over has all its questions in the record.
-    if (run !== dies || (sessionId !== "" && !sessions.has(sessionId) && stored.some((entry) => entry.sessionId === sessionId))) return true
-    const more = left.get(sessionId) ?? 0
-    left.set(sessionId, more - 1)
+    if (run !== dies || (conversationId !== "" && !cut.has(conversationId) && stored.some((entry) => entry.sessionId === conversationId))) return true
+    const more = left.get(conversationId) ?? 0
+    left.set(conversationId, more - 1)
     return more > 0
   })
 }
@@ -117,7 +128,7 @@ const recording = <E>(inner: Layer.Layer<Provider.Provider, E>, asked: Array<Ask
       ...provider,
       info,
       prepare: (call) => {
-        asked.push({ run: number(), sessionId: call.sessionId, messages: [...call.messages], info })
+        asked.push({ run: number(), conversationId: call.conversationId, messages: [...call.messages], info })
         return provider.prepare(call)
       }
     })
@@ -381,7 +392,7 @@ export const runPlan = (plan: Plan) =>
         const stored = yield* Stream.runCollect(record.read())
         assert.strictEqual(yield* record.unread(), 0)
         return {
-          plan, path, files, sessionId, asked: isDead ? answerable(asked, stored, plan.dies) : asked, heard, stored, sessions, messages, isDead
+          plan, path, files, sessionId, asked: isDead ? answerable(asked, stored, (id) => conversationOf(sessions, id), plan.dies) : asked, heard, stored, sessions, messages, isDead
         } satisfies Outcome
       }), Layer.unwrap(Effect.sync(() => SessionStore.layerSqlite({ path }))), { local: true })),
       Effect.provideService(Secrets.Secrets, secrets)

@@ -176,7 +176,6 @@ export const prepare = (call: ModelCall, route: Route): ModelRequest => {
   const endpoint = Endpoint.of(route)
   const reasoning = reasoningFields(call.reasoningEffort, endpoint)
   const messages = Messages.toWire(call.messages, endpoint).concat(schemaMessage(call.responseFormat, endpoint))
-  const keyed = endpoint.family === "openai" && call.sessionId !== undefined
   return {
     model: route.model,
     messages: takesMarks(call, route) ? Messages.withMarks(messages, markOf(call.cache, endpoint)) : messages,
@@ -184,7 +183,7 @@ export const prepare = (call: ModelCall, route: Route): ModelRequest => {
     ...formatOf(call.responseFormat, endpoint.structured),
     ...limitFields(call, endpoint),
     ...reasoning.body,
-    ...(keyed ? { prompt_cache_key: call.sessionId } : {}),
+    ...(endpoint.family === "openai" && call.conversationId !== undefined ? { prompt_cache_key: CacheMarks.key(call.conversationId) } : {}),
     ...streamFields(call, endpoint),
     ...(reasoning.extra === undefined && route.extraBody === undefined
       ? {}

@@ -16,7 +16,7 @@ import type * as Json from "../../domain/Json.ts"
 import type { ModelCall, ModelRequest, ReasoningEffort, ResponseFormat, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
 import type { Route } from "../../domain/Route.ts"
 import * as AnswerSchema from "../AnswerSchema.ts"
-import * as Digest from "../../platform/Digest.ts"
+import * as CacheMarks from "../CacheMarks.ts"
 import * as ModelAbilities from "../ModelAbilities.ts"
 import type * as SdkError from "../SdkError.ts"
 import * as Endpoint from "./Endpoint.ts"
@@ -47,14 +47,8 @@ const textFields = (format: ResponseFormat): Json.Fields =>
 
 // Limits and cache
 
-/** The longest key that the API takes. */
-const maxCacheKey = 64
-
-const cacheKey = (sessionId: string): string =>
-  sessionId.length <= maxCacheKey ? sessionId : Digest.hex(sessionId, maxCacheKey)
-
-const cacheFields = (backend: Endpoint.Backend, { sessionId }: ModelCall): Json.Fields =>
-  sessionId === undefined || backend === "github" ? {} : { prompt_cache_key: cacheKey(sessionId) }
+const cacheFields = (backend: Endpoint.Backend, { conversationId }: ModelCall): Json.Fields =>
+  conversationId === undefined || backend === "github" ? {} : { prompt_cache_key: CacheMarks.key(conversationId) }
 
 const limitFields = (backend: Endpoint.Backend, thinks: boolean, call: ModelCall): Json.Fields =>
   backend === "chatgpt" ? {} : {
@@ -63,8 +57,8 @@ const limitFields = (backend: Endpoint.Backend, thinks: boolean, call: ModelCall
   }
 
 const extraFields = (backend: Endpoint.Backend, call: ModelCall, route: Route): Json.Fields => ({
-  ...(backend === "xai" && call.sessionId !== undefined
-    ? { extra_headers: { "x-grok-conv-id": cacheKey(call.sessionId) } }
+  ...(backend === "xai" && call.conversationId !== undefined
+    ? { extra_headers: { "x-grok-conv-id": CacheMarks.key(call.conversationId) } }
     : {}),
   ...(route.extraBody === undefined ? {} : { extra_body: { ...route.extraBody } })
 })
