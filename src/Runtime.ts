@@ -93,7 +93,10 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
   readonly retry?: ModelRouter.Retry | undefined
   /** Store of sessions. Default: memory. */
   readonly store?: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
-  /** Place where the built-in tools run commands and keep files. Default: this machine (`CommandEnvironment.layerLocal`). */
+  /**
+   * Place where the built-in tools run commands and keep files: `Sandbox.layer(…)`. Default: this machine (`CommandEnvironment.layerLocal`),
+   * whatever is installed on it; only the program chooses a sandbox by itself.
+   */
   readonly environment?: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, Platform> | undefined
   /** The record of every run. Default: that of `store` where it has one (`SessionStore.layerSqlite`), else memory. */
   readonly record?: Layer.Layer<RunRecord> | undefined

@@ -16,7 +16,7 @@ import * as Path from "effect/Path"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Command from "effect/cli/Command"
-import { HiddenVariables, Home } from "../config/Environment.ts"
+import { Environment, HiddenVariables, Home } from "../config/Environment.ts"
 import type { Values } from "../config/Settings.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import type { RouteStatus } from "../routing/ModelRouter.ts"
@@ -24,6 +24,7 @@ import * as PoolStore from "../routing/PoolStore.ts"
 import * as RoutedModelRouter from "../routing/RoutedModelRouter.ts"
 import { noKey } from "../routing/RouteKeys.ts"
 import * as SessionStore from "../session/SessionStore.ts"
+import * as ConfiguredEnvironment from "../tool/ConfiguredEnvironment.ts"
 import { load, surroundings } from "./CommandSettings.ts"
 import * as ConfiguredModels from "./ConfiguredModels.ts"
 import * as ErrorLine from "./ErrorLine.ts"
@@ -168,6 +169,12 @@ const secrets = Effect.gen(function*() {
     : [...variables, warning("secrets", `others can read ${env}: run \`chmod 600 ${env}\``)]
 })
 
+/** The wall around commands. */
+const sandbox = Effect.fnUntraced(function*(values: Values) {
+  const { level, text } = yield* ConfiguredEnvironment.status(values, { environment: yield* Environment, home: yield* Home })
+  return finding(level)("sandbox", text)
+})
+
 const settings = Effect.gen(function*() {
   const { ignoreUserConfig } = yield* hermes
   const loaded = yield* Effect.result(load)
@@ -210,7 +217,7 @@ export const command = Command.make("doctor", {}, Effect.fn("hermes doctor")(fun
     yield* home,
     ...findings,
     ...yield* secrets,
-    ...values === undefined ? [] : yield* routes(values),
+    ...values === undefined ? [] : [...yield* routes(values), yield* sandbox(values)],
     yield* sessions
   ]
   yield* line(all.map(render).join("\n"))

@@ -224,13 +224,14 @@ export const skills = F.defaulted({
 
 /** `terminal`: times are seconds. */
 export const terminal = F.defaulted({
+  /** `auto`: the sandbox where this machine can build one, else this machine as it is, which is said once. */
   backend: F.withDefault(
-    F.unsupported(F.choice(["local", "sandbox", "docker", "singularity", "modal", "daytona", "ssh"]), {
-      holds: ["local", "sandbox"],
+    F.unsupported(F.choice(["auto", "local", "sandbox", "docker", "singularity", "modal", "daytona", "ssh"]), {
+      holds: ["auto", "local", "sandbox"],
       stops: true,
       remedy: "commands would run on this machine; set it to local to allow that, or to sandbox to confine them"
     }),
-    "local"
+    "auto"
   ),
   timeout: F.withDefault(F.seconds, 180),
   lifetimeSeconds: F.withDefault(F.unsupported(F.seconds), 300),
@@ -238,9 +239,12 @@ export const terminal = F.defaulted({
   envPassthrough: F.withDefault(F.texts, []),
   /** Seconds that a single-query run waits for background processes that will report. */
   oneshotCompletionWaitSeconds: F.withDefault(F.number({ least: 0 }), 600),
-  /** Bounds of the backend `sandbox`. */
+  /** Bounds of the sandbox. */
   sandbox: F.defaulted({
-    policy: F.withDefault(F.choice(["workspace-write", "read-only"]), "workspace-write"),
+    /** No run starts where no sandbox can be built. */
+    required: F.withDefault(F.flag, false),
+    /** `full` is no wall at all. */
+    policy: F.withDefault(F.choice(["workspace-write", "read-only", "full"]), "workspace-write"),
     network: F.withDefault(F.choice(["none", "hosts", "all"]), "none"),
     /** Hosts of the network `hosts`: `example.com`, `*.example.com`. */
     hosts: F.withDefault(F.texts, []),

@@ -33,6 +33,8 @@ export interface Service {
   readonly name: "local" | "sandbox"
   /** True where commands cannot do all that the user can. */
   readonly isConfined: boolean
+  /** Description for a model that works in it; undefined where there is nothing to say. */
+  readonly description: string | undefined
   /** Explains the output of a failed command that the environment stopped; undefined for every other. */
   readonly explain: (output: string) => string | undefined
   /** Starts processes in it. */
@@ -54,7 +56,7 @@ export const CallDirectory = Context.Reference<string | undefined>("hermes-effec
 export const layerLocal: Layer.Layer<CommandEnvironment, never, ChildProcessSpawner | FileSystem.FileSystem> = Layer.effect(
   CommandEnvironment,
   Effect.gen(function*() {
-    return { name: "local", isConfined: false, explain: () => undefined, spawner: yield* ChildProcessSpawner, files: yield* FileSystem.FileSystem }
+    return { name: "local", isConfined: false, description: undefined, explain: () => undefined, spawner: yield* ChildProcessSpawner, files: yield* FileSystem.FileSystem }
   })
 )
 

@@ -57,9 +57,9 @@ import { ConfigError } from "../domain/AgentError.ts"
 import * as TextCut from "../domain/TextCut.ts"
 import { type Admission, carrier, listen } from "../platform/ForwardProxy.ts"
 import { nodePath } from "../platform/CurrentProcess.ts"
-import { CallDirectory, CommandEnvironment } from "./CommandEnvironment.ts"
+import { CallDirectory, CommandEnvironment, type Service as Environment } from "./CommandEnvironment.ts"
 import * as SandboxFiles from "./SandboxFiles.ts"
-import { mounts, ordered, type Rule, within } from "./SandboxRules.ts"
+import { described, mounts, ordered, type Rule, within } from "./SandboxRules.ts"
 import * as WorkingTree from "./WorkingTree.ts"
 
 /** Bounds of a sandbox. Paths are absolute. */
@@ -83,12 +83,17 @@ export interface Options {
   readonly hidesEnvFiles: boolean
 }
 
-/** The setting that chose the sandbox, for errors. */
-const setting = "terminal.backend"
-const remedy = "install the package bubblewrap and allow user namespaces, or set terminal.backend to local to run commands without a sandbox"
+/** Remedy where a sandbox cannot be built. */
+export const remedy = "install the package bubblewrap and allow user namespaces, or set terminal.backend to local to run commands without a sandbox"
 
-const unavailable = (reason: string): ConfigError =>
+/** A wall that does not stand. */
+class NotBuilt extends Schema.TaggedError<NotBuilt>()("NotBuilt", { reason: Schema.String }) {}
+
+/** The error of a sandbox that was asked for and cannot be built; `setting` asked for it. */
+export const refusal = (reason: string, setting = "terminal.backend"): ConfigError =>
   new ConfigError({ path: setting, message: `${setting}: the sandbox cannot start: ${reason}. Remedy: ${remedy}` })
+
+const unavailable = (reason: string): NotBuilt => new NotBuilt({ reason })
 
 const programDirectories = ["/usr/bin", "/bin", "/usr/local/bin"]
 
@@ -244,8 +249,8 @@ const explained = (network: Options["network"], refused: Set<string>) => (output
   return network === "none" ? `the sandbox has no network. ${remark}` : `the sandbox lets hosts be reached by HTTP through its proxy only. ${remark}`
 }
 
-/** Environment of a sandbox; it fails where the wall does not stand. */
-export const make = Effect.fnUntraced(function*(options: Options) {
+/** Environment of a sandbox; nothing is started before the first command. */
+const build = Effect.fnUntraced(function*(options: Options) {
   const host = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const outer = yield* ChildProcessSpawner
@@ -296,15 +301,38 @@ export const make = Effect.fnUntraced(function*(options: Options) {
       Effect.flatMap(outer.spawn)
     ))
 
-  const tried = yield* Effect.scoped(Effect.gen(function*() {
-    const handle = yield* spawner.spawn(ChildProcess.make("/bin/sh", ["-c", "exit 0"], { env: {}, stdin: "ignore" }))
-    const said = yield* Effect.all([Stream.mkString(Stream.decodeText(handle.stderr)), handle.exitCode], { concurrency: 2 })
-    return { said: said[0], code: said[1] }
-  }))
-  if (tried.code !== 0) return yield* unavailable(TextCut.head(tried.said.trim(), 200))
-  return CommandEnvironment.of({ name: "sandbox", isConfined: true, explain: explained(network, refused), spawner, files: SandboxFiles.make(host, path, rules) })
-}, Effect.mapError((error) => error._tag === "ConfigError" ? error : unavailable(error.message)))
+  return CommandEnvironment.of({
+    name: "sandbox",
+    isConfined: true,
+    description: described(options.policy, typeof network === "string" ? network : "hosts"),
+    explain: explained(network, refused),
+    spawner,
+    files: SandboxFiles.make(host, path, rules)
+  })
+}, Effect.catchTag("PlatformError", ({ message }) => Effect.fail(unavailable(message))))
+
+/** Runs a command behind the wall; fails with the reason where the wall does not stand. */
+const tried = Effect.fnUntraced(function*({ spawner }: Environment) {
+  const handle = yield* spawner.spawn(ChildProcess.make("/bin/sh", ["-c", "exit 0"], { env: {}, stdin: "ignore" }))
+  const [said, code] = yield* Effect.all([Stream.mkString(Stream.decodeText(handle.stderr)), handle.exitCode], { concurrency: 2 })
+  if (code !== 0) return yield* unavailable(TextCut.head(said.trim(), 200))
+}, Effect.scoped, Effect.catchTag("PlatformError", ({ message }) => Effect.fail(unavailable(message))))
+
+/** The reason why this machine cannot build a sandbox; undefined where it can. Starts one, and ends it. */
+export const obstacle = (options: Options): Effect.Effect<string | undefined, never, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
+  Effect.scoped(Effect.flatMap(build(options), tried)).pipe(
+    Effect.as(undefined),
+    Effect.catchTag("NotBuilt", ({ reason }) => Effect.succeed(reason))
+  )
+
+/** Environment of a sandbox; it fails where the wall does not stand. */
+export const make = (options: Options) =>
+  Effect.tap(build(options), tried).pipe(Effect.mapError(({ reason }) => refusal(reason)))
 
 /** {@link make} as a Layer; the temporary directories and the network end with it. */
 export const layer = (options: Options): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
   Layer.effect(CommandEnvironment, make(options))
+
+/** {@link layer} on a machine that was tried before: a wall that does not stand any more fails each command. */
+export const layerTried = (options: Options): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
+  Layer.effect(CommandEnvironment, Effect.mapError(build(options), ({ reason }) => refusal(reason)))

@@ -41,6 +41,7 @@ import * as AllowList from "../tool/approval/AllowList.ts"
 import * as Approvals from "../tool/Approvals.ts"
 import * as ResultText from "../tool/ResultText.ts"
 import * as Scanner from "../tool/fence/Scanner.ts"
+import * as ConfiguredEnvironment from "../tool/ConfiguredEnvironment.ts"
 import * as ConfiguredSkills from "../tool/ConfiguredSkills.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import { agentUnder, assemble, type PluginLayer, plugins, type Services, withoutPlugins } from "./Assembly.ts"
@@ -324,12 +325,13 @@ export const program = (
     if (clash !== undefined) return yield* clash
     const agents = agentFile?.subAgents ?? []
     const [{ toolset: files }, { toolset: terminal }, { toolset: todo }, { toolset: delegation }] = builtin
+    const commands = yield* ConfiguredEnvironment.choose(settings, { environment, home })
     const parts = {
       store: SessionRetention.layerAuto(settings.sessions, start.session).pipe(
         Layer.provideMerge(SessionStore.layerSqlite({ path: home.database }))
       ),
       record: undefined,
-      environment: yield* SettingsMapping.commandEnvironment(settings, { environment, home }),
+      environment: commands.layer,
       tools: [files, terminal, todo, delegation, ...yield* furtherToolsets, ...yield* memoryToolset(memory), ...agents.length === 0 ? [] : [yield* subAgentTool(agents)]] as const,
       hooks: yield* shellHooks(settings, start),
       hookSettings: SettingsMapping.hooks(settings),
@@ -364,5 +366,5 @@ export const program = (
       ).pipe(Layer.provide(configured)),
       router: routerLayer(settings, start, logins).pipe(Layer.provide(configured)),
       helpers: isReplaced(start) ? SideTasks.ownProvider : SideTasks.ofProgram(settings, environment, logins)
-    }).pipe(Layer.provide([SettingsMapping.tools(settings, inherited), SettingsMapping.toolPorts(settings, environment, home), SettingsMapping.promptSources(settings, { environment, home, memory, skills, withoutRules: start.ignoreRules === true }), Layer.succeed(MemoryStores.MemoryStore, memory), SettingsMapping.compaction(settings)]), Layer.provideMerge(Layer.succeed(SkillStore, skills)))
+    }).pipe(Layer.provide([SettingsMapping.tools(settings, inherited), SettingsMapping.toolPorts(settings, environment, home), SettingsMapping.promptSources(settings, { commands: commands.description, environment, home, memory, skills, withoutRules: start.ignoreRules === true }), Layer.succeed(MemoryStores.MemoryStore, memory), SettingsMapping.compaction(settings)]), Layer.provideMerge(Layer.succeed(SkillStore, skills)))
   })).pipe(Layer.provide(ChildProcesses.layer)))

@@ -15,11 +15,7 @@ import { awsSecrets } from "../domain/CredentialNames.ts"
 import * as ChildProcesses from "../platform/ChildProcesses.ts"
 import { layer as leasesIn } from "../platform/Leases.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
-import type * as Sandbox from "../environment/Sandbox.ts"
-import { described } from "../environment/SandboxRules.ts"
 import { nearest } from "../domain/Similarity.ts"
-import type { Admission } from "../platform/ForwardProxy.ts"
-import type * as Urls from "../tool/fence/Urls.ts"
 import type { Settings as HookSettings } from "../hooks/Hooks.ts"
 import * as Compaction from "../prompt/Compaction.ts"
 import type * as MemoryStore from "../prompt/MemoryStore.ts"
@@ -29,7 +25,6 @@ import * as SystemPrompt from "../prompt/SystemPrompt.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import { detect } from "../routing/Detection.ts"
 import * as Places from "../tool/builtin/file/Places.ts"
-import { credentialDirectories, credentialFiles } from "../tool/danger/PathClass.ts"
 import { CodeSettings, FileLimits, InlineShell, TerminalSettings } from "../tool/builtin/BuiltinSettings.ts"
 import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
 
@@ -217,7 +212,9 @@ export const compaction = ({ compression, context }: Values) =>
 /** Layer of the texts of the machine and of the user's files for system prompts; without the latter by `--ignore-rules`. */
 export const promptSources = (
   settings: Values,
-  { environment, home, memory, skills, withoutRules }: Host & {
+  { commands, environment, home, memory, skills, withoutRules }: Host & {
+    /** Description of the place where commands run. */
+    readonly commands: string | undefined
     readonly memory: MemoryStore.Service
     readonly skills: SkillStore.Service
     readonly withoutRules: boolean
@@ -229,53 +226,10 @@ export const promptSources = (
     help: SystemPrompt.help,
     variable: environment.get,
     environmentHints: [
-      ...settings.terminal.backend === "sandbox" ? [described(settings.terminal.sandbox.policy, settings.terminal.sandbox.network)] : [],
+      ...commands === undefined ? [] : [commands],
       ...settings.agent.environmentHint === undefined ? [] : [settings.agent.environmentHint]
     ]
   })
-
-/** Directories below the home directory in which package managers keep what they fetched. */
-const caches = [".cache", ".npm", ".cargo/registry", ".cargo/git", "go/pkg/mod", ".gradle/caches", ".m2/repository"]
-/** Directories below the home directory in which browsers keep what they know of the user. */
-const browserProfiles = [
-  ".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge", ".thunderbird", ".config/Signal"
-]
-
-/** True when a host is one of some names; `*.example.com` stands for every host below it. */
-const isHostOf = (names: ReadonlyArray<string>, host: string): boolean =>
-  names.some((name) => name.startsWith("*.") ? host.endsWith(name.slice(1).toLowerCase()) : host === name.toLowerCase())
-
-/** Admits the hosts of the settings, at addresses that no tool is kept from. */
-const admission = (names: ReadonlyArray<string>, fence: Pick<Urls.Service, "admit">): Admission => (host, port) =>
-  isHostOf(names, host)
-    ? Effect.mapBoth(fence.admit(`http://${host.includes(":") ? `[${host}]` : host}:${port}/`), { onFailure: ({ message }) => message, onSuccess: ({ addresses }) => addresses })
-    : Effect.fail(`${host} is not among terminal.sandbox.hosts`)
-
-/** Bounds of a sandbox, as `terminal.sandbox` and the user's directories give them; undefined for another backend. */
-export const sandbox = ({ terminal }: Values, { environment, home }: Host, fence: Pick<Urls.Service, "admit">): Sandbox.Options | undefined => {
-  if (terminal.backend !== "sandbox") return undefined
-  const { hide, hideEnvFiles, hosts, network, policy, write } = terminal.sandbox
-  const userHome = environment.get("HOME")
-  const below = (names: ReadonlyArray<string>) => userHome === undefined ? [] : names.map((name) => `${userHome}/${name}`)
-  const expanded = (paths: ReadonlyArray<string>) => paths.map((path) => Places.expandHome(path, userHome))
-  return {
-    policy,
-    network: network === "hosts" ? admission(hosts, fence) : network,
-    home: userHome,
-    writable: [...below(caches), ...expanded(write)],
-    hidden: [...below([...credentialDirectories, ...credentialFiles, ...browserProfiles]), home.root, ...expanded(hide)],
-    shown: [home.skills],
-    hidesEnvFiles: hideEnvFiles
-  }
-}
-
-/** Layer of the place where commands run, with the code that only a sandbox needs; undefined for this machine as it is. */
-export const commandEnvironment = Effect.fnUntraced(function*(settings: Values, host: Host) {
-  if (settings.terminal.backend !== "sandbox") return undefined
-  const [{ layer }, urls] = yield* Effect.promise(() => Promise.all([import("../environment/Sandbox.ts"), import("../tool/fence/Urls.ts")]))
-  const options = sandbox(settings, host, yield* urls.fence)
-  return options === undefined ? undefined : layer(options)
-})
 
 /** Layer of the places of file tools: roots that they may write below, and the directories of the user and of the agent. */
 export const places = (

@@ -62,7 +62,9 @@ describe("the program, with keys that have no effect yet", () => {
 
   it.live("does not start where commands would run elsewhere than asked for", () =>
     Effect.gen(function*() {
-      const { at, hermes, keep, put } = yield* machine
+      const { at, hermes: start, keep, put } = yield* machine
+      // The file decides, not the variable of the other tests.
+      const hermes = (args: ReadonlyArray<string>) => start(args, { env: { HERMES_TERMINAL__BACKEND: "" } })
       keep("config.yaml", "terminal:\n  backend: docker\n")
       put("touch.yaml", "turns:\n  - { text: a, tool_calls: [{ name: terminal, arguments: { command: echo > ran } }] }\n  - { text: done }\n")
       const run = yield* hermes(["-Q", "-q", "go", "--script", "touch.yaml"])

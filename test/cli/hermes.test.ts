@@ -414,7 +414,7 @@ describe("what there is", () => {
       const { hermes, keep } = yield* machine
       const fresh = yield* hermes(["doctor"])
       assert.strictEqual(fresh.code, 0)
-      assert.match(fresh.stdout, /^✓ program .*\n✓ home .*\n✓ settings .*\n! model .*\n✓ sessions .*\n$/)
+      assert.match(fresh.stdout, /^✓ program .*\n✓ home .*\n✓ settings .*\n! model .*\n✓ sandbox .*\n✓ sessions .*\n$/)
       keep(".env", "OPENROUTER_API_KEY=sk-or-v1-0123456789abcdef0123456789abcdef\n")
       const keyed = yield* hermes(["doctor", "--provider", "openrouter", "-m", "qwen/qwen3"])
       assert.include(keyed.stdout, "✓ model     qwen/qwen3 of openrouter by chat_completions at https://openrouter.ai/api/v1, a key is set")

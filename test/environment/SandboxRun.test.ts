@@ -11,7 +11,7 @@ import * as Environment from "../../src/config/Environment.ts"
 import { Home } from "../../src/config/Environment.ts"
 import { Settings } from "../../src/config/Settings.ts"
 import { Agent, Approvals, ExecuteCode, Files, type RunEvent, Runtime, Sandbox, Scripted, Terminal, Urls } from "../../src/index.ts"
-import * as SettingsMapping from "../../src/internal/SettingsMapping.ts"
+import * as ConfiguredEnvironment from "../../src/tool/ConfiguredEnvironment.ts"
 
 const stands = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]).status === 0
 
@@ -75,7 +75,7 @@ const mapped = (values: Readonly<Record<string, unknown>>) =>
   Effect.gen(function*() {
     const settings = yield* Settings
     const fence = Urls.make({ resolve: (host) => Effect.succeed([host === "inside.example.com" ? "10.0.0.1" : "93.184.216.34"]) })
-    return SettingsMapping.sandbox(settings, { environment: yield* Environment.Environment, home: yield* Home }, fence)
+    return ConfiguredEnvironment.sandbox(settings, { environment: yield* Environment.Environment, home: yield* Home }, fence)
   }).pipe(
     Effect.provide(Config.layerOf(values)),
     Effect.provide(Layer.mergeAll(Home.layerAt("/home/ada/.hermes"), Environment.Environment.layerOf({ HOME: "/home/ada" }))),
@@ -85,8 +85,9 @@ const mapped = (values: Readonly<Record<string, unknown>>) =>
 describe("terminal.sandbox", () => {
   it.effect("hides the credentials and the home directory of hermes, and is absent for the backend local", () =>
     Effect.gen(function*() {
-      assert.isUndefined(yield* mapped({}))
-      const options = yield* mapped({ terminal: { backend: "sandbox", sandbox: { write: ["~/build"], hide: ["/srv/private"] } } })
+      assert.isUndefined(yield* mapped({ terminal: { backend: "local" } }))
+      assert.isUndefined(yield* mapped({ terminal: { sandbox: { policy: "full" } } }))
+      const options = yield* mapped({ terminal: { sandbox: { write: ["~/build"], hide: ["/srv/private"] } } })
       assert.deepInclude(options, { policy: "workspace-write", network: "none", home: "/home/ada", hidesEnvFiles: true, shown: ["/home/ada/.hermes/skills"] })
       assert.includeMembers([...options?.hidden ?? []], ["/home/ada/.ssh", "/home/ada/.aws", "/home/ada/.npmrc", "/home/ada/.mozilla", "/home/ada/.hermes", "/srv/private"])
       assert.includeMembers([...options?.writable ?? []], ["/home/ada/.cache", "/home/ada/build"])

@@ -9,6 +9,7 @@ import * as Config from "../../src/config/Config.ts"
 import * as Environment from "../../src/config/Environment.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import { Home } from "../../src/config/Environment.ts"
+import { withoutSandbox } from "./hermes.ts"
 import { temporaryDirectory } from "./temporaryDirectory.ts"
 
 export interface Options {
@@ -27,7 +28,7 @@ export const layer = ({ config, env = {}, home: given }: Options) =>
     const root = given ?? (yield* temporaryDirectory)
     mkdirSync(root, { recursive: true })
     writeFileSync(join(root, "config.yaml"), config)
-    const surroundings = Layer.mergeAll(Home.layerAt(root), Environment.Environment.layerOf({ HOME: root, ...env })).pipe(
+    const surroundings = Layer.mergeAll(Home.layerAt(root), Environment.Environment.layerOf({ HOME: root, ...withoutSandbox, ...env })).pipe(
       Layer.provide(NodeServices.layer)
     )
     const { settings } = yield* Config.load().pipe(Effect.provide([surroundings, NodeServices.layer]))

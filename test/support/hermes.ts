@@ -30,12 +30,19 @@ export interface Options {
   readonly onOutput?: (stdout: string, child: ChildProcess) => void
 }
 
+/**
+ * Commands run on this machine as it is: with the default, tests of something else would need a machine that can build a sandbox, or be
+ * told that this one cannot.
+ */
+export const withoutSandbox = { HERMES_TERMINAL__BACKEND: "local" }
+
 /** Nothing of the environment of the tests but the search path: no key, no home directory, no address. */
 const environment = ({ env, home }: Options): NodeJS.ProcessEnv => ({
   PATH: process.env["PATH"],
   HOME: dirname(home),
   HERMES_HOME: home,
   TERM: "dumb",
+  ...withoutSandbox,
   ...env
 })
 

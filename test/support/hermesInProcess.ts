@@ -26,7 +26,7 @@ const standIn = ({ cwd, env, home }: Place) =>
     Effect.sync(() => {
       const before = { cwd: process.cwd(), env: process.env }
       process.chdir(cwd)
-      process.env = { PATH: before.env["PATH"], HOME: dirname(home), HERMES_HOME: home, TERM: "dumb", ...env }
+      process.env = { PATH: before.env["PATH"], HOME: dirname(home), HERMES_HOME: home, TERM: "dumb", ...Processes.withoutSandbox, ...env }
       return before
     }),
     (before) =>

@@ -1,6 +1,7 @@
 // A program on a terminal of its own, where this machine has a tool that makes one.
 import * as Effect from "effect/Effect"
 import { spawn, spawnSync } from "node:child_process"
+import { withoutSandbox } from "./hermes.ts"
 import * as Virtual from "./virtualTerminal.ts"
 
 type Launch = (command: string) => readonly [string, ...ReadonlyArray<string>]
@@ -38,7 +39,7 @@ export const open = (launch: Launch, line: string, env: Readonly<Record<string, 
     Effect.acquireRelease(
       Effect.sync(() => {
         const [command, ...args] = launch(`stty cols ${columns} rows 24; ${line}`)
-        const child = spawn(command, args, { env: { ...process.env, TERM: "xterm", ...env } })
+        const child = spawn(command, args, { env: { ...process.env, TERM: "xterm", ...withoutSandbox, ...env } })
         const terminal = Virtual.make(columns)
         child.stdout.setEncoding("utf8")
         child.stdout.on("data", (text: string) => terminal.write(text))

@@ -17,6 +17,7 @@ import * as Prompt from "effect/ai/Prompt"
 import { Auxiliary } from "../../src/routing/Auxiliary.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
+import { withoutSandbox } from "./hermes.ts"
 import { temporaryDirectory } from "./temporaryDirectory.ts"
 import { protocols } from "./wireModel.ts"
 
@@ -126,7 +127,7 @@ export const play = ({ act, file, modelSet, sources }: Situation): Effect.Effect
       const text = (value: string | number | undefined) => value === undefined ? undefined : String(value)
       yield* Effect.provide(Edit.setModel({ default: String(model), provider: text(provider), base_url: text(base_url), api_mode: undefined }), place)
     }
-    const environment = makeEnvironment(asVariables(sources.environment), asVariables(sources["env-file"]))
+    const environment = makeEnvironment({ ...withoutSandbox, ...asVariables(sources.environment) }, asVariables(sources["env-file"]))
     const given = Layer.merge(place, Layer.succeed(Environment, environment))
     return yield* Effect.gen(function*() {
       const { settings } = yield* Config.load({ flags: asFlags(sources.flags) })

@@ -1,0 +1,55 @@
+/**
+ * Finds out once whether this machine can build a sandbox; the answer is kept in the home directory of hermes.
+ *
+ * **Details**
+ *
+ * The answer holds for as long as the machine is the same: the start of its kernel, the namespaces that this program runs in, and
+ * the file of bubblewrap. A machine that could not build one is tried again by each run, which costs a few milliseconds; a file that
+ * cannot be read or written costs the same. The notice for the user is due once for each reason.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+
+/** Outcome of a trial. */
+export type Found =
+  | { readonly _tag: "Works" }
+  /** `isNews` where the user was not told of this reason before. */
+  | { readonly _tag: "Fails"; readonly reason: string; readonly isNews: boolean }
+
+const Kept = Schema.fromJsonString(Schema.Struct({ machine: Schema.String, reason: Schema.optionalKey(Schema.String) }))
+
+/** Names the machine as far as a sandbox depends on it. */
+const machineOf = Effect.fnUntraced(function*(fs: FileSystem.FileSystem) {
+  const text = (read: Effect.Effect<string, unknown>) => Effect.orElseSucceed(read, () => "")
+  const parts = yield* Effect.all([
+    text(fs.readFileString("/proc/sys/kernel/random/boot_id")),
+    text(fs.readLink("/proc/self/ns/user")),
+    text(fs.readLink("/proc/self/ns/mnt")),
+    text(Effect.map(fs.stat("/usr/bin/bwrap"), ({ mtime, size }) => `${size} ${Option.getOrUndefined(mtime)?.getTime() ?? ""}`))
+  ], { concurrency: "unbounded" })
+  return parts.map((part) => part.trim()).join(" ")
+})
+
+/** Returns what is known of this machine, or what `obstacle` finds now, which is kept in `file`. */
+export const find = Effect.fnUntraced(function*<R>(file: string, obstacle: Effect.Effect<string | undefined, never, R>): Effect.fn.Return<
+  Found,
+  never,
+  R | FileSystem.FileSystem
+> {
+  const fs = yield* FileSystem.FileSystem
+  const machine = yield* machineOf(fs)
+  const kept = yield* Effect.option(Effect.flatMap(fs.readFileString(file), Schema.decodeEffect(Kept)))
+  const known = Option.getOrUndefined(kept)
+  if (known !== undefined && known.machine === machine && known.reason === undefined) return { _tag: "Works" }
+  const reason = yield* obstacle
+  if (known === undefined || known.machine !== machine || known.reason !== reason) {
+    yield* Schema.encodeEffect(Kept)({ machine, ...reason === undefined ? {} : { reason } }).pipe(
+      Effect.flatMap((text) => fs.writeFileString(file, text, { mode: 0o600 })),
+      // Nobody has to remember it: the next run finds it again.
+      Effect.ignore
+    )
+  }
+  return reason === undefined ? { _tag: "Works" } : { _tag: "Fails", reason, isNews: known?.reason !== reason }
+})

@@ -1,0 +1,134 @@
+/**
+ * The place where the commands of a program run, as its settings choose it: `terminal.backend` and `terminal.sandbox`.
+ *
+ * **Details**
+ *
+ * Without a choice it is the sandbox, where this machine can build one (`SandboxProbe`), else this machine as it is; the user is told of
+ * that once. A sandbox that is asked for by name or required and cannot be built stops the run with one line.
+ *
+ * Source: `ARCHITECTURE.md` §7 ("walls").
+ */
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import type * as Layer from "effect/Layer"
+import type * as Path from "effect/Path"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import type { Environment, Home } from "../config/Environment.ts"
+import type { Values } from "../config/Settings.ts"
+import { ConfigError } from "../domain/AgentError.ts"
+import type { CommandEnvironment } from "../environment/CommandEnvironment.ts"
+import type * as Sandbox from "../environment/Sandbox.ts"
+import { described } from "../environment/SandboxRules.ts"
+import type { Admission } from "../platform/ForwardProxy.ts"
+import * as Places from "./builtin/file/Places.ts"
+import { credentialDirectories, credentialFiles } from "./danger/PathClass.ts"
+import type * as Urls from "./fence/Urls.ts"
+
+/** The part of a program that its settings alone do not say. */
+interface Host {
+  readonly environment: Environment["Service"]
+  readonly home: Home["Service"]
+}
+
+type Platform = ChildProcessSpawner | FileSystem.FileSystem | Path.Path
+
+/** Directories below the home directory in which package managers keep what they fetched. */
+const caches = [".cache", ".npm", ".cargo/registry", ".cargo/git", "go/pkg/mod", ".gradle/caches", ".m2/repository"]
+/** Directories below the home directory in which browsers keep what they know of the user. */
+const browserProfiles = [
+  ".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge", ".thunderbird", ".config/Signal"
+]
+
+/** True when a host is one of some names; `*.example.com` stands for every host below it. */
+const isHostOf = (names: ReadonlyArray<string>, host: string): boolean =>
+  names.some((name) => name.startsWith("*.") ? host.endsWith(name.slice(1).toLowerCase()) : host === name.toLowerCase())
+
+/** Admits the hosts of the settings, at addresses that no tool is kept from. */
+const admission = (names: ReadonlyArray<string>, fence: Pick<Urls.Service, "admit">): Admission => (host, port) =>
+  isHostOf(names, host)
+    ? Effect.mapBoth(fence.admit(`http://${host.includes(":") ? `[${host}]` : host}:${port}/`), { onFailure: ({ message }) => message, onSuccess: ({ addresses }) => addresses })
+    : Effect.fail(`${host} is not among terminal.sandbox.hosts`)
+
+/** Bounds of the sandbox, as `terminal.sandbox` and the user's directories give them; undefined for settings without one. */
+export const sandbox = ({ terminal }: Values, { environment, home }: Host, fence: Pick<Urls.Service, "admit">): Sandbox.Options | undefined => {
+  const { hide, hideEnvFiles, hosts, network, policy, write } = terminal.sandbox
+  if (terminal.backend !== "auto" && terminal.backend !== "sandbox" || policy === "full") return undefined
+  const userHome = environment.get("HOME")
+  const below = (names: ReadonlyArray<string>) => userHome === undefined ? [] : names.map((name) => `${userHome}/${name}`)
+  const expanded = (paths: ReadonlyArray<string>) => paths.map((path) => Places.expandHome(path, userHome))
+  return {
+    policy,
+    network: network === "hosts" ? admission(hosts, fence) : network,
+    home: userHome,
+    writable: [...below(caches), ...expanded(write)],
+    hidden: [...below([...credentialDirectories, ...credentialFiles, ...browserProfiles]), home.root, ...expanded(hide)],
+    shown: [home.skills],
+    hidesEnvFiles: hideEnvFiles
+  }
+}
+
+/** A chosen place. */
+export interface Choice {
+  /** undefined: this machine as it is. */
+  readonly layer: Layer.Layer<CommandEnvironment, ConfigError, Platform> | undefined
+  /** Description for a model that works there. */
+  readonly description: string | undefined
+}
+
+const thisMachine: Choice = { layer: undefined, description: undefined }
+
+const parts = Effect.promise(() => Promise.all([import("../environment/Sandbox.ts"), import("../environment/SandboxProbe.ts"), import("./fence/Urls.ts")]))
+
+const required = "terminal.sandbox.required"
+
+/** True where the settings can do with this machine as it is. */
+const isOptional = ({ terminal }: Values): boolean => terminal.backend === "auto" && !terminal.sandbox.required
+
+/** The error of settings that require a sandbox and turn it off. */
+const contradiction = ({ terminal }: Values): ConfigError | undefined =>
+  terminal.sandbox.required && (terminal.backend === "local" || terminal.sandbox.policy === "full")
+    ? new ConfigError({
+      path: required,
+      message: `${required}: ${terminal.backend === "local" ? "terminal.backend is local" : "terminal.sandbox.policy is full"}, so commands would run without a sandbox. Remove one of the two.`
+    })
+    : undefined
+
+/** The place that the settings choose; the code that only a sandbox needs is loaded where there may be one. */
+export const choose = Effect.fnUntraced(function*(settings: Values, host: Host): Effect.fn.Return<Choice, ConfigError, Platform> {
+  const contradicted = contradiction(settings)
+  if (contradicted !== undefined) return yield* contradicted
+  const { backend, sandbox: { network, policy } } = settings.terminal
+  if (backend !== "auto" && backend !== "sandbox" || policy === "full") return thisMachine
+  const [Sandbox, SandboxProbe, Urls] = yield* parts
+  const options = sandbox(settings, host, yield* Urls.fence)
+  if (options === undefined) return thisMachine
+  const found = yield* SandboxProbe.find(`${host.home.root}/sandbox.json`, Sandbox.obstacle(options))
+  if (found._tag === "Works") return { layer: Sandbox.layerTried(options), description: described(policy, network) }
+  if (!isOptional(settings)) return yield* Sandbox.refusal(found.reason, backend === "sandbox" ? undefined : required)
+  if (found.isNews) yield* Effect.logWarning(`commands run without a sandbox: ${found.reason}. Remedy: ${Sandbox.remedy} and end this notice`)
+  return thisMachine
+})
+
+/** Finding of `hermes doctor`. */
+export interface Status {
+  readonly level: "ok" | "warning" | "problem"
+  readonly text: string
+}
+
+const networks = { none: "no network", hosts: "network: the hosts of terminal.sandbox.hosts", all: "network: all of it" } as const
+
+/** Tries the place that the settings choose, and changes nothing. */
+export const status = Effect.fnUntraced(function*(settings: Values, host: Host): Effect.fn.Return<Status, never, Platform> {
+  const contradicted = contradiction(settings)
+  if (contradicted !== undefined) return { level: "problem", text: contradicted.message }
+  const { backend, sandbox: { network, policy } } = settings.terminal
+  if (policy === "full") return { level: "ok", text: "off: terminal.sandbox.policy is full" }
+  if (backend !== "auto" && backend !== "sandbox") return { level: "ok", text: `off: terminal.backend is ${backend}` }
+  const [Sandbox, , Urls] = yield* parts
+  const options = sandbox(settings, host, yield* Urls.fence)
+  const reason = options === undefined ? undefined : yield* Sandbox.obstacle(options)
+  if (reason === undefined) return { level: "ok", text: `bubblewrap, ${policy}, ${networks[network]}` }
+  return isOptional(settings)
+    ? { level: "warning", text: `commands run without one: ${reason}. Remedy: ${Sandbox.remedy}` }
+    : { level: "problem", text: Sandbox.refusal(reason, backend === "sandbox" ? undefined : required).message }
+})
