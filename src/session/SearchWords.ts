@@ -26,6 +26,13 @@ export const words = (text: string): ReadonlyArray<Word> =>
 /** True when a word belongs to a script that an index of blank-separated words cannot find. */
 export const isUnspaced = (word: string): boolean => unspaced.test(word)
 
+const everyUnspaced = new RegExp(unspaced, "gu")
+
+/** The signs of a text that are words of their own, folded; those that folding leaves nothing of are left out. */
+export const signs = (text: string): ReadonlyArray<string> =>
+  // Folded with blanks between them, so that they stay apart.
+  unspaced.test(text) ? fold((text.match(everyUnspaced) ?? []).join(" ")).split(" ").filter((sign) => sign !== "") : []
+
 /** A word without case and accents. */
 export const fold = (word: string): string =>
   word.toLowerCase().normalize("NFD").replace(/\p{Mn}/gu, "").normalize("NFC")

@@ -154,6 +154,23 @@ export const migrations: ReadonlyArray<Migration> = [
       "ALTER TABLE sessions ADD COLUMN has_own_prompt INTEGER NOT NULL DEFAULT 0",
       "CREATE UNIQUE INDEX sessions_continues ON sessions (continues_session_id) WHERE continues_session_id IS NOT NULL"
     ]
+  },
+  {
+    version: 7,
+    name: "index of signs",
+    statements: [
+      `CREATE VIRTUAL TABLE signs_fts USING fts5(signs, content = '', contentless_delete = 1, tokenize = 'ascii')`,
+      // Ids of the newest messages are given again once these are removed.
+      `CREATE TRIGGER signs_fts_delete AFTER DELETE ON messages BEGIN
+        DELETE FROM signs_fts WHERE rowid = old.id;
+        UPDATE state_meta SET value = (SELECT coalesce(max(id), 0) FROM messages)
+        WHERE key = 'signs_until' AND CAST(value AS INTEGER) >= old.id AND NOT EXISTS (SELECT 1 FROM messages WHERE id > old.id);
+      END`,
+      `CREATE TRIGGER signs_fts_update AFTER UPDATE OF content, tool_name, tool_calls ON messages BEGIN
+        DELETE FROM signs_fts WHERE rowid = old.id;
+        UPDATE state_meta SET value = min(CAST(value AS INTEGER), new.id - 1) WHERE key = 'signs_until';
+      END`
+    ]
   }
 ]
 

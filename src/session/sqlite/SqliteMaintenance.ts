@@ -9,6 +9,7 @@ import type { Service, SourceCount } from "../SessionMaintenance.ts"
 import type { Service as SessionStore } from "../SessionStorePort.ts"
 import * as StoreFailure from "../StoreFailure.ts"
 import type * as Database from "./Database.ts"
+import * as SignIndex from "./SignIndex.ts"
 import { families, openName } from "./SqliteRetention.ts"
 
 interface Sums {
@@ -27,7 +28,8 @@ interface Pages {
 }
 
 /** Makes the care of an open database with its store. */
-export const make = ({ read, sql, write }: Database.Database, store: SessionStore): Service => {
+export const make = (database: Database.Database, store: SessionStore): Service => {
+  const { read, sql, write } = database
   const pages = Effect.map(
     sql<Pages>`SELECT page_size AS size, page_count AS total, freelist_count AS free FROM pragma_page_size, pragma_page_count, pragma_freelist_count`,
     ([row]) => row ?? { size: 0, total: 0, free: 0 }
@@ -111,14 +113,14 @@ export const make = ({ read, sql, write }: Database.Database, store: SessionStor
         yield* sql`UPDATE messages SET created_at = ${startedAt} WHERE session_id = ${id}`
       })),
 
-    optimize: read("optimize", Effect.gen(function*() {
+    optimize: Effect.andThen(SignIndex.make(database).fill(Number.MAX_SAFE_INTEGER), read("optimize", Effect.gen(function*() {
       const before = yield* pages
-      yield* sql.unsafe("INSERT INTO messages_fts (messages_fts) VALUES ('optimize')").unprepared
+      for (const index of ["messages_fts", "signs_fts"]) yield* sql.unsafe(`INSERT INTO ${index} (${index}) VALUES ('optimize')`).unprepared
       yield* sql.unsafe("PRAGMA optimize").unprepared
       yield* sql.unsafe("VACUUM").unprepared
       yield* sql.unsafe("PRAGMA wal_checkpoint(TRUNCATE)").unprepared
       const after = yield* pages
       return { before: before.size * before.total, after: after.size * after.total }
-    }))
+    })))
   }
 }

@@ -28,6 +28,7 @@ import type { RepairReport } from "../SessionMaintenance.ts"
 import * as StoredForm from "../StoredForm.ts"
 import * as Database from "./Database.ts"
 import * as Migrations from "./Migrations.ts"
+import * as SignIndex from "./SignIndex.ts"
 
 type Sql = SqlClient
 
@@ -51,7 +52,8 @@ const integrity = Effect.fnUntraced(function*(sql: Sql) {
     Effect.catch((error) => Effect.succeed([said(error)]))
   )
   const bad = rows.flatMap((row) => row.split("\n")).map((row) => row.trim()).filter((row) => row !== "ok" && row !== "")
-  return { file: bad.filter((row) => !row.includes("messages_fts")), isIndexNamed: bad.some((row) => row.includes("messages_fts")) }
+  const isOfIndex = (row: string): boolean => row.includes("messages_fts") || row.includes("signs_fts")
+  return { file: bad.filter((row) => !isOfIndex(row)), isIndexNamed: bad.some(isOfIndex) }
 })
 
 const isIndexRight = (sql: Sql) =>
@@ -60,19 +62,28 @@ const isIndexRight = (sql: Sql) =>
     onFailure: () => false
   })
 
-/** Builds the search index anew, also when its own tables are damaged. */
+/** Makes the table of an index anew, empty. */
+const recreate = Effect.fnUntraced(function*(sql: Sql, table: string) {
+  yield* sql.unsafe(`DROP TABLE IF EXISTS ${table}`).unprepared
+  const create = Migrations.migrations.flatMap(({ statements }) => statements).filter((statement) => statement.includes(`VIRTUAL TABLE ${table}`))
+  for (const statement of create) yield* sql.unsafe(statement).unprepared
+})
+
+/** Builds the search index anew, also when its own tables are damaged; that of signs is emptied, and searches fill it. */
 const rebuildIndex = (sql: Sql) => {
   const rebuild = sql.unsafe("INSERT INTO messages_fts (messages_fts) VALUES ('rebuild')").unprepared
-  const create = Migrations.migrations.flatMap(({ statements }) => statements).filter((statement) => statement.includes("VIRTUAL TABLE messages_fts"))
-  const anew = sql.withTransaction(Effect.gen(function*() {
-    yield* sql.unsafe("DROP TABLE IF EXISTS messages_fts").unprepared
-    for (const statement of create) yield* sql.unsafe(statement).unprepared
-    yield* rebuild
-  }))
-  return Effect.flatMap(rebuild, () => isIndexRight(sql)).pipe(
+  const anew = sql.withTransaction(Effect.andThen(recreate(sql, "messages_fts"), rebuild))
+  const words = Effect.flatMap(rebuild, () => isIndexRight(sql)).pipe(
     Effect.orElseSucceed(() => false),
     Effect.flatMap((isRight) => isRight ? Effect.void : Effect.asVoid(anew))
   )
+  const signs = Effect.gen(function*() {
+    // Missing in an older schema.
+    if ((yield* sql`SELECT 1 FROM sqlite_schema WHERE name = 'signs_fts'`).length === 0) return
+    yield* recreate(sql, "signs_fts")
+    yield* sql`DELETE FROM state_meta WHERE key = ${SignIndex.placeKey}`
+  })
+  return Effect.andThen(words, sql.withTransaction(signs))
 }
 
 interface Stored {
@@ -178,6 +189,7 @@ const salvage = Effect.fnUntraced(function*(damaged: Sql, target: string) {
         }, { discard: true })))
       if (!isWhole) incomplete.push(table)
     }
+    yield* sql`DELETE FROM state_meta WHERE key = ${SignIndex.placeKey}`
     yield* sql`
       INSERT INTO sessions (id, source, provider, model, started_at, updated_at, system_prompt)
       SELECT DISTINCT session_id, 'repaired', '', '', min(created_at), max(created_at), '' FROM messages

@@ -1,6 +1,6 @@
 /**
  * Search on an open database: by its full-text index, which ranks. Words in scripts that do not put blanks between them are
- * not in the index; for these the messages that hold every sign are read and scanned.
+ * not in it: for these the messages that the index of signs names are read, and those that it does not have yet are scanned.
  *
  * **Details**
  *
@@ -15,13 +15,14 @@ import * as SearchScan from "../SearchScan.ts"
 import * as SearchWords from "../SearchWords.ts"
 import * as SessionSearch from "../SessionSearch.ts"
 import type { Database } from "./Database.ts"
+import * as SignIndex from "./SignIndex.ts"
 
 type Role = SessionSearch.Role
 
 /** Messages that fit a query and are ranked; older ones are hits only where fewer fit. */
 export const mostRanked = 2_000
 
-/** Messages that hold the signs of a query and are scanned at once. */
+/** Messages that may hold the signs of a query and are read at once. */
 const scannedAtOnce = 200
 
 interface PlaceRow {
@@ -69,7 +70,9 @@ const unspacedWords = (terms: ReadonlyArray<SearchQuery.Term>): ReadonlyArray<st
   terms.flatMap((term) => term.words.filter(SearchWords.isUnspaced))
 
 /** Makes the search on an open database. */
-export const make = ({ sql, read }: Database): SessionSearch.Service => {
+export const make = (database: Database): SessionSearch.Service => {
+  const { read, sql } = database
+  const signs = SignIndex.make(database)
   const place = sql`
     m.session_id, m.position, m.role,
     b.role AS before_role, substr(b.content, 1, ${sql.literal(String(SessionSearch.neighbourLength))}) AS before_text,
@@ -86,8 +89,8 @@ export const make = ({ sql, read }: Database): SessionSearch.Service => {
     ...(options.roles === undefined ? [] : [sql`m.role IN ${sql.in(options.roles)}`])
   ]
   /** A session's messages stand close together: their range spares the index the others. */
-  const within = (sessionId: SessionId | undefined): ReadonlyArray<Fragment> =>
-    sessionId === undefined ? [] : [sql`messages_fts.rowid BETWEEN
+  const within = (index: Fragment, sessionId: SessionId | undefined): ReadonlyArray<Fragment> =>
+    sessionId === undefined ? [] : [sql`${index}.rowid BETWEEN
       (SELECT min(id) FROM messages WHERE session_id = ${sessionId}) AND (SELECT max(id) FROM messages WHERE session_id = ${sessionId})`]
   const isOldestFirst = ({ sort }: SessionSearch.SearchOptions): boolean => sort === "oldest"
 
@@ -96,7 +99,7 @@ export const make = ({ sql, read }: Database): SessionSearch.Service => {
     const hits = sql`
       SELECT messages_fts.rowid AS id, ${isRanked ? sql`bm25(messages_fts)` : sql`0`} AS rank
       FROM messages_fts CROSS JOIN messages m ON m.id = messages_fts.rowid CROSS JOIN sessions s ON s.id = m.session_id
-      WHERE ${sql.and([sql`messages_fts MATCH ${toFts(query)}`, ...within(options.sessionId), ...filters(options)])}
+      WHERE ${sql.and([sql`messages_fts MATCH ${toFts(query)}`, ...within(sql`messages_fts`, options.sessionId), ...filters(options)])}
       ORDER BY messages_fts.rowid ${isOldestFirst(options) ? sql`ASC` : sql`DESC`} LIMIT ${isRanked ? mostRanked : limit}`
     return Effect.map(
       sql<TextRow>`
@@ -113,23 +116,44 @@ export const make = ({ sql, read }: Database): SessionSearch.Service => {
       unspacedWords(alternative.all).map((sign) => sql`(instr(m.content, ${sign}) > 0 OR instr(m.tool_calls, ${sign}) > 0 OR instr(m.tool_name, ${sign}) > 0)`)
     )
 
-  const scanned = Effect.fnUntraced(function*(query: SearchQuery.SearchQuery, options: SessionSearch.SearchOptions, limit: number) {
+  /** Messages of one source that fit, in the order that is asked for; `id` names the column that the source has in order. */
+  const fitting = Effect.fnUntraced(function*(
+    { from, id }: { readonly from: Fragment; readonly id: Fragment },
+    query: SearchQuery.SearchQuery,
+    options: SessionSearch.SearchOptions,
+    limit: number
+  ) {
     const hits: Array<SessionSearch.Hit> = []
     let beyond = sql``
-    for (;;) {
+    for (let size = 2 * limit; ; size = scannedAtOnce) {
       const rows = yield* sql<TextRow>`
-        SELECT ${place}, m.id, m.content, m.tool_name, m.tool_calls FROM messages m ${joins}
-        WHERE ${sql.and([sql.or(query.map(holdsSigns)), ...filters(options)])} ${beyond}
-        ORDER BY m.id ${isOldestFirst(options) ? sql`ASC` : sql`DESC`} LIMIT ${scannedAtOnce}`
+        SELECT ${place}, m.id, m.content, m.tool_name, m.tool_calls FROM ${from} AND ${sql.and(filters(options))} ${beyond}
+        ORDER BY ${id} ${isOldestFirst(options) ? sql`ASC` : sql`DESC`} LIMIT ${size}`
       for (const row of rows) {
         const snippet = excerptOf(query, row)
         if (snippet !== undefined) hits.push(toHit(row, snippet))
         if (hits.length >= limit) return hits
       }
       const last = rows.at(-1)
-      if (last === undefined || rows.length < scannedAtOnce) return hits
-      beyond = isOldestFirst(options) ? sql`AND m.id > ${last.id}` : sql`AND m.id < ${last.id}`
+      if (last === undefined || rows.length < size) return hits
+      beyond = isOldestFirst(options) ? sql`AND ${id} > ${last.id}` : sql`AND ${id} < ${last.id}`
     }
+  })
+
+  const bySigns = Effect.fnUntraced(function*(query: SearchQuery.SearchQuery, options: SessionSearch.SearchOptions, limit: number) {
+    const match = SignIndex.toFts(query)
+    const until = match === undefined ? 0 : yield* signs.place
+    const scan = { id: sql`m.id`, from: sql`messages m ${joins} WHERE m.id > ${until} AND ${sql.or(query.map(holdsSigns))}` }
+    const index = match === undefined ? [] : [{
+      id: sql`signs_fts.rowid`,
+      from: sql`signs_fts CROSS JOIN messages m ON m.id = signs_fts.rowid ${joins} WHERE ${sql.and([sql`signs_fts MATCH ${match}`, ...within(sql`signs_fts`, options.sessionId)])}`
+    }]
+    const hits: Array<SessionSearch.Hit> = []
+    // The index has the older messages.
+    for (const source of isOldestFirst(options) ? [...index, scan] : [scan, ...index]) {
+      if (hits.length < limit) hits.push(...yield* fitting(source, query, options, limit - hits.length))
+    }
+    return hits
   })
 
   return {
@@ -138,7 +162,10 @@ export const make = ({ sql, read }: Database): SessionSearch.Service => {
       const limit = Math.max(0, options.limit ?? SessionSearch.defaultLimit)
       if (query.length === 0 || limit === 0) return Effect.succeed([])
       const inIndex = unspacedWords(query.flatMap(({ all, none }) => [...all, ...none])).length === 0
-      return read("search", inIndex ? indexed(query, options, limit) : scanned(query, options, limit))
+      return inIndex
+        ? read("search", indexed(query, options, limit))
+        // A file that takes no more is searched as far as it is filled.
+        : Effect.andThen(Effect.ignore(signs.fill(), { log: "Debug" }), read("search", bySigns(query, options, limit)))
     }
   }
 }
