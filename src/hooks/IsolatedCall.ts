@@ -7,6 +7,7 @@
  */
 import * as Cause from "effect/Cause"
 import type * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -83,7 +84,13 @@ const stopped = <A, E>(fiber: Fiber.Fiber<A, E>): Effect.Effect<void> =>
     return fiber.pollUnsafe() === undefined ? Effect.asVoid(Effect.timeoutOption(Fiber.await(fiber), grace)) : Effect.void
   })
 
-const immediately = { startImmediately: true } as const
+/** Runs an effect in a fiber of its own, which is a child of nobody; `then` gets it when it ends or waits for something. */
+export const forked = <A, E, R, B, E2, R2>(
+  effect: Effect.Effect<A, E, R>,
+  then: (fiber: Fiber.Fiber<A, E>) => Effect.Effect<B, E2, R2>
+): Effect.Effect<B, E2, R | R2> =>
+  // The context of a fiber has what the effects that it runs need.
+  Effect.withFiber((fiber) => then(Effect.runForkWith(fiber.context as Context.Context<R>)(effect)))
 
 /**
  * Runs an effect; gives its exit, or undefined when the deadline came first. To be run inside of an
@@ -101,21 +108,28 @@ export const attempt = <A, E, R>(
   deadline: Duration.Duration | OwnTime,
   restore: Restore,
   awaited = false
-): Effect.Effect<Exit.Exit<A, E> | undefined, never, R> =>
-  Effect.flatMap(Effect.forkDetach(effect, immediately), (fiber) => {
-    const exit = fiber.pollUnsafe()
-    if (exit !== undefined) return Effect.succeed(exit)
-    const ended: Effect.Effect<Exit.Exit<A, E> | undefined> = !Duration.isDuration(deadline)
-      ? Effect.raceFirst(Fiber.await(fiber), deadline.expired)
-      : Duration.isFinite(deadline)
-      ? Effect.map(Effect.timeoutOption(Fiber.await(fiber), deadline), Option.getOrUndefined)
-      : Fiber.await(fiber)
-    return restore(ended).pipe(
-      Effect.onExit((exit) =>
-        awaited && Exit.hasInterrupts(exit) ? stopped(fiber) : Effect.sync(() => fiber.interruptUnsafe())
-      )
+): Effect.Effect<Exit.Exit<A, E> | undefined, never, R> => forked(effect, (fiber) => settled(fiber, deadline, restore, awaited))
+
+/** {@link attempt} of an effect that runs already. */
+export const settled = <A, E>(
+  fiber: Fiber.Fiber<A, E>,
+  deadline: Duration.Duration | OwnTime,
+  restore: Restore,
+  awaited: boolean
+): Effect.Effect<Exit.Exit<A, E> | undefined> => {
+  const exit = fiber.pollUnsafe()
+  if (exit !== undefined) return Effect.succeed(exit)
+  const ended: Effect.Effect<Exit.Exit<A, E> | undefined> = !Duration.isDuration(deadline)
+    ? Effect.raceFirst(Fiber.await(fiber), deadline.expired)
+    : Duration.isFinite(deadline)
+    ? Effect.map(Effect.timeoutOption(Fiber.await(fiber), deadline), Option.getOrUndefined)
+    : Fiber.await(fiber)
+  return restore(ended).pipe(
+    Effect.onExit((exit) =>
+      awaited && Exit.hasInterrupts(exit) ? stopped(fiber) : Effect.sync(() => fiber.interruptUnsafe())
     )
-  })
+  )
+}
 
 /**
  * {@link attempt}, except that an effect which misses its deadline runs on: gives its fiber then, which is the caller's to end. A run that
@@ -126,7 +140,7 @@ export const attemptUntil = <A, E, R>(
   deadline: Duration.Duration,
   restore: Restore
 ): Effect.Effect<Exit.Exit<A, E> | Fiber.Fiber<A, E>, never, R> =>
-  Effect.flatMap(Effect.forkDetach(effect, immediately), (fiber) => {
+  forked(effect, (fiber): Effect.Effect<Exit.Exit<A, E> | Fiber.Fiber<A, E>> => {
     const exit = fiber.pollUnsafe()
     if (exit !== undefined) return Effect.succeed(exit)
     const ended: Effect.Effect<Exit.Exit<A, E> | Fiber.Fiber<A, E>> = Duration.isFinite(deadline)

@@ -18,7 +18,8 @@
  * | interrupts itself, joins a fiber that was interrupted, or hangs until its deadline | as if it had died |
  *
  * "Dies" reads "fails the call with `MiddlewareFailure`" for a wrapper that is registered as closed. It runs in a fiber of its own;
- * its deadline counts the time that it takes by itself, not that of the call below. The request, the context and the value from
+ * its deadline counts the time that it takes by itself, not that of the call below. One that only gives back its call of `next` is done
+ * with that, and what lies below runs as it would without it. The request, the context and the value from
  * below are views that it cannot change, and so is what it gives to those above it.
  */
 import * as Cause from "effect/Cause"
@@ -134,142 +135,205 @@ interface Surroundings {
   readonly deadline: () => number
 }
 
+/** End of a wrapper that gave back its call of `next` and does nothing else. */
+const passedOn = Exit.succeed(Symbol("passedOn"))
+
+/** One call of one wrapper. */
+class Frame<Req, Options, A, Info> {
+  readonly #wrapper: Wrapper<Req, Options, A, Info>
+  readonly #request: Req
+  readonly #below: Below<Req, Options, A>
+  readonly #surroundings: Surroundings
+  readonly #seen: Req
+  #time: IsolatedCall.OwnTime | undefined
+  #calls = 0
+  #running = false
+  #revoked = false
+  /** Calls of `next` that came while one was running. */
+  #refused: Deferred.Deferred<never, never> | undefined
+  #last: Exit.Exit<A, unknown> | undefined
+  #cut: Exit.Exit<A, unknown> | undefined
+  /** The newest value from below, as the wrapper was shown it. */
+  #shown: A | undefined
+  #release: Effect.Effect<void, unknown, unknown> | undefined
+  /** The newest call of `next` that has no options, and its request. */
+  #plainCall: Effect.Effect<A, unknown, unknown> | undefined
+  #asked: Req | undefined
+
+  constructor(wrapper: Wrapper<Req, Options, A, Info>, request: Req, below: Below<Req, Options, A>, surroundings: Surroundings) {
+    this.#wrapper = wrapper
+    this.#request = request
+    this.#below = below
+    this.#surroundings = surroundings
+    this.#seen = Frozen.view(request)
+  }
+
+  /** Runs the wrapper in a fiber of its own, and reads what it comes to. */
+  run(context: Info, restore: IsolatedCall.Restore): Effect.Effect<A, unknown, unknown> {
+    return IsolatedCall.forked(
+      Effect.suspend((): Effect.Effect<unknown, unknown, unknown> => {
+        const wrapped = this.#wrapper.wrap(this.#next, context)(this.#seen)
+        return wrapped === this.#plainCall && this.#calls === 0 ? passedOn : wrapped
+      }),
+      (fiber) => {
+        const exit = fiber.pollUnsafe()
+        // Nothing of the wrapper is left to be watched.
+        if (exit === passedOn) {
+          this.#revoked = true
+          return restore(this.#below(this.#requested(this.#asked), undefined, unwrapped))
+        }
+        return this.#read(IsolatedCall.settled(fiber, this.#own(), restore, true), restore)
+      }
+    )
+  }
+
+  #own(): IsolatedCall.OwnTime {
+    return this.#time ??= IsolatedCall.ownTime(this.#surroundings.deadline)
+  }
+
+  #requested(given: Req | undefined): Req {
+    return isNothing(given) || given === this.#seen ? this.#request : Frozen.accept(given)
+  }
+
+  readonly #next: Next<Req, Options, A, unknown, unknown> = (given, options) => {
+    const call = Effect.suspend(() => this.#call(given, options))
+    if (options === undefined) {
+      this.#plainCall = call
+      this.#asked = given
+    }
+    return call
+  }
+
+  #call(given: Req | undefined, options: Options | undefined): Effect.Effect<A, unknown, unknown> {
+    const { kind, name, singleUse } = this.#wrapper
+    if (this.#revoked) return Effect.die(new NextMisused(`${kind} middleware "${name}" called next() after it returned`))
+    // Refused when the call that runs is over: a failure beside it would cut that one off.
+    if (this.#running) return Deferred.await(this.#refused ??= Deferred.makeUnsafe())
+    if (this.#calls > 0 && singleUse) return Effect.die(refusal(kind, name))
+    this.#calls++
+    this.#running = true
+    this.#last = undefined
+    this.#release = undefined
+    this.#own().pause()
+    const called = this.#below(this.#requested(given), options, { fault: this.#fault, whenStanding: this.#whenStanding })
+    return Effect.map(Effect.onExit(called, this.#ended), (value) => (this.#shown = Frozen.view(value)))
+  }
+
+  readonly #whenStanding: Calling["whenStanding"] = (release) => {
+    this.#release = release
+  }
+
+  readonly #fault: Calling["fault"] = (error) =>
+    this.#wrapper.onFailure === "closed"
+      ? Effect.die(new StreamVeto(this.#wrapper.name, { cause: error }))
+      : this.#report(error, "the rest of the stream bypasses it")
+
+  readonly #ended = (exit: Exit.Exit<A, unknown>): Effect.Effect<void> => {
+    this.#own().resume()
+    this.#running = false
+    if (this.#refused !== undefined) Deferred.doneUnsafe(this.#refused, Effect.die(refusal(this.#wrapper.kind, this.#wrapper.name)))
+    this.#refused = undefined
+    // A call that the wrapper itself cut off (a timeout, a race) gave neither a value nor a failure.
+    if (Exit.hasInterrupts(exit)) this.#cut = exit
+    else this.#last = exit
+    return Effect.void
+  }
+
+  #read(ended: Effect.Effect<Exit.Exit<unknown, unknown> | undefined>, restore: IsolatedCall.Restore): Effect.Effect<A, unknown, unknown> {
+    return Effect.matchCauseEffect(ended, {
+      onFailure: (cause) => {
+        this.#revoked = true
+        return Effect.failCause(cause)
+      },
+      onSuccess: (exit) => {
+        this.#revoked = true
+        if (exit === undefined) return restore(this.#failed(new IsolatedCall.DeadlineExceeded(this.#surroundings.deadline())))
+        if (Exit.isFailure(exit)) return restore(this.#onFailure(exit.cause))
+        if (isNothing(exit.value)) return restore(this.#onNothing())
+        // The types of wrappers are checked where they are made.
+        const value = this.#accepted(exit.value as A)
+        return this.#release === undefined ? Effect.succeed(value) : restore(this.#onValue(value))
+      }
+    })
+  }
+
+  #report(error: unknown, consequence: string): Effect.Effect<void> {
+    const { kind, name } = this.#wrapper
+    return this.#surroundings.faults.report({ kind, name, error, consequence })
+  }
+
+  #closed(cause: unknown): Effect.Effect<never, MiddlewareFailure> {
+    return Effect.fail(new MiddlewareFailure({ kind: this.#wrapper.kind, middleware: this.#wrapper.name, cause }))
+  }
+
+  /** The result from below is that of the wrapper. */
+  #standing(value: A): Effect.Effect<A, unknown, unknown> {
+    return this.#release === undefined ? Effect.succeed(value) : Effect.as(this.#release, value)
+  }
+
+  /** The value of the wrapper: mostly the one from below, untouched. */
+  #accepted(value: A): A {
+    return value === this.#shown && this.#last !== undefined && Exit.isSuccess(this.#last) ? this.#last.value : Frozen.accept(value)
+  }
+
+  /** The wrapper failed by itself. */
+  #failed(error: unknown): Effect.Effect<A, unknown, unknown> {
+    const last = this.#last
+    if (this.#wrapper.onFailure === "closed") return this.#closed(error)
+    if (this.#calls === 0) {
+      return Effect.andThen(this.#report(error, "the call continues without it"), this.#below(this.#request, undefined, unwrapped))
+    }
+    if (last === undefined) return this.#closed(error)
+    if (Exit.isSuccess(last)) return Effect.andThen(this.#report(error, "the result from below is kept"), this.#standing(last.value))
+    return Effect.andThen(
+      this.#report(error, "the failure from below is kept"),
+      Effect.failCause(Cause.annotate(last.cause, Context.make(AttachedDefect, error)))
+    )
+  }
+
+  #onNothing(): Effect.Effect<A, unknown, unknown> {
+    const last = this.#last
+    if (last === undefined) return this.#failed(new Error("it returned nothing, and there is no result from below"))
+    return Exit.isSuccess(last) ? this.#standing(last.value) : last
+  }
+
+  #onValue(value: A): Effect.Effect<A, unknown, unknown> {
+    const last = this.#last
+    return last !== undefined && Exit.isSuccess(last) && last.value === value ? this.#standing(value) : Effect.succeed(value)
+  }
+
+  #onFailure(cause: Cause.Cause<unknown>): Effect.Effect<A, unknown, unknown> {
+    const last = this.#last
+    const misuse = cause.reasons.find((reason) => Cause.isDieReason(reason) && reason.defect instanceof NextMisused)
+    if (misuse !== undefined && Cause.isDieReason(misuse)) {
+      const others = Cause.fromReasons(cause.reasons.filter((reason) => reason !== misuse))
+      if (!Cause.hasFails(others) || passedThrough(others, last)) return this.#failed(misuse.defect)
+    }
+    if (Cause.hasFails(cause)) {
+      return last === undefined || Exit.isSuccess(last) || passedThrough(cause, last) || isVeto(cause)
+        ? Effect.failCause(cause)
+        : Effect.failCause(Cause.annotate(cause, Context.make(Downstream, last.cause)))
+    }
+    if (Cause.hasInterrupts(cause)) {
+      return passedThrough(cause, this.#cut) ? Effect.failCause(cause) : this.#failed(new Interruption.SelfInterrupted("it"))
+    }
+    if (passedThrough(cause, last)) {
+      const veto = cause.reasons.find((reason) => Cause.isDieReason(reason) && reason.defect instanceof StreamVeto)
+      return veto !== undefined && Cause.isDieReason(veto) && veto.defect instanceof StreamVeto &&
+          veto.defect.message === this.#wrapper.name
+        ? this.#closed(veto.defect.cause)
+        : Effect.failCause(cause)
+    }
+    return this.#failed(Cause.squash(cause))
+  }
+}
+
 /** Evaluates one wrapper around one call by the failure table. `context` cannot be changed by it. */
 export const evaluate = <Req, Options, A, Info>(
   wrapper: Wrapper<Req, Options, A, Info>,
   context: Info,
   request: Req,
   below: Below<Req, Options, A>,
-  { deadline, faults }: Surroundings
+  surroundings: Surroundings
 ): Effect.Effect<A, unknown, unknown> =>
-  Effect.uninterruptibleMask((restore) => {
-    const { kind, name, onFailure, singleUse } = wrapper
-    const time = IsolatedCall.ownTime(deadline)
-    let calls = 0
-    let running = false
-    /** Calls of `next` that came while one was running. */
-    let refused: Deferred.Deferred<never, never> | undefined
-    let revoked = false
-    let last: Exit.Exit<A, unknown> | undefined
-    let cut: Exit.Exit<A, unknown> | undefined
-    /** The newest value from below, as the wrapper was shown it. */
-    let shown: A | undefined
-    let release: Effect.Effect<void, unknown, unknown> | undefined
-
-    const closed = (cause: unknown): Effect.Effect<never, MiddlewareFailure> =>
-      Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause }))
-
-    const broken = (error: unknown): Effect.Effect<void> =>
-      onFailure === "closed"
-        ? Effect.die(new StreamVeto(name, { cause: error }))
-        : faults.report({ kind, name, error, consequence: "the rest of the stream bypasses it" })
-
-    const calling: Calling = {
-      fault: broken,
-      whenStanding: (effect) => {
-        release = effect
-      }
-    }
-
-    /** The result from below is that of the wrapper. */
-    const standing = (value: A): Effect.Effect<A, unknown, unknown> =>
-      release === undefined ? Effect.succeed(value) : Effect.as(release, value)
-
-    const next: Next<Req, Options, A, unknown, unknown> = (given, options) =>
-      Effect.suspend(() => {
-        if (revoked) return Effect.die(new NextMisused(`${kind} middleware "${name}" called next() after it returned`))
-        // Refused when the call that runs is over: a failure beside it would cut that one off.
-        if (running) return Deferred.await(refused ??= Deferred.makeUnsafe())
-        if (calls > 0 && singleUse) return Effect.die(refusal(kind, name))
-        calls++
-        running = true
-        last = undefined
-        release = undefined
-        time.pause()
-        const called = below(isNothing(given) || given === seen ? request : Frozen.accept(given), options, calling)
-        return Effect.map(Effect.onExit(called, ended), (value) => (shown = Frozen.view(value)))
-      })
-
-    const ended = (exit: Exit.Exit<A, unknown>): Effect.Effect<void> => {
-      time.resume()
-      running = false
-      if (refused !== undefined) Deferred.doneUnsafe(refused, Effect.die(refusal(kind, name)))
-      refused = undefined
-      // A call that the wrapper itself cut off (a timeout, a race) gave neither a value nor a failure.
-      if (Exit.hasInterrupts(exit)) cut = exit
-      else last = exit
-      return Effect.void
-    }
-
-    /** The value of the wrapper: mostly the one from below, untouched. */
-    const accepted = (value: A): A => value === shown && last !== undefined && Exit.isSuccess(last) ? last.value : Frozen.accept(value)
-
-    /** The wrapper failed by itself. */
-    const failed = (error: unknown): Effect.Effect<A, unknown, unknown> => {
-      if (onFailure === "closed") return closed(error)
-      if (calls === 0) {
-        const consequence = "the call continues without it"
-        return Effect.andThen(
-          faults.report({ kind, name, error, consequence }),
-          below(request, undefined, unwrapped)
-        )
-      }
-      if (last === undefined) return closed(error)
-      if (Exit.isSuccess(last)) {
-        return Effect.andThen(faults.report({ kind, name, error, consequence: "the result from below is kept" }), standing(last.value))
-      }
-      return Effect.andThen(
-        faults.report({ kind, name, error, consequence: "the failure from below is kept" }),
-        Effect.failCause(Cause.annotate(last.cause, Context.make(AttachedDefect, error)))
-      )
-    }
-
-    const onNothing = (): Effect.Effect<A, unknown, unknown> =>
-      last === undefined
-        ? failed(new Error("it returned nothing, and there is no result from below"))
-        : Exit.isSuccess(last) ? standing(last.value) : last
-
-    const onValue = (value: A): Effect.Effect<A, unknown, unknown> =>
-      last !== undefined && Exit.isSuccess(last) && last.value === value ? standing(value) : Effect.succeed(value)
-
-    const onFailureCause = (cause: Cause.Cause<unknown>): Effect.Effect<A, unknown, unknown> => {
-      const misuse = cause.reasons.find((reason) => Cause.isDieReason(reason) && reason.defect instanceof NextMisused)
-      if (misuse !== undefined && Cause.isDieReason(misuse)) {
-        const others = Cause.fromReasons(cause.reasons.filter((reason) => reason !== misuse))
-        if (!Cause.hasFails(others) || passedThrough(others, last)) return failed(misuse.defect)
-      }
-      if (Cause.hasFails(cause)) {
-        return last === undefined || Exit.isSuccess(last) || passedThrough(cause, last) || isVeto(cause)
-          ? Effect.failCause(cause)
-          : Effect.failCause(Cause.annotate(cause, Context.make(Downstream, last.cause)))
-      }
-      if (Cause.hasInterrupts(cause)) {
-        return passedThrough(cause, cut) ? Effect.failCause(cause) : failed(new Interruption.SelfInterrupted("it"))
-      }
-      if (passedThrough(cause, last)) {
-        const veto = cause.reasons.find((reason) => Cause.isDieReason(reason) && reason.defect instanceof StreamVeto)
-        return veto !== undefined && Cause.isDieReason(veto) && veto.defect instanceof StreamVeto &&
-            veto.defect.message === name
-          ? closed(veto.defect.cause)
-          : Effect.failCause(cause)
-      }
-      return failed(Cause.squash(cause))
-    }
-
-    const seen = Frozen.view(request)
-    const wrapped = Effect.suspend(() => wrapper.wrap(next, context)(seen))
-    return Effect.matchCauseEffect(IsolatedCall.attempt(wrapped, time, restore, true), {
-      onFailure: (cause) => {
-        revoked = true
-        return Effect.failCause(cause)
-      },
-      onSuccess: (exit) => {
-        revoked = true
-        if (exit === undefined) return restore(failed(new IsolatedCall.DeadlineExceeded(time.deadline())))
-        if (Exit.isFailure(exit)) return restore(onFailureCause(exit.cause))
-        if (isNothing(exit.value)) return restore(onNothing())
-        const value = accepted(exit.value)
-        return release === undefined ? Effect.succeed(value) : restore(onValue(value))
-      }
-    })
-  })
+  Effect.uninterruptibleMask((restore) => new Frame(wrapper, request, below, surroundings).run(context, restore))

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
+import * as Scheduler from "effect/Scheduler"
 import * as Schema from "effect/Schema"
 import * as Tracer from "effect/Tracer"
 import * as Tool from "effect/ai/Tool"
@@ -28,6 +29,8 @@ const counted = (turns: number, options: { readonly store?: ReturnType<typeof H.
   return H.Agent.run({ prompt: "Go." }).pipe(
     Effect.provideService(Metric.FiberRuntimeMetrics, metrics),
     Effect.provideService(Tracer.Tracer, tracer),
+    // Where a fiber gives way after so many steps is no work of a turn.
+    Effect.provideService(Scheduler.PreventSchedulerYield, true),
     Effect.provide(H.Runtime.layer({ provider: H.Scripted.layer([...script, H.Scripted.complete("done")]), tools, maxIterations: turns + 1, ...options })),
     Effect.map(({ steps, text }) => {
       assert.deepStrictEqual([steps, text], [turns + 1, "done"])

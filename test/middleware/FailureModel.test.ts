@@ -150,6 +150,8 @@ const typed = (wrapper: Wrapper, leaks: Leaks, kind: Kind): Middleware.Any => {
         return Effect.succeed(kind.make(`short${id}`))
       case "nothing":
         return Effect.succeed(undefined)
+      case "pass on":
+        return next(request as never)
       default:
         break
     }
@@ -283,6 +285,8 @@ const plain = (wrapper: Wrapper, leaks: Leaks, kind: Kind, untyped: NonNullable<
       case "flight veto":
         void next(request)
         throw new ExecutionBlocked({ reason: `veto${id}`, metadata: {} })
+      case "pass on":
+        return next(request)
       case "next":
         return body(next, request)
     }

@@ -7,7 +7,7 @@ export type ExecutionKind = (typeof executionKinds)[number]
 
 /** What a wrapper does until it has, or does not have, a result from below. Those of {@link flights} end while `next` runs. */
 export type Before =
-  | "next" | "die" | "veto" | "short" | "nothing" | "hang" | "interrupt"
+  | "next" | "pass on" | "die" | "veto" | "short" | "nothing" | "hang" | "interrupt"
   | "flight throw" | "flight nothing" | "flight answer" | "flight twice" | "flight veto"
 /** What it does with a value from below. */
 export type AfterValue = "return" | "change" | "die" | "fail" | "nothing" | "again" | "hang" | "interrupt"
@@ -76,7 +76,7 @@ export const generate = (next: () => number): Scenario => {
         form,
         closed: next() < 0.2,
         before: pick<Before>(
-          "next", "next", "next", "next", "next", "next", "next", "next", "die", "veto", "short", "nothing", "hang", "interrupt", ...flying
+          "next", "next", "next", "next", "next", "next", "pass on", "pass on", "die", "veto", "short", "nothing", "hang", "interrupt", ...flying
         ),
         afterValue: pick<AfterValue>("return", "return", "change", "die", "fail", "nothing", "again", "hang", "interrupt"),
         afterFailure: pick<AfterFailure>("pass", "pass", "swallow", "translate", "die", "nothing", "again", "hang", "interrupt"),
@@ -132,6 +132,10 @@ export const expected = ({ base, kind, wrappers }: Scenario): Expectation => {
         return { own: { _tag: "nothing" }, below: undefined }
       case "next":
         break
+      case "pass on": {
+        const result = below()
+        return { own: result, below: result }
+      }
       default: {
         // The call below is waited for; what came from there stands, except against a veto.
         const result = below()
