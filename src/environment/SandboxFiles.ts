@@ -4,19 +4,29 @@
  *
  * **Details**
  *
- * A path is resolved with symbolic links followed, as far as it exists, then judged, then opened at the place on the host that the
- * rules give it. What is refused fails as the system would refuse it (`PermissionDenied`).
+ * A file is held first, with symbolic links followed, then judged by where it really is, and then read or changed through what is held
+ * (`HeldPath`): a process that swaps a directory for a link in between changes nothing. A name that is made, renamed or removed is one
+ * in a directory that is held, and a new file is never opened through a link. What is refused fails as the system would refuse it
+ * (`PermissionDenied`).
+ *
+ * Files of other processes (`/proc/<pid>`) are not there, as in the sandbox.
  *
  * **Gotchas**
  *
- * A file is opened by this program and not inside of the sandbox: a process that swaps a directory for a link in the moment between the
- * judgement and the opening is not seen.
+ * A hard link is a second name of a file and not of a path: where somebody gave a secret one in the working tree before, it can be read
+ * there, by commands too. Neither commands nor file tools can make one. A file with a second name is not changed in place, only
+ * replaced, which leaves the other name as it was.
+ *
+ * `watch` follows a path.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
-import * as Path from "effect/Path"
+import * as Option from "effect/Option"
+import type * as Path from "effect/Path"
 import { type PlatformError, systemError } from "effect/PlatformError"
+import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import * as HeldPath from "../platform/HeldPath.ts"
 import { inSandbox, onHost, type Rule, ruleOf, within } from "./SandboxRules.ts"
 
 type Access = "read" | "write"
@@ -26,116 +36,281 @@ const denied = (method: string, path: string, description: string): PlatformErro
 
 const isMissing = (error: PlatformError): boolean => error.reason._tag === "NotFound"
 
+/** Something that may be worked with. */
+interface Admitted {
+  /** Path for the host. */
+  readonly at: string
+  /** Path in the sandbox, without links. */
+  readonly place: string
+}
+
+/** Links to temporary directories lead to those of the host first. */
+const longestChain = 8
+
+const otherProcess = /^\/proc\/\d+(?:\/|$)/
+
+/** Flags that make a file and fail where one is, in place of those that take the one that is there. */
+const making: Partial<Record<FileSystem.OpenFlag, FileSystem.OpenFlag>> = { w: "wx", "w+": "wx+", a: "ax", "a+": "ax+" }
+
 /** The file system of a sandbox over that of the host; `rules` are those that apply to the call that is served. */
 export const make = (
   host: FileSystem.FileSystem,
   path: Path.Path,
   rules: Effect.Effect<ReadonlyArray<Rule>, PlatformError>
 ): FileSystem.FileSystem => {
-  /** Real path in the sandbox, as far as the path exists. */
-  const real = Effect.fnUntraced(function*(list: ReadonlyArray<Rule>, given: string) {
-    const rest: Array<string> = []
-    for (let at = path.resolve(given);; at = path.dirname(at)) {
-      const found = yield* Effect.result(host.realPath(onHost(list, at)))
-      if (found._tag === "Success") return path.join(inSandbox(list, found.success), ...rest)
+  const judged = (list: ReadonlyArray<Rule>, method: string, place: string, access: Access): Effect.Effect<void, PlatformError> => {
+    const allows = otherProcess.test(place) ? "nothing" : ruleOf(list, place)?.allows ?? "read"
+    if (allows === "nothing") return Effect.fail(denied(method, place, "the sandbox hides it"))
+    return access === "write" && allows !== "write" ? Effect.fail(denied(method, place, "the sandbox does not let it be written")) : Effect.void
+  }
+
+  /** Holds what is at a path, and finds where that is in the sandbox. */
+  const held = Effect.fnUntraced(function*(list: ReadonlyArray<Rule>, method: string, given: string): Effect.fn.Return<Admitted, PlatformError, Scope.Scope> {
+    let place = given
+    for (let links = 0; links < longestChain; links++) {
+      const { at, real } = yield* HeldPath.hold(onHost(list, place))
+      // A pipe or a removed file, by the descriptor of a process.
+      if (!real.startsWith("/") || real.endsWith(" (deleted)")) return yield* denied(method, given, "it has no path")
+      place = inSandbox(list, real)
+      if (onHost(list, place) === real) return { at, place }
+    }
+    return yield* denied(method, given, "too many links lead to it")
+  })
+
+  /** The nearest directory above a path that is there, and the names below it that are not. */
+  const above = Effect.fnUntraced(function*(list: ReadonlyArray<Rule>, method: string, given: string) {
+    const names: Array<string> = []
+    for (let at = given;;) {
+      names.unshift(path.basename(at))
+      at = path.dirname(at)
+      const found = yield* Effect.result(held(list, method, at))
+      if (found._tag === "Success") return { directory: found.success, names }
       if (!isMissing(found.failure) || path.dirname(at) === at) return yield* found.failure
-      rest.unshift(path.basename(at))
     }
   })
 
-  const judged = (list: ReadonlyArray<Rule>, method: string, place: string, access: Access): Effect.Effect<string, PlatformError> => {
-    const allows = ruleOf(list, place)?.allows ?? "read"
-    if (allows === "nothing") return Effect.fail(denied(method, place, "the sandbox hides it"))
-    if (access === "write" && allows !== "write") return Effect.fail(denied(method, place, "the sandbox does not let it be written"))
-    return Effect.succeed(onHost(list, place))
-  }
-
-  /** Place on the host of a file that links are followed to. */
-  const file = Effect.fnUntraced(function*(method: string, given: string, access: Access) {
+  /** A name in a directory that is held: a link itself, not what it points at. */
+  const entry = Effect.fnUntraced(function*(method: string, given: string, access: Access): Effect.fn.Return<Admitted, PlatformError, Scope.Scope> {
     const list = yield* rules
-    const place = yield* real(list, given)
-    const target = yield* judged(list, method, place, access)
-    if (access === "write") {
-      const link = yield* Effect.result(host.readLink(target))
-      // A link whose target exists was followed before.
-      if (link._tag === "Success") return yield* denied(method, given, "it is a link to a place that does not exist")
+    const name = path.resolve(given)
+    if (path.dirname(name) === name) return yield* file(method, given, access)
+    const { directory, names: [first = "", ...rest] } = yield* above(list, method, name)
+    const place = path.join(directory.place, first, ...rest)
+    yield* judged(list, method, place, access)
+    if (rest.length > 0) return yield* systemError({ _tag: "NotFound", module: "FileSystem", method, pathOrDescriptor: given })
+    return { at: path.join(directory.at, first), place }
+  })
+
+  /** A file or a directory that is there, links followed. */
+  const file = Effect.fnUntraced(function*(method: string, given: string, access: Access): Effect.fn.Return<Admitted, PlatformError, Scope.Scope> {
+    const list = yield* rules
+    const name = path.resolve(given)
+    const found = yield* Effect.result(held(list, method, name))
+    if (found._tag === "Success") {
+      yield* judged(list, method, found.success.place, access)
+      return found.success
+    }
+    // A hidden path is refused, and not said to be missing.
+    if (isMissing(found.failure)) yield* entry(method, given, access)
+    return yield* found.failure
+  })
+
+  /** A file whose content or attributes are changed in place. */
+  const changed = Effect.fnUntraced(function*(method: string, given: string) {
+    const target = yield* file(method, given, "write")
+    const { nlink, type } = yield* host.stat(target.at)
+    if (type === "File" && Option.getOrElse(nlink, () => 1) > 1) {
+      return yield* denied(method, given, "it has a second name (a hard link), which may lie outside of what can be written: replace it by a new file")
     }
     return target
   })
 
-  /** Place on the host of a name in a directory: a link itself, not what it points at. */
-  const entry = Effect.fnUntraced(function*(method: string, given: string, access: Access) {
-    const list = yield* rules
-    const name = path.resolve(given)
-    return yield* judged(list, method, path.join(yield* real(list, path.dirname(name)), path.basename(name)), access)
-  })
-
-  /** Place on the host of a name that is taken away with everything below it. */
+  /** A name that is taken away with everything below it. */
   const whole = Effect.fnUntraced(function*(method: string, given: string) {
     const list = yield* rules
     const target = yield* entry(method, given, "write")
-    const place = inSandbox(list, target)
     // A mount cannot be moved or removed, nor can a directory that holds one which is not written.
-    const held = list.find((rule) => rule.path === place || rule.allows !== "write" && within(rule.path, place))
-    if (held !== undefined) return yield* denied(method, given, `the sandbox keeps ${held.path} in its place`)
-    return target
+    const kept = list.find((rule) => rule.path === target.place || rule.allows !== "write" && within(rule.path, target.place))
+    return kept === undefined ? target : yield* denied(method, given, `the sandbox keeps ${kept.path} in its place`)
   })
 
-  /** Names below a directory of the host, without what is hidden; links are named and not followed. */
-  const below = (list: ReadonlyArray<Rule>, directory: string): Effect.Effect<Array<string>, PlatformError> =>
-    Effect.flatMap(host.readDirectoryEntries(directory), (entries) =>
-      Effect.map(
-        Effect.forEach(entries, ({ name, type }) => {
-          const at = path.join(directory, name)
-          if (ruleOf(list, inSandbox(list, at))?.allows === "nothing") return Effect.succeed([])
-          return type === "Directory" ? Effect.map(below(list, at), (names) => [name, ...names.map((inner) => path.join(name, inner))]) : Effect.succeed([name])
-        }),
-        (lists) => lists.flat()
-      ))
+  /** Works with what is held; errors name the path that was given. */
+  const using = <A, R>(given: string, work: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PlatformError, Exclude<R, Scope.Scope>> =>
+    Effect.scoped(named(given, work))
 
-  const shown = (target: string): Effect.Effect<string, PlatformError> => Effect.map(rules, (list) => inSandbox(list, target))
-  const temporary = <O extends { readonly directory?: string | undefined }>(method: string, options: O | undefined) =>
-    Effect.map(file(method, options?.directory ?? "/tmp", "write"), (directory) => ({ ...options, directory }))
+  const named = <A, R>(given: string, work: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PlatformError, R> =>
+    Effect.mapError(work, (error) =>
+      error.reason._tag === "BadArgument" || error.reason.description !== undefined ? error : systemError({ ...error.reason, pathOrDescriptor: given }))
+
+  const on = (method: string, access: Access) => <A>(given: string, use: (at: string) => Effect.Effect<A, PlatformError>): Effect.Effect<A, PlatformError> =>
+    using(given, Effect.flatMap(file(method, given, access), ({ at }) => use(at)))
+
+  const onEntry = (method: string, access: Access) => <A>(given: string, use: (at: string) => Effect.Effect<A, PlatformError>): Effect.Effect<A, PlatformError> =>
+    using(given, Effect.flatMap(entry(method, given, access), ({ at }) => use(at)))
+
+  const onChanged = (method: string) => <A>(given: string, use: (at: string) => Effect.Effect<A, PlatformError>): Effect.Effect<A, PlatformError> =>
+    using(given, Effect.flatMap(changed(method, given), ({ at }) => use(at)))
+
+  /** Opens a file that is changed, or made where there is none. */
+  const written = <A, R>(
+    method: string,
+    given: string,
+    flag: FileSystem.OpenFlag,
+    use: (at: string, flag: FileSystem.OpenFlag) => Effect.Effect<A, PlatformError, R>
+  ): Effect.Effect<A, PlatformError, R | Scope.Scope> =>
+    Effect.gen(function*() {
+      const made = making[flag]
+      if (flag === "r+") return yield* use((yield* changed(method, given)).at, flag)
+      if (made === undefined) return yield* use((yield* entry(method, given, "write")).at, flag)
+      const found = yield* Effect.result(changed(method, given))
+      if (found._tag === "Success") return yield* use(found.success.at, flag)
+      if (!isMissing(found.failure)) return yield* found.failure
+      const { at } = yield* entry(method, given, "write")
+      if ((yield* Effect.result(host.readLink(at)))._tag === "Success") return yield* denied(method, given, "it is a link to a place that does not exist")
+      return yield* use(at, made)
+    }).pipe(
+      // Somebody made the file meanwhile: it is judged as one that is there.
+      Effect.retry({ times: 3, while: ({ reason }) => making[flag] !== undefined && reason._tag === "AlreadyExists" })
+    )
+
+  const writeFile: FileSystem.FileSystem["writeFile"] = (given, data, options) =>
+    using(given, written("writeFile", given, options?.flag ?? "w", (at, flag) => host.writeFile(at, data, { ...options, flag })))
+
+  const makeDirectory: FileSystem.FileSystem["makeDirectory"] = Effect.fnUntraced(function*(given, options) {
+    const one = onEntry("makeDirectory", "write")(given, (at) => host.makeDirectory(at, options?.mode === undefined ? {} : { mode: options.mode }))
+    if (options?.recursive !== true) return yield* one
+    const isThere = (place: string) => on("makeDirectory", "read")(place, (at) => Effect.map(host.stat(at), ({ type }) => type === "Directory"))
+    const found = yield* Effect.catchIf(isThere(given), isMissing, () => Effect.undefined)
+    if (found === true) return
+    if (found === undefined && path.dirname(path.resolve(given)) !== path.resolve(given)) yield* makeDirectory(path.dirname(path.resolve(given)), options)
+    // Somebody may have made it meanwhile.
+    yield* Effect.catchIf(one, ({ reason }) => found === undefined && reason._tag === "AlreadyExists", () => Effect.void)
+  })
+
+  const copyFile: FileSystem.FileSystem["copyFile"] = (from, to) =>
+    using(from, Effect.gen(function*() {
+      const source = yield* file("copyFile", from, "read")
+      const target = yield* written("copyFile", to, "a", (at, flag) => Effect.as(host.writeFile(at, new Uint8Array(0), { flag }), to))
+      yield* host.copyFile(source.at, (yield* changed("copyFile", target)).at)
+    }))
+
+  /** Copies what is at a path, links as links. */
+  const copyTree = Effect.fnUntraced(function*(
+    from: string,
+    to: string,
+    options: Parameters<FileSystem.FileSystem["copy"]>[2]
+  ): Effect.fn.Return<void, PlatformError> {
+    const info = yield* onEntry("copy", "read")(from, host.lstat)
+    if (info.type === "Directory") {
+      yield* makeDirectory(to, { recursive: true })
+      const entries = yield* on("copy", "read")(from, (at) => host.readDirectory(at))
+      yield* Effect.forEach(entries, (name) => copyTree(path.join(from, name), path.join(to, name), options), { discard: true })
+    } else {
+      const isThere = yield* Effect.isSuccess(onEntry("copy", "read")(to, host.lstat))
+      if (isThere && options?.overwrite !== true) return
+      if (info.type !== "SymbolicLink") yield* copyFile(from, to)
+      else yield* onEntry("copy", "write")(to, (at) => Effect.flatMap(onEntry("copy", "read")(from, host.readLink), (target) => host.symlink(target, at)))
+    }
+    if (options?.preserveTimestamps === true && info.type === "File") {
+      const { atime, mtime } = info
+      if (Option.isSome(atime) && Option.isSome(mtime)) yield* onChanged("copy")(to, (at) => host.utimes(at, atime.value, mtime.value))
+    }
+  })
+
+  /** Removes what has a name in a directory that is held. */
+  const removeTree = Effect.fnUntraced(function*(at: string): Effect.fn.Return<void, PlatformError> {
+    const { type } = yield* host.lstat(at)
+    if (type !== "Directory") return yield* host.remove(at)
+    yield* Effect.scoped(Effect.gen(function*() {
+      const directory = yield* HeldPath.holdDirectory(at)
+      const names = yield* host.readDirectory(directory.at)
+      yield* Effect.forEach(names, (name) => removeTree(path.join(directory.at, name)), { discard: true })
+    }))
+    yield* HeldPath.removeEmptyDirectory(at)
+  })
+
+  const remove: FileSystem.FileSystem["remove"] = (given, options) =>
+    using(given, Effect.flatMap(whole("remove", given), ({ at }) => options?.recursive === true ? removeTree(at) : host.remove(at))).pipe(
+      Effect.catchIf((error) => options?.force === true && isMissing(error), () => Effect.void)
+    )
+
+  /** Names below a directory, without what is hidden; links are named and not followed. */
+  const below = (given: string): Effect.Effect<Array<string>, PlatformError> =>
+    using(given, Effect.gen(function*() {
+      const list = yield* rules
+      const { at, place } = yield* file("readDirectory", given, "read")
+      const lists = yield* Effect.forEach(yield* host.readDirectoryEntries(at), ({ name, type }) => {
+        const inner = path.join(place, name)
+        if (ruleOf(list, inner)?.allows === "nothing") return Effect.succeed([])
+        return type === "Directory" ? Effect.map(below(inner), (names) => [name, ...names.map((deeper) => path.join(name, deeper))]) : Effect.succeed([name])
+      })
+      return lists.flat()
+    }))
+
+  const makeTempDirectory: FileSystem.FileSystem["makeTempDirectory"] = (options) => {
+    const directory = options?.directory ?? "/tmp"
+    return using(directory, Effect.gen(function*() {
+      const { at, place } = yield* file("makeTempDirectory", directory, "write")
+      return path.join(place, path.basename(yield* host.makeTempDirectory({ ...options, directory: at })))
+    }))
+  }
+
+  const makeTempFile: FileSystem.FileSystem["makeTempFile"] = Effect.fnUntraced(function*(options) {
+    const made = path.join(yield* makeTempDirectory(options), `file${options?.suffix ?? ""}`)
+    yield* writeFile(made, new Uint8Array(0), { flag: "wx" })
+    return made
+  })
+
+  const released = (made: string) => Effect.orDie(remove(made, { recursive: true, force: true }))
 
   return FileSystem.make({
-    access: (given, options) => Effect.flatMap(file("access", given, options?.writable === true ? "write" : "read"), (at) => host.access(at, options)),
+    access: (given, options) => on("access", options?.writable === true ? "write" : "read")(given, (at) => host.access(at, options)),
     copy: Effect.fnUntraced(function*(from, to, options) {
       const list = yield* rules
-      const source = yield* file("copy", from, "read")
-      const hidden = list.find(({ allows, path }) => allows === "nothing" && within(path, inSandbox(list, source)))
+      const source = yield* using(from, Effect.map(file("copy", from, "read"), ({ place }) => place))
+      const hidden = list.find(({ allows, path }) => allows === "nothing" && within(path, source))
       if (hidden !== undefined) return yield* denied("copy", from, `the sandbox hides ${hidden.path}`)
-      yield* host.copy(source, yield* file("copy", to, "write"), options)
+      yield* copyTree(source, to, options)
     }),
-    copyFile: (from, to) =>
-      Effect.flatMap(Effect.all([file("copyFile", from, "read"), file("copyFile", to, "write")]), ([source, target]) => host.copyFile(source, target)),
-    chmod: (given, mode) => Effect.flatMap(file("chmod", given, "write"), (at) => host.chmod(at, mode)),
-    chown: (given, uid, gid) => Effect.flatMap(file("chown", given, "write"), (at) => host.chown(at, uid, gid)),
+    copyFile,
+    chmod: (given, mode) => onChanged("chmod")(given, (at) => host.chmod(at, mode)),
+    chown: (given, uid, gid) => onChanged("chown")(given, (at) => host.chown(at, uid, gid)),
     // A second name would take a file out of reach of the rule of its path.
     link: (from, to) =>
-      Effect.flatMap(Effect.all([file("link", from, "write"), entry("link", to, "write")]), ([source, target]) => host.link(source, target)),
-    lstat: (given) => Effect.flatMap(entry("lstat", given, "read"), host.lstat),
-    makeDirectory: (given, options) => Effect.flatMap(file("makeDirectory", given, "write"), (at) => host.makeDirectory(at, options)),
-    makeTempDirectory: (options) => temporary("makeTempDirectory", options).pipe(Effect.flatMap(host.makeTempDirectory), Effect.flatMap(shown)),
-    makeTempDirectoryScoped: (options) =>
-      temporary("makeTempDirectoryScoped", options).pipe(Effect.flatMap(host.makeTempDirectoryScoped), Effect.flatMap(shown)),
-    makeTempFile: (options) => temporary("makeTempFile", options).pipe(Effect.flatMap(host.makeTempFile), Effect.flatMap(shown)),
-    makeTempFileScoped: (options) => temporary("makeTempFileScoped", options).pipe(Effect.flatMap(host.makeTempFileScoped), Effect.flatMap(shown)),
-    open: (given, options) =>
-      Effect.flatMap(file("open", given, options?.flag === undefined || options.flag === "r" ? "read" : "write"), (at) => host.open(at, options)),
-    readDirectory: (given, options) =>
-      Effect.flatMap(file("readDirectory", given, "read"), (at) => options?.recursive === true ? Effect.flatMap(rules, (list) => below(list, at)) : host.readDirectory(at)),
-    readDirectoryEntries: (given) => Effect.flatMap(file("readDirectoryEntries", given, "read"), host.readDirectoryEntries),
-    readFile: (given) => Effect.flatMap(file("readFile", given, "read"), host.readFile),
-    readLink: (given) => Effect.flatMap(entry("readLink", given, "read"), host.readLink),
-    realPath: (given) => Effect.flatMap(Effect.flatMap(file("realPath", given, "read"), host.realPath), shown),
-    remove: (given, options) => Effect.flatMap(whole("remove", given), (at) => host.remove(at, options)),
+      using(from, Effect.gen(function*() {
+        const { place } = yield* file("link", from, "write")
+        const [source, target] = yield* Effect.all([entry("link", place, "write"), entry("link", to, "write")])
+        yield* host.link(source.at, target.at)
+      })),
+    lstat: (given) => onEntry("lstat", "read")(given, host.lstat),
+    makeDirectory,
+    makeTempDirectory,
+    makeTempDirectoryScoped: (options) => Effect.acquireRelease(makeTempDirectory(options), released),
+    makeTempFile,
+    makeTempFileScoped: (options) => Effect.acquireRelease(makeTempFile(options), (made) => released(path.dirname(made))),
+    open: (given, options) => {
+      const flag = options?.flag ?? "r"
+      return Effect.flatMap(Effect.scope, (scope) => using(given, Effect.gen(function*() {
+        const opened = (at: string, flag: FileSystem.OpenFlag) => host.open(at, { ...options, flag }).pipe(Effect.provideService(Scope.Scope, scope))
+        // The descriptor stands for the file itself, so that a link is refused where its name is looked at.
+        if (options?.noFollow === true) return yield* opened((yield* entry("open", given, flag === "r" ? "read" : "write")).at, flag)
+        return flag === "r" ? yield* opened((yield* file("open", given, "read")).at, flag) : yield* written("open", given, flag, opened)
+      })))
+    },
+    readDirectory: (given, options) => options?.recursive === true ? below(given) : on("readDirectory", "read")(given, (at) => host.readDirectory(at)),
+    readDirectoryEntries: (given) => on("readDirectoryEntries", "read")(given, host.readDirectoryEntries),
+    readFile: (given) => on("readFile", "read")(given, host.readFile),
+    readLink: (given) => onEntry("readLink", "read")(given, host.readLink),
+    realPath: (given) => using(given, Effect.map(file("realPath", given, "read"), ({ place }) => place)),
+    remove,
     rename: (from, to) =>
-      Effect.flatMap(Effect.all([whole("rename", from), whole("rename", to)]), ([source, target]) => host.rename(source, target)),
-    stat: (given) => Effect.flatMap(file("stat", given, "read"), host.stat),
-    symlink: (from, to) => Effect.flatMap(entry("symlink", to, "write"), (at) => host.symlink(from, at)),
-    truncate: (given, length) => Effect.flatMap(file("truncate", given, "write"), (at) => host.truncate(at, length)),
-    utimes: (given, atime, mtime) => Effect.flatMap(file("utimes", given, "write"), (at) => host.utimes(at, atime, mtime)),
-    watch: (given, options) => Stream.unwrap(Effect.map(file("watch", given, "read"), (at) => host.watch(at, options))),
-    writeFile: (given, data, options) => Effect.flatMap(file("writeFile", given, "write"), (at) => host.writeFile(at, data, options))
+      using(from, Effect.flatMap(Effect.all([whole("rename", from), whole("rename", to)]), ([source, target]) => host.rename(source.at, target.at))),
+    stat: (given) => on("stat", "read")(given, host.stat),
+    symlink: (from, to) => onEntry("symlink", "write")(to, (at) => host.symlink(from, at)),
+    truncate: (given, length) => onChanged("truncate")(given, (at) => host.truncate(at, length)),
+    utimes: (given, atime, mtime) => onChanged("utimes")(given, (at) => host.utimes(at, atime, mtime)),
+    watch: (given, options) => Stream.unwrap(Effect.flatMap(rules, (list) =>
+      using(given, Effect.map(file("watch", given, "read"), ({ place }) => host.watch(onHost(list, place), options))))),
+    writeFile
   })
 }
