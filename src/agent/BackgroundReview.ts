@@ -70,7 +70,7 @@ import { ToolContext } from "../tool/ToolContext.ts"
 import type { Snapshot } from "../tool/ToolRegistry.ts"
 import * as Budget from "./Budget.ts"
 import type { ReviewSettings } from "./RunInput.ts"
-import type { RunState } from "./RunState.ts"
+import { type RunState, spend } from "./RunState.ts"
 import { Services } from "./Services.ts"
 import { isCall, promptPart } from "./Step.ts"
 
@@ -284,12 +284,15 @@ interface Given {
   readonly auxiliary: Auxiliary
 }
 
-/** Charges a side task to the run that is over, and to the sums of its session. */
+/** Charges a side task to the run that is over, and to the sums of its session; the listener of the run is told. */
 const charged = ({ run, sessionId }: Given, store: SessionStore): Budget.Charge =>
   ({ cost, route: { model, provider }, usage }) => {
     Budget.charge(run.budget, usage, cost)
-    return Effect.catch(store.recordUsage(sessionId, { provider, model, usage, cost: Cost.spent(cost) }), (error) =>
-      Effect.logWarning(`what a background review used is missing in the sums of session ${sessionId}: ${error.message}`))
+    const paid = { provider, model, usage, cost: Cost.spent(cost) }
+    return Effect.catch(store.recordUsage(sessionId, paid), (error) =>
+      Effect.logWarning(`what a background review used is missing in the sums of session ${sessionId}: ${error.message}`)).pipe(
+      Effect.andThen(spend(run, [{ _tag: "UsageReported", step: run.steps, ...paid, origin: task }]))
+    )
   }
 
 /** Makes a review, call by call; gives its report. */

@@ -26,7 +26,7 @@ import type { Task } from "../tool/Delegator.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
 import * as Toolsets from "../tool/Toolsets.ts"
 import * as ChildWatch from "./ChildWatch.ts"
-import { emit, type Lineage, type RunState } from "./RunState.ts"
+import { emit, type Lineage, type RunState, spend } from "./RunState.ts"
 import type { RunOptions } from "./RunInput.ts"
 import { Services } from "./Services.ts"
 
@@ -144,6 +144,9 @@ export const plan = Effect.fnUntraced(function*(
   const sessionId = yield* Ids.makeSessionId
   const { tool_call_id: callId } = yield* Correlation
   const watched = ChildWatch.nothing()
+  // Work in the background is no part of the run that asked for it; its spending is, also after that run.
+  const watch = ChildWatch.watch(subagentId, watched, (events) =>
+    delegationId === undefined && !parent.isOver ? emit(parent, ...events) : spend(parent, events.filter((event) => event._tag === "UsageReported")))
   const lineage: Lineage = {
     parentSessionId: parent.sessionId,
     above: [parent.sessionId, ...parent.lineage?.above ?? []],
@@ -191,10 +194,8 @@ export const plan = Effect.fnUntraced(function*(
       readsText: false,
       reasoningEffort: named?.settings?.reasoningEffort ?? delegation.reasoningEffort ?? parent.reasoningEffort,
       route,
-      onEvent: ChildWatch.watch(subagentId, watched, delegationId === undefined
-        ? (events) => emit(parent, ...events)
-        // Its work is no part of the run that asked for it; its spending is, as long as that run goes on.
-        : (events) => parent.isOver ? Effect.void : emit(parent, ...events.filter(({ _tag }) => _tag === "UsageReported")))
+      onEvent: watch,
+      onUsageAfter: watch
     },
     model: route?.model ?? parent.route.model,
     ending: undefined

@@ -6,7 +6,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import type { PromptCache, ReasoningEffort } from "../domain/Model.ts"
 import type * as RunContext from "../domain/RunContext.ts"
 import type { Route } from "../domain/Route.ts"
-import type { RunEvent } from "../domain/RunEvent.ts"
+import type { RunEvent, UsageReported } from "../domain/RunEvent.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import type { Enforcement } from "../prompt/SystemPrompt.ts"
 import type { Limits as ResultLimits } from "../tool/ResultText.ts"
@@ -55,6 +55,8 @@ export interface RunOptions {
   readonly readsText?: boolean | undefined
   /** Told of events as they happen, in order; the run waits for it. */
   readonly onEvent?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
+  /** Told what reviews and children in the background spend for the run when it is over. */
+  readonly onUsageAfter?: ((events: ReadonlyArray<UsageReported>) => Effect.Effect<void>) | undefined
 }
 
 /** A child agent with a name: what is absent is as with any child. */

@@ -317,6 +317,7 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
     readsText: input.readsText ?? input.onEvent !== undefined,
     tools: input.tools ?? settings.tools ?? everything,
     emit: input.onEvent,
+    onUsageAfter: input.onUsageAfter,
     recorder,
     messages: [
       Conversation.systemMessage(withEphemeral(session.systemPrompt, input.ephemeralSystemPrompt), session.history),

@@ -10,7 +10,7 @@ import type { ApiRequestId, SessionId, TaskId, TurnId } from "../domain/Ids.ts"
 import type { ReasoningEffort } from "../domain/Model.ts"
 import type { Origin } from "../domain/RecordEvent.ts"
 import type { Route, RouteInfo } from "../domain/Route.ts"
-import type { Exit, Limit, RunEvent, RunResult } from "../domain/RunEvent.ts"
+import type { Exit, Limit, RunEvent, RunResult, UsageReported } from "../domain/RunEvent.ts"
 import type { Recorder } from "../domain/RunRecorder.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
 import type { RouteIdentity } from "../routing/Catalogue.ts"
@@ -18,6 +18,7 @@ import type * as Probing from "../routing/Probing.ts"
 import type { LoopGuard } from "../tool/calls/LoopGuard.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
 import type * as Budget from "./Budget.ts"
+import type { RunOptions } from "./RunInput.ts"
 import { type AgentServices, Services } from "./Services.ts"
 
 /** Parent session, turn and budget of a child run. */
@@ -59,6 +60,7 @@ export interface RunState {
   readonly readsText: boolean
   readonly tools: Selection
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
+  readonly onUsageAfter: RunOptions["onUsageAfter"]
   readonly recorder: Recorder | undefined
   /** System message first, then the conversation; grows, and its messages never change. */
   readonly messages: Array<Prompt.Message>
@@ -143,6 +145,10 @@ export const emit = (run: RunState, ...events: ReadonlyArray<RunEvent>): Effect.
   }
   return run.emit === undefined ? Effect.void : run.emit(events)
 }
+
+/** Tells what work in the background spends for a run, also when it is over. */
+export const spend = (run: RunState, events: ReadonlyArray<UsageReported>): Effect.Effect<void> =>
+  run.isOver ? run.onUsageAfter?.(events) ?? Effect.void : emit(run, ...events)
 
 /** Tells those who read text while it streams that `text` stands in the place of what was shown since a step began. */
 export const replaceText = (run: RunState, stepId: number, text: string): Effect.Effect<void> =>

@@ -19,7 +19,7 @@ import * as Config from "../config/Config.ts"
 import { Settings, type Values } from "../config/Settings.ts"
 import * as Cost from "../domain/Cost.ts"
 import * as Ids from "../domain/Ids.ts"
-import { isCompleted, type RunEvent, type RunResult } from "../domain/RunEvent.ts"
+import { isCompleted, type RunEvent, type RunResult, type UsageReported } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import { Hooks } from "../hooks/Hooks.ts"
 import { SkillStore } from "../prompt/SkillStore.ts"
@@ -97,8 +97,10 @@ interface RunProgress {
   begun: boolean
   /** Result of the run, if it ended: what comes after it does not change that. */
   result: RunResult | undefined
-  /** Exit code of the ending that was told; undefined until then. */
-  told: number | undefined
+  /** The ending that was told; undefined until then. */
+  told: View.RunSummary | undefined
+  /** Report of `--usage-file` that was written last. */
+  report: string | undefined
 }
 
 const endingOf = (
@@ -130,7 +132,7 @@ const converse = Effect.fnUntraced(function*(
   flags: RunOptions.ChatFlags,
   settings: Values,
   view: View.View,
-  input: Pick<RunInput, "prompt" | "sessionId" | "cwd" | "onEvent">
+  input: Pick<RunInput, "prompt" | "sessionId" | "cwd" | "onEvent" | "onUsageAfter">
 ) {
   const hooks = yield* Hooks
   const asked = yield* RunOptions.prepare(flags, settings)
@@ -172,7 +174,7 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
   const interruptCode = yield* InterruptCode
   const view = viewOf(flags, output)
   const fresh = yield* Ids.makeSessionId
-  const known: RunProgress = { sessionId: fresh, usage: Usage.zero, cost: Cost.nothing, route: undefined, begun: false, result: undefined, told: undefined }
+  const known: RunProgress = { sessionId: fresh, usage: Usage.zero, cost: Cost.nothing, route: undefined, begun: false, result: undefined, told: undefined, report: undefined }
 
   const begin = (model: string): Effect.Effect<void> => {
     if (known.begun) return Effect.void
@@ -198,6 +200,18 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
     return Effect.andThen(started, view.events(events))
   }
 
+  /** Takes what work in the background spends after the answer into the report. */
+  const onUsageAfter = (events: ReadonlyArray<UsageReported>): Effect.Effect<void> => Effect.sync(() => events.forEach(account.add))
+
+  /** Writes the report where it is new; a warning where it cannot be written. */
+  const reportUsage = (ending: View.RunSummary) => {
+    const report = account.report(ending)
+    if (flags.usageFile === undefined || report === known.report) return Effect.void
+    known.report = report
+    const unwritten = UsageFile.write(flags.usageFile, report)
+    return unwritten === undefined ? Effect.void : Effect.provideService(warn([unwritten]), Output, output)
+  }
+
   const work = Effect.gen(function*() {
     yield* output.protect
     const settings = yield* Settings
@@ -210,7 +224,7 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
     )
     const cwd = session.known === undefined ? undefined : yield* RunOptions.directoryOf(session.known)
     return yield* Effect.tap(chosen, begin(settings.model.default ?? Offline.route.model)).pipe(
-      Effect.flatMap((prompt) => converse(flags, settings, view, { prompt, sessionId: session.id, cwd, onEvent })),
+      Effect.flatMap((prompt) => converse(flags, settings, view, { prompt, sessionId: session.id, cwd, onEvent, onUsageAfter })),
       Effect.tap((result) => {
         known.result = result
         return linger(settings, session.id)
@@ -222,11 +236,10 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
 
   const tell = (ending: View.RunSummary) =>
     Effect.gen(function*() {
-      known.told = ending.exitCode
+      known.told = ending
       yield* begin(flags.model ?? "")
       yield* view.end(ending)
-      const unwritten = flags.usageFile === undefined ? undefined : UsageFile.write(flags.usageFile, account.report(ending))
-      if (unwritten !== undefined) yield* warn([unwritten]).pipe(Effect.provideService(Output, output))
+      yield* reportUsage(ending)
       if (ending.error !== undefined) yield* output.err(ErrorLine.render(ending.error))
       return ending.exitCode
     })
@@ -234,11 +247,14 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
   const finish = (exit: Exit.Exit<RunResult, unknown>) =>
     known.told === undefined
       ? tell(endingOf(known.result === undefined ? exit : Exit.succeed(known.result), known, interruptCode()))
-      : Effect.succeed(known.told)
+      : Effect.as(reportUsage(known.told), known.told.exitCode)
 
   /** The ending of a run that the end of the process cut, told while there is still time for it. */
   const last = (code: number): number => {
-    if (known.told !== undefined) return code
+    if (known.told !== undefined) {
+      Effect.runSync(reportUsage(known.told))
+      return code
+    }
     if (known.result !== undefined) return Effect.runSync(finish(Exit.succeed(known.result)))
     const { cost, sessionId, usage } = known
     const error = code > 128 ? interrupted(sessionId) : cutOff(sessionId)

@@ -4,7 +4,8 @@
  * **Details**
  *
  * The counts at the top are those of the run's own steps; `auxiliary` has those of its side tasks, by name, and of its sub-agents, by id;
- * `total_including_auxiliary` is the sum of all. A file that cannot be written changes nothing about the run.
+ * `total_including_auxiliary` is the sum of all. What reviews and sub-agents spend after the answer is added before the program ends.
+ * A file that cannot be written changes nothing about the run.
  *
  * **Gotchas**
  *

@@ -153,6 +153,8 @@ export const UsageReported = Schema.TaggedStruct("UsageReported", {
   /** Spender, where it is not a step of the run: the name of a side task, or the id of a child agent. */
   origin: Schema.optionalKey(Schema.String)
 })
+/** See {@link UsageReported}. */
+export type UsageReported = typeof UsageReported.Type
 /** Provider and model of a call. */
 const Place = Schema.Struct({ provider: Schema.String, model: Schema.String })
 /** A model call goes on with another route, because the one before cannot answer. */

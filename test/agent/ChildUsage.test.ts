@@ -8,7 +8,7 @@ import * as AiError from "effect/ai/AiError"
 import * as Agent from "../../src/agent/Agent.ts"
 import { Children } from "../../src/agent/Children.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
-import type { RunEvent } from "../../src/domain/RunEvent.ts"
+import type { RunEvent, UsageReported } from "../../src/domain/RunEvent.ts"
 import * as Usage from "../../src/domain/Usage.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
 import { delegate, isChild, say, setup } from "../support/delegation.ts"
@@ -97,14 +97,17 @@ describe("what children take", () => {
     })
     return Effect.gen(function*() {
       const { events, onEvent, reported } = listening()
-      const { usage } = yield* Agent.run({ prompt: "go", sessionId: "s1", onEvent })
+      const after: Array<UsageReported> = []
+      const onUsageAfter = (events: ReadonlyArray<UsageReported>) => Effect.sync(() => void after.push(...events))
+      const { usage } = yield* Agent.run({ prompt: "go", sessionId: "s1", onEvent, onUsageAfter })
       assert.strictEqual(usage.requestCount, 3)
       assert.deepStrictEqual(reported().map(({ origin }) => origin?.startsWith("sa-") ?? false), [false, true, false])
       assert.deepStrictEqual(reported().reduce((sum, event) => Usage.add(sum, event.usage), Usage.zero), usage)
       yield* Deferred.succeed(next, undefined)
       yield* (yield* Children).arrived(s1)
-      // Nobody listens any more, and the last event stays the last.
+      // The last event stays the last, and the spending is told apart.
       assert.strictEqual(events.at(-1)?._tag, "RunFinished")
+      assert.deepStrictEqual(after.map(({ origin, usage }) => [origin?.startsWith("sa-"), usage.requestCount]), [[true, 1]])
       assert.strictEqual((yield* stored("s1")).requestCount, 4)
     }).pipe(Effect.provide(layer))
   })
