@@ -41,6 +41,7 @@ import * as Hooks from "../hooks/Hooks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import * as Stack from "../middleware/Stack.ts"
 import { MemoryProvider } from "../domain/MemoryProvider.ts"
+import { SkillStore } from "../prompt/SkillStore.ts"
 import { type PromptLayer, PromptSources } from "../prompt/SystemPrompt.ts"
 import { Auxiliary } from "../routing/Auxiliary.ts"
 import { CompactionPort } from "../routing/CompactionPort.ts"
@@ -261,12 +262,13 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
     const memories = yield* MemoryTurns.teller
     const reviews = Option.getOrUndefined(yield* Effect.serviceOption(BackgroundReview.BackgroundReviews))
     const auxiliary = Option.getOrUndefined(yield* Effect.serviceOption(Auxiliary))
+    const skills = Option.getOrUndefined(yield* Effect.serviceOption(SkillStore))
 
     /** Begins the reviews that are due, of a result that was handed over. */
     const reviewed = ({ cwd, run }: RunStart.Opened, { source }: RunOptions, finished: RunResult): Effect.Effect<void, never, Services> =>
       reviews === undefined || auxiliary === undefined || source === "cron" || source === "batch"
         ? Effect.void
-        : BackgroundReview.after(reviews, { run, cwd, sessionId: finished.sessionId, auxiliary }, finished)
+        : BackgroundReview.after(reviews, { run, cwd, sessionId: finished.sessionId, auxiliary, skills }, finished)
 
     const start = (input: RunOptions, lineage: Lineage | undefined): Effect.Effect<RunResult, AgentError | MiddlewareFailure> =>
       Effect.scoped(Effect.gen(function*() {

@@ -8,7 +8,8 @@
  * anew when the agent itself used `memory` or `skill_manage`. It begins when the result of the turn was handed over, and only after a
  * turn that was completed with a text. It is a side task (`background_review`): the auxiliary model answers it, and what it spends
  * counts for the session and for the budget of the run that it follows. It has the tools for memory and skills alone, as far as the run
- * had them, by the way of every other call: hooks, guards, approvals. Nobody is asked; what would need it is denied.
+ * had them, by the way of every other call: hooks, guards, approvals. Nobody is asked; what would need it is denied, and a change of a
+ * skill is kept as a proposal for the user (`SkillStore.proposals`).
  *
  * The session is neither read nor written by it: it works on a copy of the conversation's last part, as text.
  *
@@ -49,15 +50,13 @@ import * as Prompt from "effect/ai/Prompt"
 import type { ConfigError } from "../domain/AgentError.ts"
 import * as Cost from "../domain/Cost.ts"
 import * as Ids from "../domain/Ids.ts"
-import * as Json from "../domain/Json.ts"
 import { isCompleted, type RunResult } from "../domain/RunEvent.ts"
 import * as RunRecorder from "../domain/RunRecorder.ts"
 import * as SessionQueue from "../domain/SessionQueue.ts"
-import * as TextCut from "../domain/TextCut.ts"
-import * as TextHygiene from "../domain/TextHygiene.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
 import { Hooks } from "../hooks/Hooks.ts"
 import * as Digest from "../platform/Digest.ts"
+import type { Service as SkillStore } from "../prompt/SkillStore.ts"
 import * as SummaryText from "../prompt/compaction/SummaryText.ts"
 import type { Service as Auxiliary } from "../routing/Auxiliary.ts"
 import type { Service as SessionStore } from "../session/SessionStorePort.ts"
@@ -69,6 +68,7 @@ import * as ToolCalls from "../tool/ToolCalls.ts"
 import { ToolContext } from "../tool/ToolContext.ts"
 import type { Snapshot } from "../tool/ToolRegistry.ts"
 import * as Budget from "./Budget.ts"
+import * as ReviewReport from "./ReviewReport.ts"
 import type { ReviewSettings } from "./RunInput.ts"
 import { type RunState, spend } from "./RunState.ts"
 import { Services } from "./Services.ts"
@@ -232,49 +232,6 @@ const question = (
   return Prompt.userMessage({ content: [Prompt.textPart({ text })] })
 }
 
-const past: Readonly<Record<string, string>> = {
-  create: "created",
-  patch: "patched",
-  edit: "rewritten",
-  delete: "deleted",
-  write_file: "extended",
-  remove_file: "shortened"
-}
-
-const fieldOf = (params: unknown, name: string): string => {
-  const value = Json.fields(params)[name]
-  return typeof value === "string" ? TextCut.shortened(TextHygiene.withoutControls(value).replaceAll(/\s+/g, " ").trim(), 80) : ""
-}
-
-/** The work of a review that counts for its report. */
-interface Done {
-  memory: number
-  readonly skills: Array<string>
-}
-
-/** Notes what a call did. */
-const note = (done: Done, { name, params }: Prompt.ToolCallPart, message: Prompt.ToolMessage | undefined): void => {
-  const result = message?.content.find((part) => part.type === "tool-result")
-  if (result === undefined) return
-  if (name === "memory" && !result.isFailure) {
-    const operations = Json.fields(params)["operations"]
-    done.memory += Array.isArray(operations) ? operations.length : 1
-  }
-  if (name !== "skill_manage") return
-  const skill = `skill "${fieldOf(params, "name")}"`
-  const isDenied = result.isFailure && JSON.stringify(result.result).includes("approv")
-  if (!result.isFailure) done.skills.push(`${skill} ${past[fieldOf(params, "action")] ?? "changed"}`)
-  else if (isDenied) done.skills.push(`${skill} not ${past[fieldOf(params, "action")] ?? "changed"}: it needs an approval`)
-}
-
-const reportOf = ({ memory, skills }: Done): string | undefined => {
-  const parts = [
-    ...memory === 0 ? [] : [`memory updated (${memory} ${memory === 1 ? "change" : "changes"})`],
-    ...Array.from(new Set(skills))
-  ]
-  return parts.length === 0 ? undefined : `Background review: ${parts.join("; ")}.`
-}
-
 /** Data of a review besides its subjects. */
 interface Given {
   readonly run: RunState
@@ -282,6 +239,8 @@ interface Given {
   /** The session that goes on. */
   readonly sessionId: Ids.SessionId
   readonly auxiliary: Auxiliary
+  /** Skills that it may propose changes of; undefined where there are none. */
+  readonly skills: SkillStore | undefined
 }
 
 /** Charges a side task to the run that is over, and to the sums of its session; the listener of the run is told. */
@@ -302,14 +261,19 @@ const conduct = Effect.fnUntraced(function*(
   tools: Snapshot,
   messages: ReadonlyArray<Prompt.Message>
 ): Effect.fn.Return<string | undefined, AiError.AiError | ConfigError, Services> {
-  const { auxiliary, cwd, run, sessionId } = given
+  const { auxiliary, cwd, run, sessionId, skills: store } = given
   const { approvals, interceptors, promptSources, settings } = yield* Services
   const { taskId } = run
   const turnId = Ids.TurnId.make(`${run.turnId}:${task}`)
   const { memory = [], skills } = yield* promptSources({ cwd, isChild: false, tools: new Set(tools.names) })
-  const known = [...about.includes("memory") ? memory : [], ...skills === undefined ? [] : [skills]]
+  const waiting = about.includes("skills") && store !== undefined ? yield* Effect.orElseSucceed(store.proposals.list, () => []) : []
+  const known = [
+    ...about.includes("memory") ? memory : [],
+    ...skills === undefined ? [] : [skills],
+    ...waiting.length === 0 ? [] : [`Proposed, and waiting for the user: ${waiting.map(({ change }) => `${change.action} ${change.name}`).join(", ")}`]
+  ]
   const asked: Array<Prompt.Message> = [question(about, known, messages)]
-  const done: Done = { memory: 0, skills: [] }
+  const done = ReviewReport.nothing()
   const guard = LoopGuard.make(settings.loopGuard ?? LoopGuard.defaults)
   for (let step = 0; step < maxCalls; step++) {
     if (Budget.spent(run.budget, yield* Clock.currentTimeMillis) !== undefined) break
@@ -323,6 +287,7 @@ const conduct = Effect.fnUntraced(function*(
     const calls = content.filter(isCall)
     if (calls.length === 0) break
     asked.push(Prompt.assistantMessage({ content }))
+    const blocked = new Map<string, string | undefined>()
     const ran = yield* ToolCalls.run<never>({
       calls,
       notes: undefined,
@@ -335,7 +300,7 @@ const conduct = Effect.fnUntraced(function*(
       ids: { sessionId, taskId, turnId, apiRequestId: makeApiRequestId(turnId, step, 0) },
       emit: undefined,
       begin: () => Effect.void,
-      settled: () => Effect.void,
+      settled: ({ id }, _message, _told, reason) => Effect.sync(() => void blocked.set(id, reason)),
       quota: () => Budget.takeToolCall(run.budget)
     }).pipe(
       Effect.provideService(Hooks, interceptors.hooks),
@@ -343,11 +308,13 @@ const conduct = Effect.fnUntraced(function*(
       // They are no calls of the run: its record has them in the messages of the side task.
       Effect.provideService(RunRecorder.RunRecorder, undefined)
     )
-    asked.push(...ran.messages)
-    calls.forEach((call, at) => note(done, call, ran.messages[at]))
+    for (const [at, message] of ran.messages.entries()) {
+      const call = calls[at]
+      if (call !== undefined) asked.push(yield* ReviewReport.note(done, store, call, message, blocked.get(call.id)))
+    }
     if (ran.halted !== undefined) break
   }
-  return reportOf(done)
+  return ReviewReport.text(done)
 })
 
 /** The record of a review: a part of its run's, with the messages that it asked with. */

@@ -75,12 +75,13 @@ const send = Effect.fnUntraced(function*(skills: SkillStore, name: string, argum
 })
 
 const listed = (skills: SkillStore): DialogCommand["run"] => (_, dialog) =>
-  Effect.map(skills.catalogue, ({ problems, skills }) => {
+  Effect.map(Effect.all([skills.catalogue, Effect.orElseSucceed(skills.proposals.list, () => [])]), ([{ problems, skills }, waiting]) => {
     const rows = skills.map(({ facts, name, path }) => [SafeText.line(`/${skills.filter((other) => other.name === name).length > 1 ? `skill ${path}` : name}`), SafeText.line(facts.description)] as const)
     say(
       dialog,
       ...rows.length === 0 ? ["No skills. Install one with `hermes skills install`."] : UsageText.pairs(rows),
       ...problems.length === 0 ? [] : [dialog.screen.asidePaint.text(`${problems.length} left out: see \`hermes skills check\``, "yellow")],
+      ...waiting.length === 0 ? [] : [dialog.screen.asidePaint.text(`${waiting.length} proposed by reviews: see \`hermes skills proposed\``, "yellow")],
       ""
     )
     return stay

@@ -1,5 +1,6 @@
 /**
- * `hermes skills`: the skills that there are, and bringing them in from a folder, a repository or a tarball. Nothing of a skill is run.
+ * `hermes skills`: the skills that there are, bringing them in from a folder, a repository or a tarball, and changes of them that a review
+ * of a conversation proposed. Nothing of a skill is run.
  *
  * Source: `hermes-product.md` §1.6.
  */
@@ -20,6 +21,7 @@ import * as Git from "../plugin/Git.ts"
 import * as SkillFile from "../prompt/SkillFile.ts"
 import * as SkillInstaller from "../prompt/SkillInstaller.ts"
 import type * as SkillIndex from "../prompt/SkillIndex.ts"
+import type * as SkillProposals from "../prompt/SkillProposals.ts"
 import type * as SkillStore from "../prompt/SkillStore.ts"
 import * as ConfiguredSkills from "../tool/ConfiguredSkills.ts"
 import * as CommandSettings from "./CommandSettings.ts"
@@ -65,9 +67,11 @@ const listSkills = Effect.fn("hermes skills list")(function*({ json }: { readonl
   const { problems } = yield* skills.catalogue
   yield* warn(problems.map(({ message, path }) => SafeText.line(`${path}: ${message}`)))
   if (json) return yield* line(SafeText.json(rows, 2))
+  const { length: waiting } = yield* skills.proposals.list
   yield* rows.length === 0
     ? line("No skills. Install one with `hermes skills install`.")
     : line(table(rows.map(({ category, description, name, source, status }) => [status, name, category, source, description].map(SafeText.line))))
+  if (waiting > 0) yield* note(`${waiting} proposed by reviews: see \`hermes skills proposed\``)
 }, CommandSettings.provide)
 
 const list = Command.make("list", { json }, listSkills).pipe(Command.withAlias("ls"), Command.withDescription("List skills and their state"))
@@ -197,5 +201,61 @@ const remove = Command.make("remove", { name, yes }, Effect.fn("hermes skills re
   yield* line(`removed ${path} (${directory})`)
 }, CommandSettings.provide)).pipe(Command.withAlias("rm"), Command.withDescription("Remove a skill from your skills directory"))
 
+/** A proposed change in words: a line, and the texts that it brings. */
+const described = ({ change }: SkillProposals.Proposal): ReadonlyArray<string> => {
+  const { action, name } = change
+  const file = "file" in change && change.file !== undefined ? `/${change.file}` : ""
+  const text = "content" in change ? change.content : "newText" in change ? change.newText : ""
+  return [
+    `${action} ${name}${file}`,
+    ..."oldText" in change ? ["in place of:", ...change.oldText.split("\n").map((one) => `- ${one}`)] : [],
+    ...text === "" ? [] : text.trimEnd().split("\n").map((one) => `${"oldText" in change ? "+" : "|"} ${one}`),
+    ...SkillFile.warnings(text).map((warning) => `Warning: the text ${warning}`)
+  ].map(SafeText.line)
+}
+
+const proposed = Command.make("proposed", { json }, Effect.fn("hermes skills proposed")(function*({ json }) {
+  const { proposals } = yield* store
+  const found = yield* proposals.list
+  if (json) return yield* line(SafeText.json(found, 2))
+  if (found.length === 0) return yield* line("No change of a skill is proposed.")
+  yield* line(found.map((one) => described(one).map((text, at) => at === 0 ? `${one.id}  ${text}` : `  ${text}`).join("\n")).join("\n\n"))
+  yield* note("Make one with `hermes skills accept ID`, forget it with `hermes skills dismiss ID`.")
+}, CommandSettings.provide)).pipe(Command.withDescription("Show changes of skills that reviews of conversations propose"))
+
+const id = Argument.String("id").pipe(Argument.withDescription("Id of a proposal, as `hermes skills proposed` shows it"))
+
+/** The proposal of an id. */
+const proposal = Effect.fnUntraced(function*({ proposals }: SkillStore.Service, id: string) {
+  const all = yield* proposals.list
+  const found = all.find((one) => one.id === id)
+  return found ?? (yield* unknownName("proposal", SafeText.line(id), { known: all.map((one) => one.id), list: "hermes skills proposed" }))
+})
+
+const accept = Command.make("accept", { id, yes }, Effect.fn("hermes skills accept")(function*({ id, yes }) {
+  const skills = yield* store
+  const { terminal } = yield* Output
+  const one = yield* proposal(skills, id)
+  if (!yes && !terminal.input) return yield* usage("Not a terminal. Look at `hermes skills proposed`, then pass --yes to accept it.")
+  if (!yes) {
+    yield* line(described(one).join("\n"))
+    if (!(yield* confirmed("Make this change?"))) return yield* notDone("not changed")
+  }
+  const { path } = yield* skills.change(one.change).pipe(
+    Effect.catchTag("SkillRefused", ({ message }) => Effect.fail(notDone(`${SafeText.line(message)}. Forget it with \`hermes skills dismiss ${one.id}\``)))
+  )
+  yield* skills.proposals.remove(one.id)
+  yield* line(`${one.change.action} ${one.change.name}: ${path}`)
+}, CommandSettings.provide)).pipe(Command.withDescription("Make a proposed change of a skill"))
+
+const dismiss = Command.make("dismiss", { id }, Effect.fn("hermes skills dismiss")(function*({ id }) {
+  const skills = yield* store
+  const one = yield* proposal(skills, id)
+  yield* skills.proposals.remove(one.id)
+  yield* line(`dismissed ${one.change.action} ${one.change.name}`)
+}, CommandSettings.provide)).pipe(Command.withDescription("Forget a proposed change of a skill"))
+
 /** Without a word behind it: the list. */
-export const command = Command.make("skills", { json }, listSkills).pipe(Command.withSubcommands([list, show, install, check, remove]))
+export const command = Command.make("skills", { json }, listSkills).pipe(
+  Command.withSubcommands([list, show, install, check, remove, proposed, accept, dismiss])
+)

@@ -61,6 +61,7 @@ import * as TextCut from "../domain/TextCut.ts"
 import * as TextHygiene from "../domain/TextHygiene.ts"
 import * as SkillFile from "./SkillFile.ts"
 import * as SkillIndex from "./SkillIndex.ts"
+import * as SkillProposals from "./SkillProposals.ts"
 import * as SkillText from "./SkillText.ts"
 
 /** Reports why a skill is not shown or not changed; nothing was changed. */
@@ -113,21 +114,7 @@ export interface ViewOptions {
 }
 
 /** A change of one skill. Names are those of directories; files are relative to the skill's directory. */
-export type Change =
-  | { readonly action: "create"; readonly name: string; readonly content: string; readonly category?: string | undefined }
-  | { readonly action: "edit"; readonly name: string; readonly content: string }
-  | {
-    readonly action: "patch"
-    readonly name: string
-    readonly oldText: string
-    readonly newText: string
-    /** True when each occurrence is replaced; else there must be exactly one. */
-    readonly all?: boolean | undefined
-    readonly file?: string | undefined
-  }
-  | { readonly action: "delete"; readonly name: string }
-  | { readonly action: "write_file"; readonly name: string; readonly file: string; readonly content: string }
-  | { readonly action: "remove_file"; readonly name: string; readonly file: string }
+export type Change = SkillProposals.Change
 
 /** Result of a change. */
 export interface Changed {
@@ -152,6 +139,10 @@ export interface Service {
   /** Reads a skill, by its name, or by category and name; or a file beside its `SKILL.md`. */
   readonly view: (name: string, options?: ViewOptions) => Effect.Effect<View, SkillRefused>
   readonly change: (change: Change) => Effect.Effect<Changed, ConfigError | SkillRefused>
+  /** Fails as the change would now; nothing is changed. */
+  readonly check: (change: Change) => Effect.Effect<void, SkillRefused>
+  /** Changes that wait for the user. */
+  readonly proposals: SkillProposals.Service
   /** The path that a change would write or remove, for an approval; undefined where it names none. */
   readonly pathOf: (name: string, category?: string) => Effect.Effect<string>
   /**
@@ -171,6 +162,12 @@ const tools = ["skills_list", "skill_view", "skill_manage"]
 
 /** Directories of a skill that hold files which may be written. */
 const folders = ["references", "templates", "scripts", "assets"]
+
+/** Place of a change, and the text that a file gets for its old one; of a removal none. */
+interface Plan {
+  readonly path: string
+  readonly edit?: (before: string) => Effect.Effect<{ readonly text: string; readonly warnings: ReadonlyArray<string> }, SkillRefused>
+}
 
 const maxBlocks = 8
 const maxLinked = 200
@@ -350,67 +347,64 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
 
     const placeOf = (name: string, category: string | undefined): string => paths.join(options.directory, ...category === undefined ? [] : category.split("/"), name)
 
-    const create = Effect.fnUntraced(function*({ category, content, name }: Extract<Change, { readonly action: "create" }>) {
-      if (!SkillFile.isName(name)) return yield* refuse(`"${TextCut.shortened(name, 80)}" is no name of a skill: use at most 64 lower-case letters, digits and single hyphens`)
-      if (category !== undefined && !category.split("/").every((part, at) => at < SkillIndex.maxDepth - 1 && SkillFile.isDirectoryName(part))) {
-        return yield* refuse(`"${TextCut.shortened(category, 80)}" is no name of a category`)
+    /** A change that may be made: the file or directory that it is of, and the text that the file gets. */
+    const planned = Effect.fnUntraced(function*(change: Change): Effect.fn.Return<Plan, SkillRefused, FileSystem.FileSystem | Path.Path> {
+      if (change.action === "create") {
+        const { category, content, name } = change
+        if (!SkillFile.isName(name)) return yield* refuse(`"${TextCut.shortened(name, 80)}" is no name of a skill: use at most 64 lower-case letters, digits and single hyphens`)
+        if (category !== undefined && !category.split("/").every((part, at) => at < SkillIndex.maxDepth - 1 && SkillFile.isDirectoryName(part))) {
+          return yield* refuse(`"${TextCut.shortened(category, 80)}" is no name of a category`)
+        }
+        const there = (yield* everything).skills.find((skill) => skill.name === name && !skill.isReadOnly)
+        if (there !== undefined) return yield* refuse(`there is a skill "${name}" already (${there.path}): change it with patch or edit`)
+        const warnings = yield* judgedSkill(name, content, { isNew: true })
+        const path = paths.join(placeOf(name, category), SkillFile.fileName)
+        return { path, edit: (before) => before === "" ? Effect.succeed({ text: content, warnings }) : refuse(`there is a skill "${name}" already`) }
       }
-      const there = (yield* everything).skills.find((skill) => skill.name === name && !skill.isReadOnly)
-      if (there !== undefined) return yield* refuse(`there is a skill "${name}" already (${there.path}): change it with patch or edit`)
-      const warnings = yield* judgedSkill(name, content, { isNew: true })
-      const directory = placeOf(name, category)
-      const isNew = !(yield* orRefused(directory)(fs.exists(directory)))
-      return yield* write(paths.join(directory, SkillFile.fileName), (before) =>
-        before === "" ? Effect.succeed({ text: content, warnings }) : refuse(`there is a skill "${name}" already`)).pipe(
-        Effect.onError(() => isNew ? Effect.ignore(fs.remove(directory)) : Effect.void)
-      )
-    })
-
-    const remove = Effect.fnUntraced(function*(name: string) {
-      const skill = yield* own(name)
-      if (yield* orRefused(skill.directory)(fs.exists(paths.join(skill.directory, ".pinned")))) {
-        return yield* refuse(`the skill "${skill.name}" is pinned: only the user deletes it, after removing its file .pinned`)
-      }
-      // Gone at once for every reader, then file by file.
-      const aside = paths.join(options.directory, `.deleted-${yield* Ids.hex(12)}`)
-      yield* orRefused(skill.directory)(Effect.andThen(fs.rename(skill.directory, aside), fs.remove(aside, { recursive: true })))
-      return { path: skill.directory, warnings: [] }
-    })
-
-    const changeFile = Effect.fnUntraced(function*(change: Exclude<Change, { readonly action: "create" | "delete" }>) {
       const skill = yield* own(change.name)
+      if (change.action === "delete") {
+        return (yield* orRefused(skill.directory)(fs.exists(paths.join(skill.directory, ".pinned"))))
+          ? yield* refuse(`the skill "${skill.name}" is pinned: only the user deletes it, after removing its file .pinned`)
+          : { path: skill.directory }
+      }
       const file = "file" in change && change.file !== undefined ? yield* writable(change.file) : SkillFile.fileName
       const path = yield* real(skill, file)
       const isSkill = file === SkillFile.fileName
-      switch (change.action) {
-        case "remove_file": {
-          const info = yield* Effect.option(fs.stat(path))
-          if (Option.isNone(info) || info.value.type !== "File") return yield* refuse(`the skill "${skill.name}" has no file "${file}"`)
-          yield* orRefused(path)(fs.remove(path))
-          return { path, warnings: [] }
-        }
-        case "patch":
-          return yield* write(path, (before) =>
+      if (change.action === "remove_file") {
+        const info = yield* Effect.option(fs.stat(path))
+        return Option.isNone(info) || info.value.type !== "File" ? yield* refuse(`the skill "${skill.name}" has no file "${file}"`) : { path }
+      }
+      if (change.action === "patch") {
+        return {
+          path,
+          edit: (before) =>
             Effect.flatMap(replaced(before, change), (text) =>
-              Effect.map(isSkill ? judgedSkill(skill.name, text, { added: change.newText }) : judged(text, file, change.newText), (warnings) => ({ text, warnings }))))
-        default: {
-          const text = change.content
-          const warnings = yield* isSkill ? judgedSkill(skill.name, text) : judged(text, file)
-          return yield* write(path, () => Effect.succeed({ text, warnings }))
+              Effect.map(isSkill ? judgedSkill(skill.name, text, { added: change.newText }) : judged(text, file, change.newText), (warnings) => ({ text, warnings })))
         }
       }
-    })
+      const text = change.content
+      const warnings = yield* isSkill ? judgedSkill(skill.name, text) : judged(text, file)
+      return { path, edit: () => Effect.succeed({ text, warnings }) }
+    }, Effect.provideContext(context))
 
-    const change: Service["change"] = (change) => {
-      switch (change.action) {
-        case "create":
-          return Effect.provideContext(create(change), context)
-        case "delete":
-          return Effect.provideContext(remove(change.name), context)
-        default:
-          return Effect.provideContext(changeFile(change), context)
+    const check: Service["check"] = (change) =>
+      Effect.flatMap(planned(change), ({ edit, path }) =>
+        edit === undefined ? Effect.void : Effect.flatMap(Effect.orElseSucceed(fs.readFileString(path), () => ""), (before) => Effect.asVoid(edit(before))))
+
+    const change: Service["change"] = Effect.fnUntraced(function*(change) {
+      const { edit, path } = yield* planned(change)
+      if (edit !== undefined) {
+        const directory = paths.dirname(path)
+        const isNew = !(yield* orRefused(directory)(fs.exists(directory)))
+        return yield* Effect.onError(write(path, edit), () => isNew ? Effect.ignore(fs.remove(directory)) : Effect.void)
       }
-    }
+      if (change.action === "delete") {
+        // Gone at once for every reader, then file by file.
+        const aside = paths.join(options.directory, `.deleted-${yield* Ids.hex(12)}`)
+        yield* orRefused(path)(Effect.andThen(fs.rename(path, aside), fs.remove(aside, { recursive: true })))
+      } else yield* orRefused(path)(fs.remove(path))
+      return { path, warnings: [] }
+    }, Effect.provideContext(context))
 
     const pathOf: Service["pathOf"] = (name, category) =>
       Effect.map(Effect.option(find(name)), (skill) => Option.isSome(skill) && !skill.value.isReadOnly ? skill.value.directory : placeOf(name, category))
@@ -442,7 +436,9 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
           ({ kind: "plugin", directory: paths.join(directory, "skills"), category: key.replaceAll("/", "-") }))]
       })
 
-    return { listed, catalogue, view, change, pathOf, bring, block }
+    const proposals = Effect.provideContext(SkillProposals.make({ path: paths.join(options.directory, ".proposed.json"), database: options.database }), context)
+
+    return { listed, catalogue, view, change, check, proposals: yield* proposals, pathOf, bring, block }
   })
 
 /** {@link make} as a layer. */

@@ -34,8 +34,16 @@ interface Batch<E> extends Prepare.CallEnvironment {
   readonly begin: (calls: ReadonlyArray<Prompt.ToolCallPart>) => Effect.Effect<void, E>
   /** Notes for the model, added to the results of calls that were changed before they came here. */
   readonly notes?: ReadonlyMap<Prompt.ToolCallPart, string> | undefined
-  /** Stores every result as soon as it exists, in order of completion; `told` writes the end of its call to the record once it is stored. */
-  readonly settled: (call: Prompt.ToolCallPart, message: Prompt.ToolMessage, told: () => void) => Effect.Effect<void, E>
+  /**
+   * Stores every result as soon as it exists, in order of completion; `told` writes the end of its call to the record once it is stored.
+   * `reason` says what kept a call from running.
+   */
+  readonly settled: (
+    call: Prompt.ToolCallPart,
+    message: Prompt.ToolMessage,
+    told: () => void,
+    reason: SettledCall["reason"]
+  ) => Effect.Effect<void, E>
 }
 
 /** A batch that ran. */
@@ -68,12 +76,12 @@ const close = <E>(
   text: string,
   recording: CallRecording.Recording | undefined
 ): Effect.Effect<Closed, E> => {
-  const { call, durationMillis, halted, isFailure, modelOutput, remark, status } = ended
+  const { blockedBy, call, durationMillis, halted, isFailure, modelOutput, reason = blockedBy, remark, status } = ended
   const output = [notes?.get(call), remark].reduce<string>((text, line) => line === undefined ? text : `${text}\n\n[${line}]`, text)
   const message = Conversation.toolResult(call, { output, isFailure, modelOutput })
   const stored = Effect.uninterruptible(settled(call, message, () => {
     if (recording !== undefined) CallRecording.end(recording, ended, output)
-  }))
+  }, reason))
   const told = emit === undefined
     ? stored
     : Effect.andThen(stored, emit([{ _tag: "ToolFinished", callId: call.id, name: call.name, status, output, durationMillis }]))

@@ -155,7 +155,7 @@ describe("background review", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("of skills is due after steps; what needs an approval is denied and said", () => {
+  it.effect("of skills is due after steps; what needs an approval is kept as a proposal, and nobody is asked", () => {
     const create = Fake.calls(Fake.call("k1", "skill_manage", { action: "create", name: "deploy", content: skillText }))
     const look = (n: number) => Fake.calls(Fake.call(`l${n}`, "look", { n }))
     const scene = { turns: [look(1), look(2), Fake.text("Done.")], review: [create, nothing], reviews: { skillSteps: 3 } }
@@ -164,9 +164,15 @@ describe("background review", () => {
     return Effect.gen(function*() {
       yield* Effect.gen(function*() {
         yield* say("deploy it")
-        assert.deepStrictEqual(yield* settled, ["Background review: skill \"deploy\" not created: it needs an approval."])
+        assert.deepStrictEqual(yield* settled, ["Background review: skill \"deploy\" proposed: see `hermes skills proposed`."])
+        const { catalogue, change, proposals } = yield* SkillStore.SkillStore
+        const [only, ...more] = yield* proposals.list
+        assert.deepStrictEqual([only?.change, more], [{ action: "create", name: "deploy", content: skillText }, []])
+        assert.include(JSON.stringify(denied.sides[1]?.messages), only?.id ?? "no proposal")
         assert.deepStrictEqual(denied.sides[0]?.tools.map(({ name }) => name), ["skills_list", "skill_view", "skill_manage"])
-        assert.lengthOf((yield* SkillStore.SkillStore.use(({ catalogue }) => catalogue)).skills, 0)
+        assert.lengthOf((yield* catalogue).skills, 0)
+        if (only !== undefined) yield* change(only.change)
+        assert.deepStrictEqual((yield* catalogue).skills.map(({ name }) => name), ["deploy"])
       }).pipe(Effect.provide(denied.layer))
       yield* Effect.gen(function*() {
         yield* say("deploy it")

@@ -51,6 +51,31 @@ describe("hermes skills", () => {
       assert.isFalse(existsSync(join(home, "skills/ops/deploy")))
     }), 60_000)
 
+  it.live("shows changes that reviews proposed, and makes or forgets them", () =>
+    Effect.gen(function*() {
+      const { hermes, home, keep } = yield* machine
+      assert.deepInclude(yield* hermes(["skills", "proposed"]), { code: 0, stdout: "No change of a skill is proposed.\n" })
+      keep("skills/.proposed.json", "{")
+      const damaged = yield* hermes(["skills", "proposed"])
+      assert.deepStrictEqual([damaged.code, damaged.stderr.includes(".proposed.json is no list of proposals: remove it, or repair it\n")], [2, true], damaged.stderr)
+      const create = { action: "create", name: "deploy", content: skill("deploy", "Run sudo make deploy.") }
+      const patch = { action: "patch", name: "deploy", oldText: "Run sudo", newText: "Use" }
+      keep("skills/.proposed.json", JSON.stringify({ version: 1, proposals: [create, patch].map((change, at) => ({ id: `aaaa000${at}`, at: 0, change })) }))
+      assert.include((yield* hermes(["skills"])).stderr, "2 proposed by reviews: see `hermes skills proposed`")
+      const { stdout } = yield* hermes(["skills", "proposed"])
+      assert.include(stdout, "aaaa0000  create deploy\n  | ---\n")
+      assert.include(stdout, "  Warning: the text asks for root\n\naaaa0001  patch deploy\n  in place of:\n  - Run sudo\n  + Use\n")
+      const early = yield* hermes(["skills", "accept", "aaaa0001", "--yes"])
+      assert.deepStrictEqual([early.code, early.stderr.includes("hermes skills dismiss aaaa0001")], [1, true])
+      assert.deepInclude(yield* hermes(["skills", "accept", "aaaa0000"]), { code: 2, stdout: "" })
+      const path = join(home, "skills/deploy/SKILL.md")
+      assert.isFalse(existsSync(path))
+      assert.deepInclude(yield* hermes(["skills", "accept", "aaaa0000", "--yes"]), { code: 0, stdout: `create deploy: ${path}\n` })
+      assert.deepInclude(yield* hermes(["skills", "dismiss", "aaaa0001"]), { code: 0, stdout: "dismissed patch deploy\n" })
+      assert.deepStrictEqual(readFileSync(path, "utf8"), create.content)
+      assert.deepInclude(yield* hermes(["skills", "dismiss", "aaaa0001"]), { code: 2 })
+    }))
+
   it.live("installs from a folder, a repository and a tarball, after showing what it is", () =>
     Effect.gen(function*() {
       const { at, cwd, hermes, home, put } = yield* machine

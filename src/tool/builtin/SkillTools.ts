@@ -195,6 +195,13 @@ const changeOf = ({ action, category, content, file_content, file_path, name, ne
   }
 }
 
+/** The change that the arguments of a call of `skill_manage` mean, where they mean one. */
+export const proposed = (params: unknown): Option.Option<SkillStore.Change> =>
+  Option.flatMap(Schema.decodeUnknownOption(manage.parametersSchema)(params), (asked) => {
+    const change = changeOf(asked)
+    return typeof change === "string" ? Option.none() : Option.some(change)
+  })
+
 const done: Readonly<Record<Asked["action"], string>> = {
   create: "Created. Later sessions see it in their prompts; skill_view shows it now.",
   edit: "Rewritten.",
