@@ -10,7 +10,7 @@ const below: Record<string, ReadonlyArray<string>> = {
   environment: ["domain", "platform", "config"],
   provider: ["domain", "platform"],
   session: ["domain", "platform"],
-  hooks: ["domain", "platform", "config"],
+  hooks: ["domain", "platform", "config", "environment"],
   middleware: ["domain", "hooks"],
   routing: ["domain", "platform", "config", "provider", "hooks", "middleware"],
   prompt: ["domain", "config", "session", "routing"],
@@ -122,6 +122,35 @@ describe("Architecture", () => {
       return bound.test(code) ? names : [...names, ...Array.from(code.matchAll(whole), ([match]) => match.trim())]
     })
     assert.deepStrictEqual(found, [])
+  })
+
+  it("processes are started through the environment, but for a few programs of the user", () => {
+    const starts = (source: Source): boolean =>
+      externals(source).some(({ specifier, typeOnly }) => !typeOnly && (specifier === "effect/process/ChildProcess" || specifier === "node:child_process"))
+    /** Where the processes of tools, MCP servers and shell hooks are described; the environment gives the spawner. */
+    const port: Record<string, RegExp> = {
+      "tool/builtin/terminal/Shell.ts": /^/,
+      "tool/builtin/ExecuteCode.ts": /Toolset\.inEnvironment\(/,
+      "tool/mcp/StdioPipe.ts": /Effect\.flatMap\(UserPrograms, /,
+      "hooks/ShellHookProcess.ts": /Effect\.flatMap\(UserPrograms, /
+    }
+    /** The user's own programs, each started by a command of the user's; and the guard of what children write. */
+    const others = [
+      "cli/ConfigCommand.ts", // the editor
+      "cli/TraceCommand.ts", // the browser
+      "platform/ChildProcesses.ts", // the spawner itself
+      "platform/StandardStreams.ts", // starts nothing
+      "plugin/Git.ts", // git, which fetches plugins and runs nothing of them
+      "tool/fence/Scanner.ts" // the scanner that judges commands before they run
+    ]
+    const found = all.filter((source) => starts(source) && roomOf(source.path) !== "environment").map(({ path }) => path)
+    assert.deepStrictEqual(found.toSorted(), [...Object.keys(port), ...others].toSorted())
+    assert.deepStrictEqual(offences(({ path, text }) => port[path]?.test(text) === false ? ["does not take its spawner from the environment"] : []), [])
+    // The shell itself: of tools in the environment; of the user (`!command`, scripts of jobs) on this machine.
+    const shells = all.filter((source) => source.imports.some(({ specifier, typeOnly }) => !typeOnly && specifier.startsWith(".") && target(source, specifier) === "tool/builtin/terminal/Shell.ts")).map(({ path }) => path)
+    assert.deepStrictEqual(shells.toSorted(), ["cli/interactive/ShellLine.ts", "runner/cron/JobScript.ts", "tool/builtin/Terminal.ts", "tool/builtin/terminal/ProcessRegistry.ts"])
+    assert.match(all.find(({ path }) => path === "tool/builtin/Terminal.ts")?.text ?? "", /Toolset\.inEnvironment\(/)
+    assert.match(all.find(({ path }) => path === "tool/builtin/terminal/ProcessRegistry.ts")?.text ?? "", /yield\* CommandEnvironment\b/)
   })
 
   it("heavy dependencies are loaded only when they are used, each in one place", () => {

@@ -11,6 +11,8 @@ import * as Predicate from "effect/Predicate"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import { Environment, Home } from "../config/Environment.ts"
+import { described, UserPrograms } from "../environment/UserPrograms.ts"
+import * as ConfiguredEnvironment from "../tool/ConfiguredEnvironment.ts"
 import * as Json from "../domain/Json.ts"
 import { nearest } from "../domain/Similarity.ts"
 import { isHookName, jsonSchema, names } from "../hooks/Payloads.ts"
@@ -37,7 +39,7 @@ const configured = Effect.gen(function*() {
     accept: false,
     cwd: workingDirectory(),
     environment: environment.process
-  })
+  }).pipe(Effect.provideService(UserPrograms, yield* ConfiguredEnvironment.programs(settings, { environment, home })))
   yield* warn(service.warnings.map(SafeText.line))
   return service
 })
@@ -49,12 +51,13 @@ const facts = ({ consent, hook }: ShellHooks.Listed) => ({
   command: hook.command,
   matcher: hook.matcher ?? null,
   timeout: hook.timeoutSeconds,
+  sandbox: hook.sandbox,
   consent
 })
 
 const describe = ({ consent, hook }: ShellHooks.Listed): string =>
   SafeText.line(
-    `${hook.event}  ${hook.command}${hook.matcher === undefined ? "" : ` (only ${hook.matcher})`}  ${hook.timeoutSeconds}s  ${consent}`
+    `${hook.event}  ${hook.command}${hook.matcher === undefined ? "" : ` (only ${hook.matcher})`}  ${hook.timeoutSeconds}s${hook.sandbox === "full" ? "" : `  sandbox ${described(hook.sandbox)}`}  ${consent}`
   )
 
 /** Prints the hooks of the configuration. */

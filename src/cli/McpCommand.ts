@@ -9,8 +9,10 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Config from "../config/Config.ts"
 import * as Edit from "../config/Edit.ts"
-import { Home } from "../config/Environment.ts"
+import { Environment, Home } from "../config/Environment.ts"
 import { Settings } from "../config/Settings.ts"
+import { described, UserPrograms } from "../environment/UserPrograms.ts"
+import * as ConfiguredEnvironment from "../tool/ConfiguredEnvironment.ts"
 import { McpConnector } from "../tool/mcp/Connection.ts"
 import * as McpLogins from "../tool/mcp/McpLogins.ts"
 import * as ServerConfig from "../tool/mcp/ServerConfig.ts"
@@ -28,19 +30,21 @@ const unknownServer = (name: string, servers: Readonly<Record<string, unknown>> 
 
 const whereOf = ({ args, command, url }: ServerConfig.Section): string => url ?? [command ?? "?", ...args].join(" ")
 
-/** Prints the servers of the settings. Values of variables and headers are not shown. */
+/** Prints the servers of the settings, with the sandbox of those that are started here. Values of variables and headers are not shown. */
 const listServers = Effect.fn("hermes mcp list")(function*({ json }: { readonly json: boolean }) {
   const { mcpServers } = yield* Settings
   const servers = Object.entries(mcpServers).map(([name, section]) => ({
     name,
     enabled: section.enabled,
     server: whereOf(section),
+    sandbox: section.command === undefined ? null : section.sandbox,
     toolset: ServerConfig.toolsetName(name)
   }))
   if (json) return yield* line(SafeText.json(servers, 2))
   if (servers.length === 0) return yield* line("No MCP servers. Add one with `hermes mcp add NAME --command PROGRAM` or `--url URL`.")
   const width = Math.max(...servers.map(({ name }) => name.length))
-  yield* line(servers.map(({ enabled, name, server }) => `${enabled ? "+" : "-"} ${name.padEnd(width)}  ${server}`).join("\n"))
+  yield* line(servers.map(({ enabled, name, sandbox, server }) =>
+    `${enabled ? "+" : "-"} ${name.padEnd(width)}  ${server}${sandbox === null ? "" : `  (sandbox: ${described(sandbox)})`}`).join("\n"))
 }, CommandSettings.provide)
 
 const list = Command.make("list", { json }, listServers).pipe(Command.withDescription("List configured servers"))
@@ -115,6 +119,10 @@ const sectionNamed = Effect.fnUntraced(function*(name: string) {
   return section ?? (yield* unknownServer(name, mcpServers))
 })
 
+const programs = Effect.gen(function*() {
+  return yield* ConfiguredEnvironment.programs(yield* Settings, { environment: yield* Environment, home: yield* Home })
+})
+
 const returnPage = "<!doctype html><title>hermes</title><p>You can close this page and go back to the terminal.</p>"
 
 /** The server of a name that wants a login, and its address. */
@@ -179,7 +187,7 @@ const test = Command.make("test", { name, json }, Effect.fn("hermes mcp test")(f
     const tools = connection.offers.tools ? yield* connection.listTools : []
     return { connection, offered: tools.filter((tool) => chosen(tool.name)) }
   }).pipe(
-    Effect.provide(SdkClient.layer.pipe(Layer.provide(McpLogins.layer))),
+    Effect.provide(SdkClient.layer.pipe(Layer.provide([McpLogins.layer, Layer.effect(UserPrograms, programs)]))),
     Effect.catchTag("McpError", ({ message }) => Effect.fail(notDone(message)))
   )
   const tools = offered.map((tool) => ({ name: ServerConfig.toolName(name, tool.name), description: tool.description ?? "" }))

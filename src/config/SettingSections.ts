@@ -271,6 +271,22 @@ export const codeExecution = F.defaulted({
 })
 
 /**
+ * `sandbox` of a program that the user named, an MCP server or a shell hook: `full` is none. What is absent of `network` and `hosts`
+ * comes from `terminal.sandbox`.
+ */
+export const programSandbox = Schema.Union([
+  F.choice(["full", "workspace-write", "read-only"]),
+  F.section({
+    policy: F.choice(["workspace-write", "read-only"]),
+    network: F.optional(F.choice(["none", "hosts", "all"])),
+    hosts: F.optional(F.texts)
+  })
+]).annotate({ expected: "full, workspace-write, read-only, or policy, network and hosts" })
+
+/** Value of {@link programSandbox}. */
+export type ProgramSandbox = typeof programSandbox.Type
+
+/**
  * `mcp_servers.<name>`: `command` for a server that is started, `url` for one that runs. Values of `env` and `headers` are
  * taken for secrets.
  */
@@ -279,6 +295,8 @@ export const mcpServer = F.openSection({
   args: F.withDefault(Schema.Array(F.argument), []),
   env: F.withDefault(F.mapOf(F.variable), {}),
   cwd: F.optional(F.text),
+  /** Wall around the program of `command`. */
+  sandbox: F.withDefault(programSandbox, "full"),
   url: F.optional(F.text),
   headers: F.withDefault(F.mapOf(F.variable), {}),
   enabled: F.withDefault(F.flag, true),

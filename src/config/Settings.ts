@@ -40,7 +40,9 @@ const plugins = F.defaulted({
 const shellHook = F.section({
   command: F.text,
   matcher: F.optional(F.text),
-  timeout: F.withDefault(F.number({ least: 1, most: 300 }), 60)
+  timeout: F.withDefault(F.number({ least: 1, most: 300 }), 60),
+  /** Wall around the program. */
+  sandbox: F.withDefault(Sections.programSandbox, "full")
 })
 
 /** `middlewares[]`: middleware by its import, with its parameters; a text is the import alone. */

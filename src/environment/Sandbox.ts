@@ -325,9 +325,9 @@ export const obstacle = (options: Options): Effect.Effect<string | undefined, ne
     Effect.catchTag("NotBuilt", ({ reason }) => Effect.succeed(reason))
   )
 
-/** Environment of a sandbox; it fails where the wall does not stand. */
-export const make = (options: Options) =>
-  Effect.tap(build(options), tried).pipe(Effect.mapError(({ reason }) => refusal(reason)))
+/** Environment of a sandbox; it fails with what `refused` makes of the reason where the wall does not stand. */
+export const make = (options: Options, refused: (reason: string) => ConfigError = refusal) =>
+  Effect.tap(build(options), tried).pipe(Effect.mapError(({ reason }) => refused(reason)))
 
 /** {@link make} as a Layer; the temporary directories and the network end with it. */
 export const layer = (options: Options): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>

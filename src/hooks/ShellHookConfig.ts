@@ -9,13 +9,18 @@
  *     - command: ~/.hermes/hooks/guard.sh --strict
  *       matcher: terminal|write_file
  *       timeout: 10
+ *       sandbox: read-only
  * ```
  *
- * Nothing in the block stops the program: what cannot be used is left out with a warning.
+ * Nothing in the block stops the program: what cannot be used is left out with a warning. `sandbox` is as that of an MCP server, `full`
+ * when absent.
  *
  * Source: `hermes-contract.md` §3.7, `hermes-product.md` §6.
  */
+import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
+import * as Schema from "effect/Schema"
+import { type ProgramSandbox, programSandbox } from "../config/SettingSections.ts"
 import { nearest } from "../domain/Similarity.ts"
 import { type HookName, isHookName, names } from "./Payloads.ts"
 import { table } from "./PayloadTable.ts"
@@ -27,6 +32,8 @@ export interface ShellHook {
   /** Tools that it is run for, as the user wrote it; all when absent. */
   readonly matcher: string | undefined
   readonly timeoutSeconds: number
+  /** Wall around the program. */
+  readonly sandbox: ProgramSandbox
 }
 
 /** Hooks of a block, and what of it was not understood: one line for each. */
@@ -34,6 +41,8 @@ interface Decoded {
   readonly hooks: ReadonlyArray<ShellHook>
   readonly warnings: ReadonlyArray<string>
 }
+
+const readSandbox = Schema.decodeUnknownOption(programSandbox)
 
 const defaultTimeout = 60
 const longestTimeout = 300
@@ -72,11 +81,17 @@ export const decode = (block: unknown): Decoded => {
       warnings.push(`${path}: needs a \`command\`; the entry is skipped`)
       return
     }
+    const sandbox = readSandbox(entry["sandbox"] ?? "full")
+    if (Option.isNone(sandbox)) {
+      warnings.push(`${path}.sandbox: expected full, workspace-write, read-only, or policy, network and hosts; the entry is skipped`)
+      return
+    }
     const hook: ShellHook = {
       event,
       command: command.trim(),
       matcher: matcherOf(path, event, entry["matcher"]),
-      timeoutSeconds: timeoutOf(path, entry["timeout"])
+      timeoutSeconds: timeoutOf(path, entry["timeout"]),
+      sandbox: sandbox.value
     }
     const key = JSON.stringify([hook.event, hook.matcher, hook.command])
     if (!hooks.has(key)) hooks.set(key, hook)

@@ -1,5 +1,5 @@
 /**
- * Runs the program of a shell hook: without a shell, in a process group of its own, without credentials in its environment,
+ * Runs the program of a shell hook, started by `UserPrograms`: without a shell, in a process group of its own, without credentials in its environment,
  * and never longer than its timeout. It gets one JSON object on its standard input, and may print one.
  *
  * **Details**
@@ -24,11 +24,13 @@ import * as Option from "effect/Option"
 import type * as PlatformError from "effect/PlatformError"
 import * as Predicate from "effect/Predicate"
 import * as ChildProcess from "effect/process/ChildProcess"
-import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Stream from "effect/Stream"
 import { holdsSecret } from "../domain/CredentialNames.ts"
 import * as Json from "../domain/Json.ts"
 import * as Redaction from "../domain/Redaction.ts"
+import { CallDirectory } from "../environment/CommandEnvironment.ts"
+import { UserPrograms } from "../environment/UserPrograms.ts"
 import { HiddenVariables } from "../platform/ProcessVariables.ts"
 import type { Block, HookName } from "./Payloads.ts"
 import { observerVersion, type Row, table } from "./PayloadTable.ts"
@@ -141,14 +143,14 @@ export const run = (
     const argv = argumentsOf(hook.command, environment)
     if (argv === undefined) return notStarted("the command cannot be read: is a quote missing?")
     const [program, ...args] = argv
-    const spawner = yield* ChildProcessSpawner
+    const spawner = yield* Effect.flatMap(UserPrograms, ({ spawnerOf }) => spawnerOf(`hooks.${hook.event}.sandbox`, hook.sandbox))
     const started = yield* Clock.currentTimeMillis
     const handle = yield* spawner.spawn(ChildProcess.make(program, args, {
       cwd,
       env: environmentOf(environment, (yield* HiddenVariables).isHidden),
       stdin: Stream.make(new TextEncoder().encode(input)),
       forceKillAfter: "1 second"
-    }))
+    })).pipe(Effect.provideService(CallDirectory, cwd))
     const stdout = collector(handle.stdout)
     const stderr = collector(handle.stderr)
     const reading = yield* Effect.forkScoped(Effect.all([stdout.run, stderr.run], { concurrency: 2, discard: true }))
@@ -163,7 +165,7 @@ export const run = (
       millis: (yield* Clock.currentTimeMillis) - started
     } as const
   }).pipe(
-    Effect.catchTag("PlatformError", (error) => Effect.succeed(notStarted(error.message))),
+    Effect.catchTag(["ConfigError", "PlatformError"], (error) => Effect.succeed(notStarted(error.message))),
     Effect.scoped,
     Effect.timeoutOption(`${hook.timeoutSeconds} seconds`),
     Effect.map(Option.getOrElse((): Ran => ({ _tag: "TimedOut", seconds: hook.timeoutSeconds })))

@@ -18,6 +18,7 @@ import * as Digest from "effect/crypto/Digest"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { nearest } from "../domain/Similarity.ts"
 import { InvalidInput } from "../domain/AgentError.ts"
+import { UserPrograms } from "../environment/UserPrograms.ts"
 import type { Hook } from "./Hook.ts"
 import * as IsolatedCall from "./IsolatedCall.ts"
 import { isHookName, names } from "./Payloads.ts"
@@ -112,13 +113,15 @@ export const make = (
 ): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path | ChildProcessSpawner> =>
   Effect.gen(function*() {
     const spawner = yield* ChildProcessSpawner
+    const programs = yield* UserPrograms
     const consent = yield* Consent.make(settings.home, settings).pipe(Effect.provide(Digest.layerWebCrypto))
     const { hooks, warnings } = Config.decode(settings.block)
     const warn = IsolatedCall.makeFaults()
 
     const run = (hook: Config.ShellHook, payload: object): Effect.Effect<Process.Ran> =>
       Process.run(hook, Process.input(hook.event, payload, settings.cwd), settings).pipe(
-        Effect.provideService(ChildProcessSpawner, spawner)
+        Effect.provideService(ChildProcessSpawner, spawner),
+        Effect.provideService(UserPrograms, programs)
       )
 
     const saidBy = (hook: Config.ShellHook, ran: Process.Ran): Process.Directive =>

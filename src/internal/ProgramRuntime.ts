@@ -18,6 +18,7 @@ import * as Config from "../config/Config.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 import type { SessionId } from "../domain/Ids.ts"
 import * as Secrets from "../domain/Secrets.ts"
+import { type Service as Programs, UserPrograms } from "../environment/UserPrograms.ts"
 import type * as ShellHooks from "../hooks/ShellHooks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import * as StateKey from "../middleware/StateKey.ts"
@@ -201,7 +202,7 @@ const memoryToolset = ({ targets }: MemoryStores.Service) =>
   targets.length === 0 ? Effect.succeed([]) : Effect.map(Effect.promise(() => import("../tool/builtin/MemoryTool.ts")), ({ toolset }) => [toolset])
 
 /** Connects the MCP servers; nothing is loaded where there are none. */
-const mcpServers = ({ mcpServers }: Values): Layer.Layer<never, never, Home | ToolRegistry> =>
+const mcpServers = ({ mcpServers }: Values, programs: Programs): Layer.Layer<never, never, Home | ToolRegistry> =>
   Object.keys(mcpServers).length === 0
     ? Layer.empty
     : Layer.unwrap(Effect.map(
@@ -210,7 +211,7 @@ const mcpServers = ({ mcpServers }: Values): Layer.Layer<never, never, Home | To
       ([servers, client, logins]) =>
         servers.layer(mcpServers).pipe(
           Layer.provide(client.layer.pipe(Layer.provide(logins.layer))),
-          Layer.provide(ChildProcesses.layer)
+          Layer.provide([ChildProcesses.layer, Layer.succeed(UserPrograms, programs)])
         )
     ))
 
@@ -318,6 +319,7 @@ export const program = (
         import("../tool/builtin/Delegate.ts")
       ])
     )
+    const programs = yield* ConfiguredEnvironment.programs(settings, { environment, home })
     const { agentFile } = start
     const importing = yield* importsOf(settings, agentFile)
     const middleware = yield* Effect.provide(importing.stack, configured)
@@ -333,7 +335,7 @@ export const program = (
       record: undefined,
       environment: commands.layer,
       tools: [files, terminal, todo, delegation, ...yield* furtherToolsets, ...yield* memoryToolset(memory), ...agents.length === 0 ? [] : [yield* subAgentTool(agents)]] as const,
-      hooks: yield* shellHooks(settings, start),
+      hooks: yield* Effect.provideService(shellHooks(settings, start), UserPrograms, programs),
       hookSettings: SettingsMapping.hooks(settings),
       middleware,
       approvals: Approvals.layer().pipe(
@@ -362,7 +364,7 @@ export const program = (
       results: ResultText.layerFile(home.results),
       plugged: Layer.merge(
         pluginsOf(settings, workingDirectory(), start.reserved),
-        mcpServers(settings)
+        mcpServers(settings, programs)
       ).pipe(Layer.provide(configured)),
       router: routerLayer(settings, start, logins).pipe(Layer.provide(configured)),
       helpers: isReplaced(start) ? SideTasks.ownProvider : SideTasks.ofProgram(settings, environment, logins)

@@ -11,7 +11,9 @@ import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { ProcessVariables } from "../config/Environment.ts"
+import { holdsSecret } from "../domain/CredentialNames.ts"
 import * as Redaction from "../domain/Redaction.ts"
+import type { Variables } from "../platform/ProcessVariables.ts"
 import { PluginError } from "./PluginError.ts"
 
 /** Longest time for one command. */
@@ -21,6 +23,10 @@ const deadline = Duration.seconds(60)
 const settings = [
   "core.hooksPath=/dev/null", "core.fsmonitor=false", "protocol.ext.allow=never", "submodule.recurse=false"
 ].flatMap((setting) => ["-c", setting])
+
+/** The user's variables, with the tokens of forges that credential helpers read (`GH_TOKEN`), and no other secret. */
+const inherited = (variables: Variables): Variables =>
+  Object.fromEntries(Object.entries(variables).filter(([name]) => !holdsSecret(name) || /^(?:GIT|GH|GITHUB|GITLAB|GITEA|BITBUCKET)_/.test(name)))
 
 const environment = { GIT_TERMINAL_PROMPT: "0", GIT_LFS_SKIP_SMUDGE: "1", GIT_ALLOW_PROTOCOL: "https:ssh:file", LC_ALL: "C" }
 
@@ -36,8 +42,7 @@ const run = (
   return Effect.gen(function*() {
     const spawner = yield* ChildProcessSpawner
     const handle = yield* spawner.spawn(ChildProcess.make("git", [...settings, ...args], {
-      // The user's own: credential helpers read tokens from it (`GH_TOKEN`).
-      env: { ...yield* ProcessVariables, ...environment },
+      env: { ...inherited(yield* ProcessVariables), ...environment },
       stdin: "ignore",
       forceKillAfter: "1 second"
     }))

@@ -12,13 +12,14 @@ import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import type * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
-import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import type { Environment, Home } from "../config/Environment.ts"
 import type { Values } from "../config/Settings.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 import type { CommandEnvironment } from "../environment/CommandEnvironment.ts"
 import type * as Sandbox from "../environment/Sandbox.ts"
 import { described } from "../environment/SandboxRules.ts"
+import type * as UserPrograms from "../environment/UserPrograms.ts"
 import type { Admission } from "../platform/ForwardProxy.ts"
 import * as Places from "./builtin/file/Places.ts"
 import { credentialDirectories, credentialFiles } from "./danger/PathClass.ts"
@@ -44,21 +45,32 @@ const isHostOf = (names: ReadonlyArray<string>, host: string): boolean =>
   names.some((name) => name.startsWith("*.") ? host.endsWith(name.slice(1).toLowerCase()) : host === name.toLowerCase())
 
 /** Admits the hosts of the settings, at addresses that no tool is kept from. */
-const admission = (names: ReadonlyArray<string>, fence: Pick<Urls.Service, "admit">): Admission => (host, port) =>
+const admission = (names: ReadonlyArray<string>, setting: string, fence: Pick<Urls.Service, "admit">): Admission => (host, port) =>
   isHostOf(names, host)
     ? Effect.mapBoth(fence.admit(`http://${host.includes(":") ? `[${host}]` : host}:${port}/`), { onFailure: ({ message }) => message, onSuccess: ({ addresses }) => addresses })
-    : Effect.fail(`${host} is not among terminal.sandbox.hosts`)
+    : Effect.fail(`${host} is not among ${setting}`)
 
-/** Bounds of the sandbox, as `terminal.sandbox` and the user's directories give them; undefined for settings without one. */
-export const sandbox = ({ terminal }: Values, { environment, home }: Host, fence: Pick<Urls.Service, "admit">): Sandbox.Options | undefined => {
-  const { hide, hideEnvFiles, hosts, network, policy, write } = terminal.sandbox
-  if (terminal.backend !== "auto" && terminal.backend !== "sandbox" || policy === "full") return undefined
+/** Policy and network of one sandbox. */
+interface Bounds extends Pick<Sandbox.Options, "policy"> {
+  readonly network: Values["terminal"]["sandbox"]["network"]
+  readonly hosts: ReadonlyArray<string>
+  /** Setting of the hosts, for errors. */
+  readonly setting: string
+}
+
+/** A sandbox with the files of `terminal.sandbox` and of the user's directories. */
+const optionsOf = (
+  { hosts, network, policy, setting }: Bounds,
+  { terminal: { sandbox: { hide, hideEnvFiles, write } } }: Values,
+  { environment, home }: Host,
+  fence: Pick<Urls.Service, "admit">
+): Sandbox.Options => {
   const userHome = environment.get("HOME")
   const below = (names: ReadonlyArray<string>) => userHome === undefined ? [] : names.map((name) => `${userHome}/${name}`)
   const expanded = (paths: ReadonlyArray<string>) => paths.map((path) => Places.expandHome(path, userHome))
   return {
     policy,
-    network: network === "hosts" ? admission(hosts, fence) : network,
+    network: network === "hosts" ? admission(hosts, setting, fence) : network,
     home: userHome,
     writable: [...below(caches), ...expanded(write)],
     hidden: [...below([...credentialDirectories, ...credentialFiles, ...browserProfiles]), home.root, ...expanded(hide)],
@@ -66,6 +78,30 @@ export const sandbox = ({ terminal }: Values, { environment, home }: Host, fence
     hidesEnvFiles: hideEnvFiles
   }
 }
+
+/** Bounds of the sandbox of commands; undefined for settings without one. */
+export const sandbox = (settings: Values, host: Host, fence: Pick<Urls.Service, "admit">): Sandbox.Options | undefined => {
+  const { backend, sandbox: { hosts, network, policy } } = settings.terminal
+  if (backend !== "auto" && backend !== "sandbox" || policy === "full") return undefined
+  return optionsOf({ policy, network, hosts, setting: "terminal.sandbox.hosts" }, settings, host, fence)
+}
+
+/** Starts the user's programs behind the walls that their settings name. */
+export const programs = Effect.fnUntraced(function*(settings: Values, host: Host): Effect.fn.Return<UserPrograms.Service, never, FileSystem.FileSystem | Path.Path> {
+  const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const { hosts, network } = settings.terminal.sandbox
+  return {
+    spawnerOf: Effect.fnUntraced(function*(setting, own) {
+      if (own === "full") return yield* ChildProcessSpawner
+      const bounds = typeof own === "string" ? { policy: own, network, hosts } : { network, hosts, ...own }
+      const [Sandbox, , Urls] = yield* parts
+      const options = optionsOf({ ...bounds, setting: `${setting}.hosts` }, settings, host, yield* Urls.fence)
+      const { spawner } = yield* Sandbox.make(options, (reason) =>
+        new ConfigError({ path: setting, message: `${setting}: the sandbox cannot start: ${reason}. Install the package bubblewrap and allow user namespaces, or set it to full to run this program without a sandbox.` }))
+      return spawner
+    }, Effect.provideContext(services))
+  }
+})
 
 /** A chosen place. */
 export interface Choice {

@@ -158,6 +158,7 @@ mcp_servers.<>.timeout                                       tool/mcp/ServerConf
 mcp_servers.<>.connect_timeout                               tool/mcp/ServerConfig.ts          section
 mcp_servers.<>.keepalive                                     tool/mcp/ServerConfig.ts          section
 mcp_servers.<>.supports_parallel_tool_calls                  tool/mcp/ServerConfig.ts          section
+mcp_servers.<>.sandbox                                       tool/mcp/ServerConfig.ts          section
 mcp_servers.<>.trust                                         tool/mcp/ServerConfig.ts          section
 mcp_servers.<>.oauth                                         tool/mcp/ServerConfig.ts          section
 mcp_servers.<>.tools.include                                 tool/mcp/ServerConfig.ts
@@ -191,6 +192,7 @@ middlewares.<>.import                                        builtin/BuiltinMidd
 middlewares.<>.params.<>                                     builtin/BuiltinMiddleware.ts      Entry
 hooks.<>.<>.command                                          hooks/ShellHookConfig.ts          entry
 hooks.<>.<>.matcher                                          hooks/ShellHookConfig.ts          entry
+hooks.<>.<>.sandbox                                          hooks/ShellHookConfig.ts          entry
 hooks.<>.<>.timeout                                          hooks/ShellHookConfig.ts          entry
 quick_commands.<>.type                                       cli/interactive/Interactive.ts
 quick_commands.<>.command                                    cli/interactive/Interactive.ts

@@ -30,6 +30,7 @@ const hook = (command: string, more: Partial<Config.ShellHook> = {}): Config.She
   command,
   matcher: undefined,
   timeoutSeconds: 60,
+  sandbox: "full",
   ...more
 })
 

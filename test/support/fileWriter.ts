@@ -24,7 +24,7 @@ const config = Edit.modify(["command_allowlist"], (list) => [...(Array.isArray(l
 
 const consent = Effect.flatMap(
   Consent.make(home, { cwd: home, environment: {} }),
-  ({ approve }) => approve({ event: "on_session_end", command: entry, timeoutSeconds: 1, matcher: undefined })
+  ({ approve }) => approve({ event: "on_session_end", command: entry, timeoutSeconds: 1, matcher: undefined, sandbox: "full" })
 )
 
 await Effect.runPromise(Effect.provide(

@@ -77,6 +77,7 @@ export interface Stdio {
   /** Given to the program besides the few variables that every program gets. */
   readonly env: Secrets
   readonly cwd: string | undefined
+  readonly sandbox: Section["sandbox"]
 }
 
 /** A server that runs already. */
@@ -121,14 +122,14 @@ const config = (server: string, what: string): Effect.Effect<never, McpError> =>
   Effect.fail(new McpError({ server, reason: "config", message: `mcp_servers.${server}: ${what}` }))
 
 const transportOf = (name: string, section: Section): Effect.Effect<Stdio | Http, McpError> => {
-  const { args, command, cwd, env, headers, oauth, url } = section
+  const { args, command, cwd, env, headers, oauth, sandbox, url } = section
   if (command !== undefined && url !== undefined) {
     return config(name, "has a command and a url: keep the one that reaches the server")
   }
   if (command !== undefined) {
     return command.trim() === ""
       ? config(name, "the command is empty: name the program that starts the server")
-      : Effect.succeed({ _tag: "Stdio", command, args, env, cwd })
+      : Effect.succeed({ _tag: "Stdio", command, args, env, cwd, sandbox })
   }
   if (url === undefined) return config(name, "has neither a command nor a url: add one of them")
   if (!URL.canParse(url)) return config(name, "invalid url: expected one like https://host/mcp")

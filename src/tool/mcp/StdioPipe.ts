@@ -1,5 +1,5 @@
 /**
- * The program of an MCP server: started with a filtered environment, written to and read by lines of JSON, and taken down
+ * The program of an MCP server: started by `UserPrograms` with a filtered environment, written to and read by lines of JSON, and taken down
  * with its scope together with everything that it started.
  *
  * **Details**
@@ -28,9 +28,12 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
-import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Json from "../../domain/Json.ts"
 import { explicit } from "../../domain/CredentialNames.ts"
+import { CallDirectory } from "../../environment/CommandEnvironment.ts"
+import { UserPrograms } from "../../environment/UserPrograms.ts"
+import { workingDirectory } from "../../platform/CurrentProcess.ts"
 import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
 import * as StartedProcess from "../builtin/terminal/StartedProcess.ts"
 import * as Framing from "./Framing.ts"
@@ -122,10 +125,13 @@ const reader = (listener: Pick<Listener, "message">, open: Set<unknown>, stray: 
 /** Starts the program in the scope. */
 export const open = Effect.fnUntraced(function*(
   server: string,
-  { args, command, cwd, env }: Stdio,
+  { args, command, cwd, env, sandbox }: Stdio,
   listener: Listener
 ): Effect.fn.Return<Pipe, McpError, ChildProcessSpawner | FileSystem.FileSystem | Scope.Scope> {
-  const spawner = yield* ChildProcessSpawner
+  const setting = `mcp_servers.${server}.sandbox`
+  const spawner = yield* Effect.flatMap(UserPrograms, ({ spawnerOf }) => spawnerOf(setting, sandbox)).pipe(
+    Effect.mapError(({ message }) => new McpError({ server, reason: "config", message }))
+  )
   const fs = yield* FileSystem.FileSystem
   const environment = yield* ProcessEnvironment
   const input = yield* Queue.unbounded<Uint8Array, Cause.Done>()
@@ -136,7 +142,10 @@ export const open = Effect.fnUntraced(function*(
     detached: true,
     killSignal: "SIGTERM",
     forceKillAfter: StartedProcess.forceKillAfter
-  })).pipe(Effect.mapError((error) => startFailure(server, command, error)))
+  })).pipe(
+    Effect.provideService(CallDirectory, cwd ?? workingDirectory()),
+    Effect.mapError((error) => startFailure(server, command, error))
+  )
   const leave = Effect.andThen(Queue.end(input), Effect.timeoutOption(Effect.exit(handle.exitCode), leaveAfter))
   yield* Effect.addFinalizer(() => Effect.provideService(StartedProcess.takeDown(handle, "SIGTERM", leave), FileSystem.FileSystem, fs))
 

@@ -1,0 +1,47 @@
+/**
+ * Programs that the user named in the settings and that run beside the commands of a model: MCP servers, shell hooks. They run on this
+ * machine whatever environment commands have, as far as their setting `sandbox` lets them.
+ *
+ * **Details**
+ *
+ * `full`, the default, is the user's own rights. `workspace-write` and `read-only` put the program behind the wall of `Sandbox`, with the
+ * files of `terminal.sandbox` and a network of its own. A wall that cannot be built is an error, and the program does not run.
+ *
+ * **Gotchas**
+ *
+ * A library has no settings and so no walls: there `full` runs, and everything else is refused.
+ *
+ * Source: `ARCHITECTURE.md` §3 and §7.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import type { ProgramSandbox } from "../config/SettingSections.ts"
+import { ConfigError } from "../domain/AgentError.ts"
+
+/** Starts programs of the user. */
+export interface Service {
+  /**
+   * Starts processes as far as a sandbox lets them, while the scope is open; `setting` names the sandbox in errors. A process may write
+   * where its `CallDirectory` lies.
+   */
+  readonly spawnerOf: (
+    setting: string,
+    sandbox: ProgramSandbox
+  ) => Effect.Effect<ChildProcessSpawner["Service"], ConfigError, ChildProcessSpawner | Scope.Scope>
+}
+
+/** Starts programs of the user; without walls unless the program that runs has settings. */
+export const UserPrograms = Context.Reference<Service>("hermes-effect/environment/UserPrograms", {
+  defaultValue: () => ({
+    spawnerOf: (setting, sandbox) =>
+      sandbox === "full"
+        ? Effect.service(ChildProcessSpawner)
+        : Effect.fail(new ConfigError({ path: setting, message: `${setting}: there is no sandbox in a library; start it by the program hermes, or set it to full` }))
+  })
+})
+
+/** A sandbox in one word or two. Pure. */
+export const described = (sandbox: ProgramSandbox): string =>
+  typeof sandbox === "string" ? sandbox : [sandbox.policy, ...sandbox.network === undefined ? [] : [`network ${sandbox.network}`], ...sandbox.hosts ?? []].join(", ")
