@@ -34,19 +34,19 @@ const same = <A, B>(_: Same<A, B>): void => undefined
 type ErrorOf<L> = L extends Layer.Layer<infer _A, infer E, infer _R> ? E : never
 type NeedsOf<L> = L extends Layer.Layer<infer _A, infer _E, infer R> ? R : never
 
-// The built-in toolsets need no more than the runtime has.
+// The built-in toolsets need no more than the runtime has. A stack may be wrong in itself: two states of a run under one key.
 const whole = Runtime.layer({ tools: [Files.toolset, Terminal.toolset, Todo.toolset] })
-same<ErrorOf<typeof whole>, never>(true)
+same<ErrorOf<typeof whole>, ConfigError>(true)
 same<NeedsOf<typeof whole>, never>(true)
 
 // What a toolset and a hook need is missing until it is given.
 const open = Runtime.layer({ tools: [weather, Files.toolset], hooks: [diary] })
-same<ErrorOf<typeof open>, never>(true)
+same<ErrorOf<typeof open>, ConfigError>(true)
 same<NeedsOf<typeof open>, Weather | Diary>(true)
 
 // What a provider fails with, the whole fails with.
 const failing = Runtime.layer({ provider })
-same<ErrorOf<typeof failing>, Broken>(true)
+same<ErrorOf<typeof failing>, Broken | ConfigError>(true)
 same<NeedsOf<typeof failing>, never>(true)
 
 // Routes may be wrong, which is one kind of error; they take the place of a provider.

@@ -32,7 +32,7 @@ import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import type { AgentError, SessionBusy } from "../domain/AgentError.ts"
+import type { AgentError, ConfigError, SessionBusy } from "../domain/AgentError.ts"
 import * as Ids from "../domain/Ids.ts"
 import { RunRecorder } from "../domain/RunRecorder.ts"
 import * as RunContext from "../domain/RunContext.ts"
@@ -132,13 +132,14 @@ export interface BoundedOptions<E, R, Middlewares extends ReadonlyArray<Middlewa
 
 /**
  * An agent over the router, tools and store of its surroundings. What its middleware can fail with shows in the `run` of
- * the result, what it needs in the requirements of this effect. When the scope closes its sessions are given up.
+ * the result, what it needs in the requirements of this effect. When the scope closes its sessions are given up. It fails where two
+ * entries of its stack keep different state of a run under one key.
  */
 export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
   { middleware, outermost = [], ...settings }: Options<Middlewares> = {}
 ): Effect.Effect<
   Service<Middleware.Errors<Middlewares>, RunContext.Of<Middleware.Needs<Middlewares>>>,
-  never,
+  ConfigError,
   ModelRouter | ToolRegistry | SessionStore | Scope.Scope | Exclude<Middleware.Needs<Middlewares>, RunContext.PerRun>
 > =>
   RunContext.later(Effect.gen(function*() {
@@ -149,7 +150,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       store: yield* SessionStore,
       record: Option.getOrUndefined(yield* Effect.serviceOption(RunRecord)),
       interceptors: {
-        stack: Stack.make([...outermost, ...middleware ?? []]),
+        stack: yield* Stack.checked([...outermost, ...middleware ?? []]),
         hooks
       },
       // Calls that need an approval do not run where nobody decides.
@@ -163,11 +164,14 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       settings
     }
     /** Services of the runs of each sub-agent: its own settings, and its middleware inside of the others. */
-    const ofSubAgents = new Map((settings.delegation?.agents ?? []).map((one): readonly [string, AgentServices] => [one.name, {
-      ...services,
-      settings: { ...settings, identity: undefined, instructions: undefined, temperature: undefined, ...one.settings },
-      interceptors: { stack: Stack.make([...outermost, ...middleware ?? [], ...one.middleware ?? []]), hooks }
-    }]))
+    const ofSubAgents = new Map<string, AgentServices>()
+    for (const one of settings.delegation?.agents ?? []) {
+      ofSubAgents.set(one.name, {
+        ...services,
+        settings: { ...settings, identity: undefined, instructions: undefined, temperature: undefined, ...one.settings },
+        interceptors: { stack: yield* Stack.checked([...outermost, ...middleware ?? [], ...one.middleware ?? []]), hooks }
+      })
+    }
     const servicesOf = (lineage: Lineage | undefined): AgentServices =>
       (lineage?.agent === undefined ? undefined : ofSubAgents.get(lineage.agent)) ?? services
     const needs = yield* Effect.context<Middleware.Needs<Middlewares>>()

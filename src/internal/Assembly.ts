@@ -11,6 +11,7 @@ import * as Agent from "../agent/Agent.ts"
 import * as BackgroundReview from "../agent/BackgroundReview.ts"
 import * as BackgroundWork from "../agent/BackgroundWork.ts"
 import * as Children from "../agent/Children.ts"
+import type { ConfigError } from "../domain/AgentError.ts"
 import { MemoryProvider, type Service as Memory } from "../domain/MemoryProvider.ts"
 import * as RunContext from "../domain/RunContext.ts"
 import { nearest } from "../domain/Similarity.ts"
@@ -83,7 +84,7 @@ export const plugins = <R = never>(options: PluginOptions<R>): PluginLayer<RunCo
   )
 
 /** Adds what an agent works with in the background. */
-export const withBackground = <A, R>(agent: Layer.Layer<A, never, R>) =>
+export const withBackground = <A, E, R>(agent: Layer.Layer<A, E, R>) =>
   agent.pipe(
     Layer.provideMerge(Layer.fresh(BackgroundWork.layer)),
     Layer.provideMerge(Layer.fresh(Children.layer)),
@@ -117,7 +118,7 @@ const memoryOf = Effect.fnUntraced(function*(choice: MemoryChoice, brought: Read
 /** An agent under `key` that works with the plugins of its surroundings. */
 export const agentUnder = <Self, E, R, Needs>(
   key: Context.Key<Self, Agent.Service<E, R>>,
-  agent: (outermost: ReadonlyArray<Middleware.Contained>) => Effect.Effect<Agent.Service<E, R>, never, Needs>,
+  agent: (outermost: ReadonlyArray<Middleware.Contained>) => Effect.Effect<Agent.Service<E, R>, ConfigError, Needs>,
   memory: MemoryChoice = "own"
 ) =>
   withBackground(Layer.effect(
@@ -141,6 +142,7 @@ export const assemble = <
   Listeners extends ReadonlyArray<Hook<unknown>>,
   Middlewares extends ReadonlyArray<Middleware.Any>,
   A,
+  AgentFailure,
   AgentNeeds,
   StoreError,
   StoreNeeds,
@@ -150,7 +152,7 @@ export const assemble = <
   RouterNeeds,
   EnvironmentError
 >(
-  agent: Layer.Layer<A, never, AgentNeeds>,
+  agent: Layer.Layer<A, AgentFailure, AgentNeeds>,
   options: {
     readonly hookSettings: Hooks.Settings | undefined
     readonly tools: (Tools & ToolRegistry.ListOf<Tools>) | undefined

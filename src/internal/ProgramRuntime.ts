@@ -21,7 +21,6 @@ import * as Secrets from "../domain/Secrets.ts"
 import { type Service as Programs, UserPrograms } from "../environment/UserPrograms.ts"
 import type * as ShellHooks from "../hooks/ShellHooks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
-import * as StateKey from "../middleware/StateKey.ts"
 import { bundled } from "../observability/Bundled.ts"
 import * as ChildProcesses from "../platform/ChildProcesses.ts"
 import { workingDirectory } from "../platform/CurrentProcess.ts"
@@ -323,8 +322,6 @@ export const program = (
     const { agentFile } = start
     const importing = yield* importsOf(settings, agentFile)
     const middleware = yield* Effect.provide(importing.stack, configured)
-    const clash = StateKey.conflict(middleware.flatMap((entry) => entry.kind === "lifecycle" ? [entry.run] : []))
-    if (clash !== undefined) return yield* clash
     const agents = agentFile?.subAgents ?? []
     const [{ toolset: files }, { toolset: terminal }, { toolset: todo }, { toolset: delegation }] = builtin
     const commands = yield* ConfiguredEnvironment.choose(settings, { environment, home })

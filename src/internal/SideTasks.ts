@@ -150,7 +150,7 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
         settings: given.settings,
         lookup: given.lookup,
         router: yield* ModelRouter,
-        interceptors: { stack: Stack.make([...plugged.middleware, ...middleware]), hooks },
+        interceptors: { stack: yield* Stack.checked([...plugged.middleware, ...middleware]), hooks },
         account: accountOf(yield* UsageAccounts, store),
         pool: poolOf(given, status)
       })

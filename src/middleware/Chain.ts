@@ -46,6 +46,11 @@ interface Responses<A> {
 /** Parts, and characters in them, that an `onPart` may hold. */
 export const heldAtMost = { parts: 50_000, characters: 1_000_000 }
 
+const endings: ReadonlySet<string> = new Set(["text-end", "reasoning-end", "response-metadata", "finish"])
+
+/** False for parts that only end something. */
+export const sayAnything = (parts: ReadonlyArray<StreamPart>): boolean => parts.some(({ type }) => !endings.has(type))
+
 const sizeOf = (parts: ReadonlyArray<StreamPart>): number => {
   let size = 0
   for (const part of parts) if ("delta" in part) size += part.delta.length
@@ -71,11 +76,11 @@ const isMadeOf = (answer: ReadonlyArray<ContentPart>, sent: ReadonlyArray<Conten
  *
  * **Details**
  *
- * An `onPart` that fails lets the rest go on without it, and what it held first. Where it had changed anything, the rest waits for the
- * wrapper's decision on the whole answer, so that nothing is shown behind the back of one that takes something out.
+ * An `onPart` that fails lets the rest go on without it, and what it held first. Where it gave other parts than it got before, nothing more is shown,
+ * so that what it takes out stays out: the answer is what was shown, for the wrapper too, and ends with `content-filter`.
  */
 export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, ExecuteOptions, A> =>
-(below, request, own, above, { fault, whenStanding }, deadline) => {
+(below, request, own, above, calling, deadline) => {
   const mine = own?.onPart
   if (mine === undefined) return below(request, above)
   const outer = above?.onPart
@@ -84,7 +89,11 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
   let sent = Assembler.make()
   let continued = false
   let changed = false
+  /** True once other parts were given back, in whichever attempt. */
+  let guards = false
   let broken = false
+  /** True once something was withheld. */
+  let lost = false
   let held: Array<StreamPart> = []
   let size = 0
   let since: number | undefined
@@ -98,11 +107,17 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
     size = 0
     since = undefined
   }
+  /** What comes behind an `onPart` that failed. */
+  const bypass = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
+    if (!guards) return pass(parts)
+    lost ||= sayAnything(parts)
+    return Effect.void
+  }
   const breaks = (error: unknown, parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
     broken = true
-    if (changed) held = [...parts]
-    else drop()
-    return Effect.andThen(fault(error), Effect.suspend(() => changed ? Effect.void : pass(parts)))
+    drop()
+    const consequence = guards ? "the rest of the stream is withheld" : "the rest of the stream bypasses it"
+    return Effect.andThen(calling.fault(error, consequence), Effect.suspend(() => bypass(parts)))
   }
   const holdOn = (parts: ReadonlyArray<StreamPart>, now: number): Effect.Effect<void> => {
     if (since === undefined) held.push(...parts)
@@ -117,19 +132,18 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
 
   const onPart: OnPart = (parts) => Effect.suspend(() => {
     sent.add(parts)
-    if (broken) {
-      if (changed) held.push(...parts)
-      return Effect.as(changed ? Effect.void : pass(parts), parts)
-    }
+    if (broken) return Effect.as(bypass(parts), parts)
     if (since !== undefined) held.push(...parts)
     const given = since === undefined ? parts : held
-    const seen = Effect.map(Effect.suspend(() => mine(Frozen.view(given))), (kept) => kept === hold ? hold : Frozen.accept(kept))
+    const seen = Effect.map(Effect.suspend(() => mine(Frozen.view(given))), (kept) => kept === hold ? hold : Frozen.accept(kept)).pipe(
+      Effect.provideService(MiddlewareBoundary.Streaming, calling)
+    )
     const done = IsolatedCall.contained(seen, { what: "onPart", deadline: Duration.millis(deadline()) }).pipe(
       Effect.matchCauseEffect({
         onFailure: (cause) => Cause.hasInterrupts(cause) ? Effect.failCause(cause) : breaks(Cause.squash(cause), given),
         onSuccess: (kept) => {
           if (kept === hold) return Effect.clockWith((clock) => holdOn(parts, clock.currentTimeMillisUnsafe()))
-          if (kept !== given) changed = true
+          if (kept !== given) changed = guards = true
           drop()
           return pass(kept)
         }
@@ -145,18 +159,20 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
     if (!continues) {
       assembler = Assembler.make()
       changed = false
+      lost = false
     }
     above?.onRetry?.(continues)
   }
 
   return Effect.map(below(request, { onPart, onRetry }), (answer) => {
     const waiting = held
-    if (waiting.length > 0) whenStanding(Effect.suspend(() => outer === undefined ? Effect.void : Effect.asVoid(outer(waiting))))
+    if (waiting.length > 0) calling.whenStanding(Effect.suspend(() => outer === undefined ? Effect.void : Effect.asVoid(outer(waiting))))
     const response = get(answer)
-    if (!changed || !isMadeOf(response.parts, sent.result().parts, continued)) return answer
+    if (!(changed || lost) || !isMadeOf(response.parts, sent.result().parts, continued)) return answer
     assembler.add(waiting)
     const kept = assembler.result()
-    return set(answer, withParts(response, kept.parts, kept.finished ? kept.finishReason : response.finishReason))
+    const finishReason = lost ? "content-filter" : kept.finished ? kept.finishReason : response.finishReason
+    return set(answer, withParts(response, kept.parts, finishReason))
   })
 }
 

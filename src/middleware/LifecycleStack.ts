@@ -12,8 +12,9 @@ import * as Prompt from "effect/ai/Prompt"
 import { ExecutionBlocked, MiddlewareFailure } from "../domain/AgentError.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
-import type { ExecuteOptions, OnPart, StreamPart } from "../domain/Model.ts"
+import { type ExecuteOptions, type OnPart, type StreamPart, withParts } from "../domain/Model.ts"
 import * as IsolatedCall from "../hooks/IsolatedCall.ts"
+import { sayAnything } from "./Chain.ts"
 import type { Faults } from "./Faults.ts"
 import * as Frozen from "./Frozen.ts"
 import type { Kind, PhaseKind } from "./Kind.ts"
@@ -21,7 +22,6 @@ import type { Bound, Denied, Entry, Fields, Modifications, NoChanges, Phase, Run
 import type { CallContext, ModelAnswer, ModelCallParams } from "./Middleware.ts"
 import type { Wrapper } from "./MiddlewareBoundary.ts"
 import * as PlainReturn from "./PlainReturn.ts"
-import * as StateKey from "./StateKey.ts"
 
 /** Longest time for one method (`ARCHITECTURE.md` §7). */
 const deadline = Duration.seconds(30)
@@ -49,17 +49,26 @@ export interface LifecycleStack {
   /** Facts of a run that was opened; those of a call outside of any run where it was not. */
   readonly factsOf: (ids: CallOwner) => RunFacts
   /**
-   * Runs a phase. `inputOf` gives a method its input from the fields as they are so far. Middleware in `late` is left out; one that
-   * misses its deadline gets there.
+   * Runs a phase. `inputOf` gives a method its input from the fields as they are so far. `seen` has what became of the methods in the
+   * stream of a call.
    */
   readonly run: (
     phase: Phase,
     ids: CallOwner,
     inputOf: (run: RunFacts, fields: Readonly<Partial<Fields>>) => object,
-    late?: Set<Entry>
+    seen?: Seen
   ) => Effect.Effect<Changes, PhaseFailure>
   /** Methods of an entry for a call. */
   readonly methodsOf: (entry: Entry, ids: CallOwner) => Effect.Effect<Bound, unknown, unknown>
+}
+
+/** The methods of `streamPart` in one stream. */
+interface Seen {
+  /** Missed their deadline, and are left out. */
+  readonly late: Set<Entry>
+  /** Changed something: when one of them fails, nothing more is shown, so that what it takes out stays out. */
+  readonly guards: Set<Entry>
+  isCut: boolean
 }
 
 /** Ids of what a method is called for. */
@@ -159,6 +168,9 @@ const used: { readonly [K in Phase]: ReadonlyArray<keyof Fields> } = {
 
 const nothing: Given = { _tag: "NoChanges" }
 
+/** Shows nothing of the parts. */
+const cut = { _tag: "Modifications", keys: ["parts"], fields: { parts: [] } } as const satisfies Given
+
 /** Reads the result of a method; fields of other phases are ignored. */
 const read = (phase: Phase, value: unknown): Given => {
   if (value === undefined || value === null) return nothing
@@ -200,8 +212,6 @@ const thrown = (cause: Cause.Cause<unknown>): unknown => {
 /** The lifecycle middleware among the entries of a stack; undefined when there is none. */
 export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleStack | undefined => {
   if (entries.length === 0) return undefined
-  const clash = StateKey.conflict(entries)
-  if (clash !== undefined) throw clash
   const runs = new Map<TurnId, { readonly facts: RunFacts; readonly methods: ReadonlyMap<Entry, Bound> }>()
   const factsOf = ({ platform = "library", sessionId, taskId, turnId }: CallOwner): RunFacts =>
     runs.get(turnId)?.facts ?? { sessionId, taskId, turnId, platform, isChild: false }
@@ -213,14 +223,14 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
     effect: Effect.Effect<A, unknown, unknown>,
     fallback: A,
     consequence: string,
-    late?: Set<Entry>
+    seen?: Seen
   ): Effect.Effect<A, PhaseFailure> => {
     const { name, onFailure } = entry
     const caught = IsolatedCall.contained(Effect.interruptible(effect), { what: "it", deadline }).pipe(
       Effect.catchCause((cause): Effect.Effect<A, PhaseFailure> => {
         if (Cause.hasInterrupts(cause)) return Effect.failCause(Cause.fromReasons(cause.reasons.filter(Cause.isInterruptReason)))
         const error = thrown(cause)
-        if (error instanceof IsolatedCall.DeadlineExceeded) late?.add(entry)
+        if (error instanceof IsolatedCall.DeadlineExceeded) seen?.late.add(entry)
         if (error instanceof ExecutionBlocked) return Effect.fail(error)
         return onFailure === "closed"
           ? Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause: error }))
@@ -252,20 +262,27 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
         runs.set(facts.turnId, { facts, methods })
       }).pipe(Effect.catchTag("ExecutionBlocked", (cause) => Effect.fail(new MiddlewareFailure({ kind: "lifecycle", middleware: "factory", cause })))),
     close: (turnId) => void runs.delete(turnId),
-    run: Effect.fnUntraced(function*(phase, ids, inputOf, late) {
+    run: Effect.fnUntraced(function*(phase, ids, inputOf, seen) {
       let fields: Readonly<Partial<Fields>> = {}
       let by: string | undefined
       const facts = factsOf(ids)
       for (const entry of isFirstToLast(phase) ? entries : entries.toReversed()) {
-        if (late?.has(entry) === true) continue
+        if (seen?.late.has(entry) === true) continue
         const method = (yield* methodsOf(entry, ids))[phase]
         if (method === undefined) continue
         const input = Object.freeze(inputOf(facts, fields))
         const called = Effect.map(PlainReturn.call(() => method(input)), (value) => read(phase, value))
-        const given = yield* orElse<Given>(entry, wireName[phase], called, nothing, "it is skipped", late)
+        const given = yield* seen?.guards.has(entry) === true
+          ? orElse<Given>(entry, wireName[phase], called, cut, "the rest of the stream is withheld", seen)
+          : orElse<Given>(entry, wireName[phase], called, nothing, "it is skipped", seen)
+        if (given === cut && seen !== undefined) {
+          seen.isCut = true
+          return { fields: cut.fields, by: entry.name }
+        }
         if (given._tag === "NoChanges") continue
         by = entry.name
         if (given._tag !== "Modifications") return { fields, stopped: given, by }
+        if (given.fields.parts !== undefined) seen?.guards.add(entry)
         const forced = fields.forceContinue === true
         fields = { ...fields, ...given.fields, ...(forced ? { forceContinue: true } : {}) }
       }
@@ -291,17 +308,25 @@ export const streamWrapper = (
         const stack = lifecycle()
         const methods = stack === undefined ? [] : yield* Effect.forEach(seeing, (entry) => stack.methodsOf(entry, info))
         if (stack === undefined || methods.every(({ streamPart }) => streamPart === undefined)) return yield* next(request)
-        const late = new Set<Entry>()
+        const seen: Seen = { late: new Set(), guards: new Set(), isCut: false }
         let failed: PhaseFailure | undefined
-        const onPart: OnPart = (given) =>
-          stack.run("streamPart", info, (run, { parts = given }): StreamPartInput => ({ run, parts: Frozen.view(parts) }), late).pipe(
-            Effect.map(({ fields }) => fields.parts ?? given),
+        let lost = false
+        const shown = (given: ReadonlyArray<StreamPart>, parts: ReadonlyArray<StreamPart> = given): ReadonlyArray<StreamPart> => {
+          if (seen.isCut) lost ||= sayAnything(given)
+          return parts
+        }
+        const onPart: OnPart = (given) => {
+          if (seen.isCut) return Effect.succeed(shown(given, cut.fields.parts))
+          return stack.run("streamPart", info, (run, { parts = given }): StreamPartInput => ({ run, parts: Frozen.view(parts) }), seen).pipe(
+            Effect.map(({ fields }) => shown(given, fields.parts)),
             Effect.catch((error) => {
               failed = error
               return Effect.die(error)
             })
           )
-        return yield* Effect.catchCause(next(request, { onPart }), (cause) => failed === undefined ? Effect.failCause(cause) : Effect.fail(failed))
+        }
+        const answer = yield* Effect.catchCause(next(request, { onPart }), (cause) => failed === undefined ? Effect.failCause(cause) : Effect.fail(failed))
+        return lost ? { ...answer, response: withParts(answer.response, answer.response.parts, "content-filter") } : answer
       })
   }]
 }

@@ -14,6 +14,7 @@
  * | dies after `next` failed | the failure from below, the defect attached |
  * | dies, having cut `next` off itself | `MiddlewareFailure`: nothing is known, and nothing may run twice |
  * | calls `next` while its last call of it runs | nothing runs twice: the second call waits for the first and fails; unhandled, the wrapper dies |
+ * | calls `next` in the `onPart` of its call | that call is refused at once, which is a failure of the `onPart` |
  * | is interrupted with the run | interruption |
  * | interrupts itself, joins a fiber that was interrupted, or hangs until its deadline | as if it had died |
  *
@@ -27,6 +28,7 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import { ExecutionBlocked, MiddlewareFailure } from "../domain/AgentError.ts"
 import * as Interruption from "../domain/Interruption.ts"
@@ -56,10 +58,13 @@ export interface Wrapper<Req, Options, A, Info> {
 /** A wrapper's call of `next`, as what lies below it may speak to it. */
 export interface Calling {
   /** The wrapper failed in the middle of the stream: reported, or the stream ends where it is registered as closed. */
-  readonly fault: (error: unknown) => Effect.Effect<void>
+  readonly fault: (error: unknown, consequence: string) => Effect.Effect<void>
   /** Sets what runs when the result of this call turns out to be that of the wrapper. */
   readonly whenStanding: (release: Effect.Effect<void, unknown, unknown>) => void
 }
+
+/** The call of `next` whose stream the fiber looks at. */
+export const Streaming = Context.Reference<object | undefined>("hermes-effect/middleware/Streaming", { defaultValue: () => undefined })
 
 /** Calls what lies below a frame. `options` are the wrapper's own, to be joined with those from above. */
 interface Below<Req, Options, A> {
@@ -156,6 +161,7 @@ class Frame<Req, Options, A, Info> {
   /** The newest value from below, as the wrapper was shown it. */
   #shown: A | undefined
   #release: Effect.Effect<void, unknown, unknown> | undefined
+  #calling: Calling | undefined
   /** The newest call of `next` that has no options, and its request. */
   #plainCall: Effect.Effect<A, unknown, unknown> | undefined
   #asked: Req | undefined
@@ -196,7 +202,7 @@ class Frame<Req, Options, A, Info> {
   }
 
   readonly #next: Next<Req, Options, A, unknown, unknown> = (given, options) => {
-    const call = Effect.suspend(() => this.#call(given, options))
+    const call = Effect.withFiber((fiber) => this.#call(given, options, fiber))
     if (options === undefined) {
       this.#plainCall = call
       this.#asked = given
@@ -204,9 +210,11 @@ class Frame<Req, Options, A, Info> {
     return call
   }
 
-  #call(given: Req | undefined, options: Options | undefined): Effect.Effect<A, unknown, unknown> {
+  #call(given: Req | undefined, options: Options | undefined, caller: Fiber.Fiber<unknown, unknown>): Effect.Effect<A, unknown, unknown> {
     const { kind, name, singleUse } = this.#wrapper
     if (this.#revoked) return Effect.die(new NextMisused(`${kind} middleware "${name}" called next() after it returned`))
+    // From within its own stream nothing would ever be over.
+    if (this.#running && caller.getRef(Streaming) === this.#calling) return Effect.die(refusal(kind, name))
     // Refused when the call that runs is over: a failure beside it would cut that one off.
     if (this.#running) return Deferred.await(this.#refused ??= Deferred.makeUnsafe())
     if (this.#calls > 0 && singleUse) return Effect.die(refusal(kind, name))
@@ -215,7 +223,8 @@ class Frame<Req, Options, A, Info> {
     this.#last = undefined
     this.#release = undefined
     this.#own().pause()
-    const called = this.#below(this.#requested(given), options, { fault: this.#fault, whenStanding: this.#whenStanding })
+    this.#calling = { fault: this.#fault, whenStanding: this.#whenStanding }
+    const called = this.#below(this.#requested(given), options, this.#calling)
     return Effect.map(Effect.onExit(called, this.#ended), (value) => (this.#shown = Frozen.view(value)))
   }
 
@@ -223,10 +232,10 @@ class Frame<Req, Options, A, Info> {
     this.#release = release
   }
 
-  readonly #fault: Calling["fault"] = (error) =>
+  readonly #fault: Calling["fault"] = (error, consequence) =>
     this.#wrapper.onFailure === "closed"
       ? Effect.die(new StreamVeto(this.#wrapper.name, { cause: error }))
-      : this.#report(error, "the rest of the stream bypasses it")
+      : this.#report(error, consequence)
 
   readonly #ended = (exit: Exit.Exit<A, unknown>): Effect.Effect<void> => {
     this.#own().resume()

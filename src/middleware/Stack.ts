@@ -4,6 +4,8 @@
  *
  * Source: `ARCHITECTURE.md` §5.
  */
+import * as Effect from "effect/Effect"
+import type { ConfigError } from "../domain/AgentError.ts"
 import type { ExecuteOptions, ModelRequest, ModelResponse } from "../domain/Model.ts"
 import type { ToolOutput } from "../domain/ToolOutput.ts"
 import type { Service as Hooks } from "../hooks/Hooks.ts"
@@ -13,6 +15,7 @@ import * as LifecycleStack from "./LifecycleStack.ts"
 import type { LlmContext, ToolArguments, ToolCallContext } from "./Kind.ts"
 import type { Any, CallContext, ModelAnswer, ModelCallParams } from "./Middleware.ts"
 import type { Rewriter } from "./Pipeline.ts"
+import * as StateKey from "./StateKey.ts"
 
 /** The entries by kind, in order. */
 export interface Stack {
@@ -26,6 +29,13 @@ export interface Stack {
   readonly lifecycle: LifecycleStack.LifecycleStack | undefined
   readonly faults: Faults.Faults
 }
+
+/** {@link make}; fails where two entries keep different state of a run under one key. */
+export const checked = (entries: ReadonlyArray<Any>): Effect.Effect<Stack, ConfigError> =>
+  Effect.suspend(() => {
+    const clash = StateKey.conflict(entries.flatMap((entry) => entry.kind === "lifecycle" ? [entry.run] : []))
+    return clash === undefined ? Effect.succeed(make(entries)) : Effect.fail(clash)
+  })
 
 /** Compiles a list of middleware into one stack, by kind. */
 export const make = (entries: ReadonlyArray<Any>): Stack => {

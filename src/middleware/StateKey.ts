@@ -22,8 +22,8 @@
  *
  * **Gotchas**
  *
- * Middleware shares state by sharing the value of {@link make}. Two entries of a stack that declare two values with one key are an error
- * when the stack is made: they would mean one state and have two.
+ * Middleware shares state by sharing the value of {@link make}. Two entries of a stack that declare two values with one key are a
+ * `ConfigError` of the agent or the Layer that is made of it: they would mean one state and have two.
  *
  * Source: `nexau.md` §1.11.
  */

@@ -7,7 +7,7 @@ import * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import * as TestClock from "effect/testing/TestClock"
 import { ExecutionBlocked, MiddlewareFailure } from "../../src/domain/AgentError.ts"
-import { type ModelResponse, type OnPart, type StreamPart, textDelta } from "../../src/domain/Model.ts"
+import { type ExecuteOptions, type ModelResponse, type OnPart, type StreamPart, textDelta } from "../../src/domain/Model.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Chain from "../../src/middleware/Chain.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
@@ -135,7 +135,27 @@ describe("middleware around a streamed answer", () => {
       assert.strictEqual(textOf(response), "cached")
     }))
 
-  it.effect("an onPart that dies half-way is passed by with one warning: nothing is lost, and the answer is what was shown", () =>
+  it.effect("an onPart that dies before it changed anything is passed by with one warning: nothing is lost", () =>
+    Effect.gen(function*() {
+      const { options, shown } = collect()
+      const broken = Middleware.llmExecution({
+        name: "broken",
+        wrap: (next) => (request) =>
+          next(request, {
+            onPart: (parts) => Effect.sync(() => {
+              if (parts.some((part) => part.type === "text-delta" && part.delta === "dear ")) throw new Error("onPart broke")
+              return parts
+            })
+          })
+      })
+      const { value, warnings } = yield* withWarnings(runModel([broken], {}, base, options))
+      assert.deepStrictEqual(shown, ["Hello ", "dear ", "world"])
+      assert.strictEqual(textOf(value), "Hello dear world")
+      assert.strictEqual(warnings.length, 1)
+      assert.include(warnings[0], "the rest of the stream bypasses it")
+    }))
+
+  it.effect("an onPart that dies after it changed something ends the answer with what was shown, with one warning", () =>
     Effect.gen(function*() {
       const { options, shown } = collect()
       const broken = mapDeltas("broken", (delta) => {
@@ -143,15 +163,16 @@ describe("middleware around a streamed answer", () => {
         return delta.toUpperCase()
       })
       const { value, warnings } = yield* withWarnings(runModel([broken], {}, base, options))
-      assert.deepStrictEqual(shown, ["HELLO ", "dear ", "world"])
-      assert.strictEqual(textOf(value), "HELLO dear world")
+      assert.deepStrictEqual(shown, ["HELLO "])
+      assert.strictEqual(textOf(value), "HELLO ")
+      assert.strictEqual(value.finishReason, "content-filter")
       assert.strictEqual(warnings.length, 1)
+      assert.include(warnings[0], "the rest of the stream is withheld")
     }))
 
-  it.effect("after an onPart that took something out has died, the rest is shown only when the wrapper lets it stand", () =>
+  it.effect("after an onPart that took something out has died, the rest is neither shown nor seen by the wrapper", () =>
     Effect.gen(function*() {
       const redacting = (then: (response: ModelResponse) => Effect.Effect<ModelResponse, ExecutionBlocked>) => {
-        const atReturn: Array<string> = []
         const { options, shown } = collect()
         const broken = Middleware.llmExecution({
           name: "redactor",
@@ -165,17 +186,13 @@ describe("middleware around a streamed answer", () => {
                     return textDelta(part.id, part.delta.replace("Hello", "[removed]"))
                   })
                 )
-            }).pipe(Effect.flatMap((response) => {
-              atReturn.push(...shown)
-              return then(response)
-            }))
+            }).pipe(Effect.flatMap(then))
         })
-        return Effect.map(Effect.exit(runModel([broken], {}, base, options)), (exit) => ({ exit, atReturn, shown }))
+        return Effect.map(Effect.exit(runModel([broken], {}, base, options)), (exit) => ({ exit, shown }))
       }
-      const stands = yield* redacting(Effect.succeed)
-      assert.deepStrictEqual(stands.atReturn, ["[removed] "])
-      assert.deepStrictEqual(stands.shown, ["[removed] ", "dear ", "world"])
-      assert.isTrue(Exit.isSuccess(stands.exit) && textOf(stands.exit.value) === "[removed] dear world")
+      const stands = yield* redacting((response) => Effect.succeed({ ...response }))
+      assert.deepStrictEqual(stands.shown, ["[removed] "])
+      assert.isTrue(Exit.isSuccess(stands.exit) && textOf(stands.exit.value) === "[removed] ")
       const changed = yield* redacting(() => Effect.succeed(Fake.textAnswer("[all removed]")))
       assert.deepStrictEqual(changed.shown, ["[removed] "])
       assert.isTrue(Exit.isSuccess(changed.exit) && textOf(changed.exit.value) === "[all removed]")
@@ -183,6 +200,34 @@ describe("middleware around a streamed answer", () => {
       assert.deepStrictEqual(vetoed.shown, ["[removed] "])
       assert.isTrue(Exit.isFailure(vetoed.exit))
     }))
+
+  for (const kind of ["llmExecution", "wrapModelCall"] as const) {
+    it.effect(`next of ${kind} inside its own onPart is refused at once, and the stream goes on`, () =>
+      Effect.gen(function*() {
+        const { options, shown } = collect()
+        const inside = (next: () => Effect.Effect<unknown, unknown>): OnPart => (parts) => Effect.as(next(), parts) as Effect.Effect<typeof parts>
+        const entry = kind === "llmExecution"
+          ? Middleware.llmExecution({ name: "again", wrap: (next) => (request) => next(request, { onPart: inside(next) }) })
+          : Middleware.wrapModelCall({ name: "again", wrap: (next) => (params) => next(params, { onPart: inside(next) }) })
+        const stack = Stack.make([entry])
+        const streamed = (_: unknown, given: ExecuteOptions | undefined) => base({} as never, given)
+        const run = entry.kind === "llm_execution"
+          ? runModel([entry], {}, base, options)
+          : Chain.run(
+            stack.wrapModelCall,
+            Chain.joinOnPart<never, ModelResponse>({ get: (response) => response, set: (_, response) => response }) as never,
+            stack.faults,
+            {} as never,
+            streamed as never
+          )({} as never, options) as unknown as Effect.Effect<ModelResponse, unknown>
+        // The clock stands still: a call that is waited for would never end.
+        const { value, warnings } = yield* withWarnings(run)
+        assert.deepStrictEqual(shown, ["Hello ", "dear ", "world"])
+        assert.strictEqual(textOf(value), "Hello dear world")
+        assert.strictEqual(warnings.length, 1)
+        assert.include(warnings[0], kind === "llmExecution" ? "called next() more than once" : "while its last call of it was still running")
+      }))
+  }
 
   describe("an onPart that holds the stream", () => {
     /** Holds until `decide` says what goes on in the place of all parts so far. */
