@@ -4,8 +4,9 @@
  *
  * **Details**
  *
- * - Order is the order of registration, plugins first; a listener is called when the one before it is done, or was given
- *   up at its deadline (5 s for an observer, 30 s for one that may answer, unless {@link Settings} say otherwise).
+ * - Order is the order of registration, plugins first. A listener that may answer is called when the one before it is done, or was
+ *   given up at its deadline (30 s, unless {@link Settings} say otherwise). Observers are called one after the other and waited for
+ *   together, each no longer than its deadline (5 s); those of one plugin are called when the one before is done.
  * - `has` is a look-up. `emit` and `ask` take a function that makes the payload, and call it only when somebody listens:
  *   without listeners they return a constant. The payload is made once per event, see `Sanitizer`.
  * - Interrupting a run interrupts waiting for a listener. Inside an uninterruptible region (a closing event, see `PairedEvents`)
@@ -34,7 +35,7 @@ import { nearest } from "../domain/Similarity.ts"
 import * as RunContext from "../domain/RunContext.ts"
 import type { Rule } from "./Answers.ts"
 import { answers, defaultCapacity, type Hook, type Listener } from "./Hook.ts"
-import { attempt, attemptUntil, describe, makeFaults, type Restore } from "./IsolatedCall.ts"
+import { attempt, describe, forked, makeFaults, type Restore, settledUntil } from "./IsolatedCall.ts"
 import * as ObserverQueue from "./ObserverQueue.ts"
 import { type Answers, type AskName, type Fields, type HookName, isHookName, names } from "./Payloads.ts"
 import { table } from "./PayloadTable.ts"
@@ -182,11 +183,9 @@ const makeUnsafe = (settings: Settings): Service => {
     Effect.flatMap(attempt(handled(listener, payload, read), listener.deadline, restore), (exit) => settled(listener, exit, read))
 
   /** Waits for an observer of an event that changes nothing; at its deadline it runs on, and the run with it. */
-  const observed = <A>(listener: Bound, payload: object, read: Read<A>, restore: Restore): Effect.Effect<A | undefined> =>
-    Effect.flatMap(attemptUntil(handled(listener, payload, read), listener.deadline, restore), (ended) =>
-      Fiber.isFiber(ended)
-        ? Effect.as(demote(listener, ended), undefined)
-        : settled(listener, ended, read))
+  const observed = <A>(listener: Bound, fiber: Fiber.Fiber<A | undefined, unknown>, read: Read<A>, restore: Restore): Effect.Effect<A | undefined> =>
+    Effect.flatMap(settledUntil(fiber, listener.deadline, restore), (ended) =>
+      Fiber.isFiber(ended) ? Effect.as(demote(listener, ended), undefined) : settled(listener, ended, read))
 
   /** The end of an event that runs on: it has its deadline once more. */
   const finished = (listener: Bound, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> =>
@@ -261,12 +260,40 @@ const makeUnsafe = (settings: Settings): Service => {
         if (!Exit.isSuccess(payload)) return failed(listener, `was not called: ${describe(payload.cause)}`, read)
         const { queue } = listener.pace
         if (!isObserver(listener)) return call(listener, payload.value, read, restore)
-        return queue === undefined ? observed(listener, payload.value, read, restore) : enqueue(listener, queue, payload.value)
+        return queue === undefined
+          ? forked(handled(listener, payload.value, read), (fiber) => observed(listener, fiber, read, restore))
+          : enqueue(listener, queue, payload.value)
       }
       const [only] = told
-      return only !== undefined && told.length === 1
-        ? Effect.map(tell(only), (answer) => answer === undefined ? [] : [answer])
-        : Effect.map(Effect.forEach(told, tell), (answers) => answers.filter((answer) => answer !== undefined))
+      if (only !== undefined && told.length === 1) return Effect.map(tell(only), (answer) => answer === undefined ? [] : [answer])
+      /** Observers of the event that are waited for, each with what of its hook comes after it. */
+      const waiting = new Map<Pace, Effect.Effect<void>>()
+      const running = new Set<Fiber.Fiber<unknown, unknown>>()
+      const answers: Array<A | undefined> = []
+      const tellBeside = (listener: Bound, index: number): Effect.Effect<void> => {
+        const keep = Effect.map((answer: A | undefined) => void (answers[index] = answer))
+        const before = waiting.get(listener.pace)
+        if (before !== undefined) {
+          waiting.set(listener.pace, Effect.andThen(before, Effect.suspend(() => keep(tell(listener)))))
+          return Effect.void
+        }
+        if (!isObserver(listener) || listener.pace.queue !== undefined || !Exit.isSuccess(payload)) return keep(tell(listener))
+        return forked(handled(listener, payload.value, read), (fiber) => {
+          const ended = keep(observed(listener, fiber, read, restore))
+          if (fiber.pollUnsafe() !== undefined) return ended
+          running.add(fiber)
+          waiting.set(listener.pace, Effect.andThen(ended, Effect.sync(() => void running.delete(fiber))))
+          return Effect.void
+        })
+      }
+      const awaited = Effect.suspend(() =>
+        waiting.size === 0 ? Effect.void : restore(Effect.forEach(waiting.values(), (one) => one, { concurrency: "unbounded", discard: true })).pipe(
+          Effect.onInterrupt(() => Effect.sync(() => running.forEach((fiber) => fiber.interruptUnsafe())))
+        ))
+      return Effect.forEach(told, tellBeside, { discard: true }).pipe(
+        Effect.andThen(awaited),
+        Effect.andThen(Effect.sync(() => answers.filter((answer) => answer !== undefined)))
+      )
     })
 
   const paces = new WeakMap<object, Pace>()

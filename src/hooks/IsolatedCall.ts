@@ -132,22 +132,21 @@ export const settled = <A, E>(
 }
 
 /**
- * {@link attempt}, except that an effect which misses its deadline runs on: gives its fiber then, which is the caller's to end. A run that
+ * {@link settled}, except that an effect which misses its deadline runs on: gives its fiber then, which is the caller's to end. A run that
  * is interrupted before that interrupts it.
  */
-export const attemptUntil = <A, E, R>(
-  effect: Effect.Effect<A, E, R>,
+export const settledUntil = <A, E>(
+  fiber: Fiber.Fiber<A, E>,
   deadline: Duration.Duration,
   restore: Restore
-): Effect.Effect<Exit.Exit<A, E> | Fiber.Fiber<A, E>, never, R> =>
-  forked(effect, (fiber): Effect.Effect<Exit.Exit<A, E> | Fiber.Fiber<A, E>> => {
-    const exit = fiber.pollUnsafe()
-    if (exit !== undefined) return Effect.succeed(exit)
-    const ended: Effect.Effect<Exit.Exit<A, E> | Fiber.Fiber<A, E>> = Duration.isFinite(deadline)
-      ? Effect.map(Effect.timeoutOption(Fiber.await(fiber), deadline), Option.getOrElse(() => fiber))
-      : Fiber.await(fiber)
-    return Effect.onInterrupt(restore(ended), () => Effect.sync(() => fiber.interruptUnsafe()))
-  })
+): Effect.Effect<Exit.Exit<A, E> | Fiber.Fiber<A, E>> => {
+  const exit = fiber.pollUnsafe()
+  if (exit !== undefined) return Effect.succeed(exit)
+  const ended: Effect.Effect<Exit.Exit<A, E> | Fiber.Fiber<A, E>> = Duration.isFinite(deadline)
+    ? Effect.map(Effect.timeoutOption(Fiber.await(fiber), deadline), Option.getOrElse(() => fiber))
+    : Fiber.await(fiber)
+  return Effect.onInterrupt(restore(ended), () => Effect.sync(() => fiber.interruptUnsafe()))
+}
 
 /** {@link attempt} for code that may be interrupted wherever it is called from. */
 export const interruptible = <A, E, R>(
