@@ -13,6 +13,7 @@
  * | `tools` | names of toolsets and tools; those of the user's settings when absent |
  * | `sub_agents` | `{ name, config_path }`: agent files that it may give work to |
  * | `middlewares` | `{ import, params }`, or the import alone; after those of `config.yaml` |
+ * | `mcp_servers` | `{ name, type, command, args, env, url, headers, timeout }`: servers beside those of `config.yaml`, for all agents of the run |
  * | `variables` | values for `${variables.…}` |
  * | `max_iterations`, `max_context_tokens`, `max_running_subagents`, `retry_attempts` | limits |
  * | `tool_call_mode` | `structured` |
@@ -143,22 +144,33 @@ const keys: Readonly<Record<string, Key>> = {
 }
 
 /** Keys with a reader of their own. */
-const structured = ["system_prompt", "llm_config", "tools", "sub_agents", "middlewares", "variables"]
+const structured = ["system_prompt", "llm_config", "tools", "sub_agents", "middlewares", "mcp_servers", "variables"]
+
+/** Ways to reach an MCP server, and the key that says where it is. */
+const transports: Readonly<Record<string, string>> = { stdio: "command", http: "url", sse: "url" }
+
+/** Keys of a server that `config.yaml` has under the same names. */
+const ofServer = ["command", "args", "env", "url", "headers", "timeout"]
 
 /** Keys of the document that have no reader here, with the remedy. */
 const unsupported: Readonly<Record<string, string>> = {
-  mcp_servers: "name the servers below mcp_servers in config.yaml",
   plugins: "enable them with `hermes plugins enable`",
-  skills: "install them with `hermes skills install`",
+  skills: "install them with `hermes skills install`, or name their folders below skills.external_dirs in config.yaml",
+  sandbox_config: "set terminal.backend in config.yaml, which is the user's decision",
+  stop_tools: "a run ends with an answer that calls no tool; remove it",
+  tracers: "enable an exporter in config.yaml or as a plugin",
+  token_counter: "tokens are those that the provider counts; remove it",
+  timeout: "set llm_config.timeout",
+  ...Object.fromEntries(["after_model_hooks", "after_tool_hooks", "before_model_hooks", "before_tool_hooks"].map((key) => [key, "write it as one of middlewares"])),
+  ...Object.fromEntries(["context", "initial_context"].map((key) => [key, "write it into system_prompt, by ${variables.…}"])),
+  ...Object.fromEntries(["global_storage", "initial_config", "initial_state"].map((key) => [key, "keep state in a middleware (stateKey)"])),
+  retry_backoff_max_seconds: "remove it",
+  source_id: "remove it",
   ...Object.fromEntries([
-    "after_model_hooks", "after_tool_hooks", "before_model_hooks", "before_tool_hooks", "context", "global_storage", "initial_config",
-    "initial_context", "initial_state", "retry_backoff_max_seconds", "sandbox_config", "source_id", "stop_tools", "timeout", "token_counter",
-    "tracers"
-  ].map((key) => [key, "remove it"])),
-  ...Object.fromEntries([
-    "additional_drop_params", "allow_unsigned_thinking", "cache_control_ttl", "connect_timeout_ms", "debug", "frequency_penalty",
-    "presence_penalty", "stream_idle_timeout_ms", "tokenizer_path", "tool_streaming", "top_p"
-  ].map((key) => [`llm_config.${key}`, "remove it"]))
+    "additional_drop_params", "allow_unsigned_thinking", "cache_control_ttl", "connect_timeout_ms", "debug", "stream_idle_timeout_ms",
+    "tokenizer_path", "tool_streaming"
+  ].map((key) => [`llm_config.${key}`, "the provider's protocol decides it; remove it"])),
+  ...Object.fromEntries(["frequency_penalty", "presence_penalty", "top_p"].map((key) => [`llm_config.${key}`, "requests carry temperature alone; rewrite them in a middleware, or remove it"]))
 }
 
 /** The largest text of a system prompt. */
@@ -221,9 +233,7 @@ const reader = (tree: Tree.Mapping, fileName: string, depth: number) => {
     const read = kind.read(value)
     // The value of a key may be a secret.
     if (read === undefined) return refuse(path, `expected ${kind.expected}, got ${shown(value)}`)
-    if (depth > 0 && setting !== undefined && ofRun.has(setting)) {
-      return refuse(path, "not supported for a sub-agent: set it in the file of the main agent, or remove it")
-    }
+    if (depth > 0 && setting !== undefined && ofRun.has(setting)) return refuse(path, "not supported for a sub-agent: set it in the file of the main agent, or remove it")
     if (setting !== undefined) settings.push({ name: `${fileName}: ${Tree.show(path)}`, key: setting, value: read })
     return read
   }
@@ -296,6 +306,20 @@ const reader = (tree: Tree.Mapping, fileName: string, depth: number) => {
       const params = entry["params"] === undefined || entry["params"] === null ? undefined : mapping(entry["params"], [...path, "params"])
       return name === undefined ? undefined : { import: name, ...params === undefined ? {} : { params } }
     }),
+    mcpServers: () => list("mcp_servers", (value, path) => {
+      if (depth > 0) return refuse(path, "not supported for a sub-agent: name the server in the file of the main agent")
+      const entry = named(value, path, ["name", "type", ...ofServer])
+      if (entry === undefined) return undefined
+      const name = textAt(entry["name"], [...path, "name"])
+      const type = scalar(entry["type"], { kind: asThey(...Object.keys(transports)) }, [...path, "type"])
+      if (name !== undefined && !/^[A-Za-z0-9][\w-]{0,63}$/.test(name)) return refuse([...path, "name"], "expected letters, digits, - and _")
+      const needed = typeof type === "string" ? transports[type] : undefined
+      if (needed !== undefined) textAt(entry[needed], [...path, needed])
+      else if (entry["command"] === undefined && entry["url"] === undefined) return refuse(path, "expected a command to start, or the url of a server that runs")
+      const server = Object.fromEntries(Object.entries(entry).filter(([key, value]) => ofServer.includes(key) && value !== null))
+      settings.push({ name: `${fileName}: ${Tree.show(path)}`, key: `mcp_servers.${name}`, value: server })
+      return name
+    }),
     subAgents: () => list("sub_agents", (value, path) => {
       const entry = named(value, path, ["name", "config_path"])
       if (entry === undefined) return undefined
@@ -338,6 +362,7 @@ const read: (path: string, depth: number) => Effect.Effect<AgentFile, ConfigErro
     middlewares: from.middlewares() ?? [],
     settings: from.settings
   }
+  from.mcpServers()
   const entries = from.subAgents() ?? []
   if (depth >= maxDepth && entries.length > 0) refuse(["sub_agents"], "a sub-agent cannot have sub-agents of its own: list them in the file of the main agent")
   const twice = entries.find((one, index) => entries.findIndex((other) => other.name === one.name) < index)

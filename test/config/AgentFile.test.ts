@@ -3,10 +3,12 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import * as AgentFile from "../../src/config/AgentFile.ts"
-import { Environment, Home } from "../../src/config/Environment.ts"
+import * as Config from "../../src/config/Config.ts"
+import { Environment, Home, make as makeEnvironment } from "../../src/config/Environment.ts"
 import { FolderTrust, layer as trustLayer } from "../../src/config/FolderTrust.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
@@ -135,7 +137,7 @@ llm_config:
   top_p: 1
   temperature: hot
   api_type: \${env.NONE}
-mcp_servers: []
+stop_tools: []
 tools: file
 sub_agents:
 - { name: "a b", config_path: x.yaml }
@@ -146,12 +148,12 @@ max_iterations: 0
 `), [
         "agent.yaml: line 8: llm_config.api_type: ${env.NONE} is not set: set NONE in the environment or in .env",
         "agent.yaml: line 2: nmae: unknown key; did you mean \"name\"?",
-        "agent.yaml: line 9: mcp_servers: not supported in agent files: name the servers below mcp_servers in config.yaml",
+        "agent.yaml: line 9: stop_tools: not supported in agent files: a run ends with an answer that calls no tool; remove it",
         "agent.yaml: line 1: type: expected one of agent, got another text",
         "agent.yaml: name is missing: give the agent one",
         "agent.yaml: line 16: max_iterations: expected a positive integer, got 0",
         "agent.yaml: line 4: llm_config.modle: unknown key; did you mean \"model\"?",
-        "agent.yaml: line 6: llm_config.top_p: not supported in agent files: remove it",
+        "agent.yaml: line 6: llm_config.top_p: not supported in agent files: requests carry temperature alone; rewrite them in a middleware, or remove it",
         "agent.yaml: line 5: llm_config.api_key: expected a text, got 5",
         "agent.yaml: line 8: llm_config.api_type: expected one of openai_chat_completion, openai_responses, anthropic_chat_completion, gemini_rest, chat_completions, codex_responses, anthropic_messages, bedrock_converse, got another text",
         "agent.yaml: line 7: llm_config.temperature: expected a number from 0 to 2, got another text",
@@ -164,6 +166,38 @@ max_iterations: 0
       assert.deepStrictEqual(yield* wrong(`${start}a: [\n`), ["agent.yaml: line 3, column 4: the list that opens here has no end, or an entry without a comma: add ] or ,"])
       assert.deepStrictEqual(yield* wrong(`# ${"${env.NOT_SET}"}\n${start}sub_agents:\n- { name: me, config_path: agent.yaml }\n`), [
         "agent.yaml: line 5: sub_agents[0].config_path: this is the file itself"
+      ])
+    }))
+
+  it.live("mcp_servers are those of config.yaml by another spelling; what is wrong is told with its place", () =>
+    Effect.gen(function*() {
+      const { agent, put, wrong } = yield* world
+      const read = yield* agent(`${start}mcp_servers:
+- { name: look, type: stdio, command: node, args: [server.mjs], env: { TOKEN: "\${env.KEY}" }, timeout: 5 }
+- { name: far, type: http, url: "https://mcp.example/mcp", headers: { X-Key: k } }
+`)
+      const loaded = yield* Config.resolve({ file: { mcp_servers: { own: { command: "own" }, far: { command: "not both" } } }, environment: makeEnvironment({}), flags: [], agent: read.settings })
+      const { far, look, own } = loaded.settings.mcpServers
+      assert.deepInclude(look, { command: "node", args: ["server.mjs"], timeout: 5 })
+      assert.strictEqual(Redacted.value(look?.env["TOKEN"] as Redacted.Redacted), "sk-agent-0123456789")
+      assert.deepStrictEqual([far?.url, far?.command], ["https://mcp.example/mcp", undefined])
+      assert.strictEqual(own?.command, "own")
+      put("project/sub.yaml", `${start}mcp_servers: [{ name: x, command: x }]\n`)
+      assert.deepStrictEqual(yield* wrong(`${start}mcp_servers:
+- { name: a b, command: x }
+- { name: c, type: http, command: x }
+- { name: d, type: tcp, comand: x }
+- { name: e }
+sub_agents:
+- { name: s, config_path: sub.yaml }
+`), [
+        "agent.yaml: line 4: mcp_servers[0].name: expected letters, digits, - and _",
+        "agent.yaml: line 5: mcp_servers[1].url: expected a text, got nothing",
+        "agent.yaml: line 6: mcp_servers[2].comand: unknown key; did you mean \"command\"?",
+        "agent.yaml: line 6: mcp_servers[2].type: expected one of stdio, http, sse, got another text",
+        "agent.yaml: line 6: mcp_servers[2]: expected a command to start, or the url of a server that runs",
+        "agent.yaml: line 7: mcp_servers[3]: expected a command to start, or the url of a server that runs",
+        "ROOT/project/sub.yaml: line 3: mcp_servers[0]: not supported for a sub-agent: name the server in the file of the main agent"
       ])
     }))
 
