@@ -107,7 +107,7 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
     size = 0
     since = undefined
   }
-  /** What comes behind an `onPart` that failed. */
+  /** Passes on the parts behind an `onPart` that failed, unless it guards the rest. */
   const bypass = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
     if (!guards) return pass(parts)
     lost ||= sayAnything(parts)
