@@ -129,7 +129,7 @@ describe("what a run spends", () => {
         assert.strictEqual(totalOf(linesOf(stdout)), 220)
         const listed = yield* hermes(["sessions", "list", "--json"])
         assert.deepStrictEqual(sessionsOf(listed.stdout), [220], listed.stdout)
-      }), 60_000)
+      }))
   }
 })
 

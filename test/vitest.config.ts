@@ -1,8 +1,12 @@
 import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
 
-/** Rooms whose tests share nothing that one of them changes: their files may share a process and its modules. */
-const pure = ["config", "domain", "middleware", "provider", "routing"].map((room) => `test/${room}/**/*.test.ts`)
+/** Files that a process has to themselves: they look at what belongs to a whole process. */
+const alone = ["test/agent/PicturesWithoutSharp.wire.test.ts", "test/platform/HttpTransport.test.ts"]
+
+// What Node compiled is kept for the next process: files of tests and the scripts that they start load the same modules again
+// and again. A program under test keeps its own, as it does for a user.
+process.env["NODE_COMPILE_CACHE"] ??= new URL("../node_modules/.cache/node-compile", import.meta.url).pathname
 
 export default defineConfig({
   // Plugins of tests import the package by its name, and get the sources under test.
@@ -12,11 +16,18 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: "main", include: ["test/**/*.test.ts"], exclude: ["node_modules/**", "test/relay/**", ...pure], setupFiles: ["test/support/setup.ts"] }
+        test: { name: "alone", include: alone, setupFiles: ["test/support/setup.ts"] }
       },
       {
+        // Files share a process and its modules, one after another: to load them again for each file takes as long as the tests.
         extends: true,
-        test: { name: "pure", include: pure, setupFiles: ["test/support/setup.ts"], isolate: false }
+        test: {
+          name: "main",
+          include: ["test/**/*.test.ts"],
+          exclude: ["node_modules/**", "test/relay/**", ...alone],
+          setupFiles: ["test/support/setup.ts"],
+          isolate: false
+        }
       },
       {
         // Over a native library, which lets a process have one configuration at a time: a process for each file.
@@ -37,7 +48,8 @@ export default defineConfig({
     // Where nobody looks on, a test of a started program that a stalled machine disturbed is looked at once more; the report
     // names it as retried. A developer's run has no second look.
     retry: process.env["CI"] === undefined ? 0 : 1,
-    testTimeout: 60_000,
-    hookTimeout: 60_000
+    // For what hangs, and for nothing else: on a busy machine everything takes ten times as long.
+    testTimeout: 300_000,
+    hookTimeout: 300_000
   }
 })

@@ -101,7 +101,7 @@ describe("a session of 2,000 turns", () => {
         CallStarted: turns,
         CallEnded: turns
       })
-    }).pipe(Effect.scoped), 120_000)
+    }).pipe(Effect.scoped))
 })
 
 describe("a session of many turns in one process", () => {

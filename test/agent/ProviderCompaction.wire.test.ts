@@ -137,7 +137,7 @@ describe("context.engine", () => {
       // What the provider cannot leave out is compacted as ever.
       assert.isTrue(notices.some((message) => message.startsWith("the conversation was compacted")), notices.join())
       assert.isFalse(notices.some((message) => message.includes("context.engine")))
-    }), 30_000)
+    }))
 
   it.live("responses_compact puts the provider's item in place of a note; what the user said and the store stay whole", () =>
     Effect.gen(function*() {
@@ -163,7 +163,7 @@ describe("context.engine", () => {
       const calls = items.flatMap(({ call_id, type }) => type === "function_call" ? [call_id] : [])
       assert.deepStrictEqual(items.flatMap(({ call_id, type }) => type === "function_call_output" ? [call_id] : []), calls)
       assert.isBelow(calls.length, steps)
-    }), 30_000)
+    }))
 
   it.live("a route without the ability is told once, and so is a refusal: a note is written", () =>
     Effect.gen(function*() {
@@ -179,5 +179,5 @@ describe("context.engine", () => {
         if (status === 200) assert.strictEqual(told.length, 1)
         else assert.isAbove(told.length, 0, notices.join())
       }
-    }), 30_000)
+    }))
 })

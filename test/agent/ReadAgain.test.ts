@@ -217,7 +217,7 @@ describe("a file that is read again", () => {
       assert.deepStrictEqual(yield* results(2), ["text", "unchanged"])
       assert.deepStrictEqual(yield* results(2, "--continue"), ["text", "unchanged"])
       assert.deepStrictEqual(yield* results(1, "--continue"), ["text"])
-    }).pipe(Effect.scoped), 60_000)
+    }).pipe(Effect.scoped))
 
   it.effect("after a hook put something else in its place is given", () =>
     Effect.gen(function*() {

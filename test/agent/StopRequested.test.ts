@@ -63,5 +63,5 @@ describe("a run that is asked to stop", () => {
       assert.notInclude(results[1]?.[1], "second")
       assert.deepStrictEqual(ended, [["c1", "ok"], ["c2", "cancelled"]])
       assert.strictEqual(fake.executed.length, 1)
-    }), 60_000)
+    }))
 })

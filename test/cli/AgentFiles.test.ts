@@ -249,5 +249,5 @@ middlewares:
       assert.include(readFileSync(join(home, "trusted-folders.json"), "utf8"), JSON.stringify(cwd))
       yield* terminal.type("/quit\r")
       assert.strictEqual(yield* terminal.exited, 0, terminal.screen())
-    })), 60_000)
+    })))
 })

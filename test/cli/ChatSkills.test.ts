@@ -98,5 +98,5 @@ describe("hermes chat --skills", () => {
       assert.include(exported, `Push the button for ${id}.`)
       assert.include(exported, "Read it twice.\\n\\n</skill>\\n\\nReply with exactly: hi")
       assert.deepInclude(yield* hermes(["-Q", "-s", "deplyo", "-q", "hi"]), { code: 2, stdout: "", stderr: "Error: --skills: there is no skill \"deplyo\": did you mean \"deploy\"?\n" })
-    }), 60_000)
+    }))
 })

@@ -71,7 +71,7 @@ describe("a conversation that was compacted", () => {
       }
       assert.strictEqual(asked.filter(({ isSummary }) => isSummary).length, 1)
       assert.strictEqual((yield* sessions(home)).length, 2)
-    }), 60_000)
+    }))
 
   it.live("stream-json: the result names the session that it goes on in", () =>
     Effect.gen(function*() {
@@ -84,5 +84,5 @@ describe("a conversation that was compacted", () => {
       const made = (yield* sessions(home)).find(({ session }) => session.continues !== undefined)
       assert.strictEqual(lines.at(-1)?.session_id, made?.session.id)
       assert.strictEqual(lines[0]?.session_id, made?.session.continues)
-    }), 60_000)
+    }))
 })

@@ -24,7 +24,7 @@ describe("hermes doctor, models", () => {
         "! fallback  the fallback groq (c) is left out: no API key for Groq: set GROQ_API_KEY (or fallback_providers[1].api_key)"
       ])
       assert.notInclude(stdout, "secret")
-    }), 60_000)
+    }))
 
   it.live("says which keys rest, for how long and why", () =>
     Effect.gen(function*() {
@@ -38,7 +38,7 @@ describe("hermes doctor, models", () => {
       }))
       const { stdout } = yield* hermes(["doctor"])
       assert.match(stdout, /^! model .*2 keys, key 1 rests for (49|50)m[ \d]*s? \(billing\), key 2 rests for .* \(auth\)$/m)
-    }), 60_000)
+    }))
 
   it.live("finds what a run would refuse, in fallbacks too", () =>
     Effect.gen(function*() {
@@ -47,7 +47,7 @@ describe("hermes doctor, models", () => {
       const unknown = yield* hermes(["doctor"])
       assert.strictEqual(unknown.code, 1)
       assert.match(unknown.stdout, /^✗ model .*unknown provider "opnrouter": did you mean "openrouter"/m)
-    }), 60_000)
+    }))
 
   it.live("shows that somebody is logged in, and what is wrong with the file of it", () =>
     Effect.gen(function*() {
@@ -64,5 +64,5 @@ describe("hermes doctor, models", () => {
       const broken = yield* hermes(["doctor"])
       assert.deepStrictEqual(lines(broken.stdout, "login"), [])
       assert.match(broken.stdout, /^✗ model .*auth\.json: cannot be read: correct it, or remove it and run `hermes model login`$/m)
-    }), 60_000)
+    }))
 })

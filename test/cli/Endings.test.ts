@@ -62,7 +62,7 @@ describe("a result", () => {
         })
         assert.strictEqual(code, 130, stderr)
         assert.deepStrictEqual(results(stdout).map(({ exit_code }) => exit_code), [130])
-      }), 60_000)
+      }))
   }
 
   it.live("is waited for, also of a plugin's command that never settles and holds nothing", () =>
@@ -78,7 +78,7 @@ describe("a result", () => {
         }
       })
       assert.strictEqual(code, 130, stderr)
-    }), 60_000)
+    }))
 
   it.live("is told when the grace after a signal is over and something still hangs", () =>
     Effect.gen(function*() {
@@ -96,7 +96,7 @@ describe("a result", () => {
       const [result, ...others] = results(stdout)
       assert.deepStrictEqual([result?.["exit_code"], others], [143, []])
       assert.match(String(result?.["error"]), /^interrupted: continue with `hermes chat --resume \S+`$/u)
-    }), 60_000)
+    }))
 
   const killers: Readonly<Record<string, string>> = {
     "ends the process as if all was well": "ctx.registerHook('pre_llm_call', () => process.exit(0))",
@@ -113,7 +113,7 @@ describe("a result", () => {
         const [result, ...others] = results(stdout)
         assert.deepStrictEqual([result?.["exit_code"], others], [1, []])
         assert.match(String(result?.["error"]), /^the process was ended during the run by a plugin or a library: /u)
-      }), 60_000)
+      }))
   }
 })
 
@@ -137,7 +137,7 @@ describe("a session is given up once", () => {
       })
       ids.push(sessionIdOf(interrupted.stderr))
       assert.deepStrictEqual(finalized(), ids.map((id) => `${id} cli shutdown`))
-    }), 60_000)
+    }))
 
   it.live("by a scheduled job", () =>
     Effect.gen(function*() {
@@ -147,7 +147,7 @@ describe("a session is given up once", () => {
       assert.strictEqual(code, 0, stderr)
       assert.strictEqual(finalized().length, 1)
       assert.match(finalized()[0] ?? "", /^\S+ cli shutdown$/u)
-    }), 60_000)
+    }))
 
   it.live("by an MCP server that ran several turns of it", () =>
     Effect.gen(function*() {
@@ -170,7 +170,7 @@ describe("a session is given up once", () => {
       yield* Effect.promise(() => client.close())
       while (finalized().length === 0) yield* Effect.sleep(20)
       assert.deepStrictEqual(finalized(), [`${id} cli shutdown`])
-    }), 60_000)
+    }))
 
   it.live("by a runtime that is closed, for every session that it ran", () =>
     Effect.gen(function*() {

@@ -160,7 +160,7 @@ describe.skipIf(process.platform !== "linux")("keys in the environment of the pr
       const traces = requests.filter(({ url }) => url === "/v1/traces")
       assert.isAtLeast(traces.length, 1)
       for (const { headers } of traces) assert.strictEqual(headers["x-collector-key"], "kPv93-collector-Xs")
-    }), 60_000)
+    }))
 
   it.live("are named in one warning where the code of a plugin names them and its manifest does not", () =>
     Effect.gen(function*() {
@@ -186,7 +186,7 @@ describe.skipIf(process.platform !== "linux")("keys in the environment of the pr
       assert.deepStrictEqual(found(stderr), [])
       const nothing = yield* hermes(["-q", "Reply exactly hello"], { env: other })
       assert.notInclude(nothing.stderr, "requires_env")
-    }), 60_000)
+    }))
 
   it.live("of .env reach a plugin whose manifest names them, and are named where it does not", () =>
     Effect.gen(function*() {
@@ -208,7 +208,7 @@ describe.skipIf(process.platform !== "linux")("keys in the environment of the pr
       assert.strictEqual(stderr.split("requires_env").length, 2, stderr)
       assert.include(stderr, "its code names OTHER_TOKEN, which is set but kept out of process.env")
       assert.notInclude(stderr, "kPv93")
-    }), 30_000)
+    }))
 
   it.live("reach the endpoint that a container asks for AWS credentials, and no command", () =>
     Effect.gen(function*() {
@@ -238,7 +238,7 @@ describe.skipIf(process.platform !== "linux")("keys in the environment of the pr
       const last = models.find(({ body }) => body.includes("seen: "))
       assert.include(last?.body, "seen: .")
       assert.isTrue(server.requests.every(({ body }) => !body.includes(token)))
-    }), 60_000)
+    }))
 
   it.live("sign requests to AWS, and no command has them while they do", () =>
     Effect.gen(function*() {
@@ -255,7 +255,7 @@ describe.skipIf(process.platform !== "linux")("keys in the environment of the pr
         assert.strictEqual(request.headers["x-amz-security-token"], planted.AWS_SESSION_TOKEN)
         assert.include(request.headers["authorization"] ?? "", `Signature=${signatureOf(request)}`)
       }
-    }), 60_000)
+    }))
 })
 
 describe("hermes doctor", () => {

@@ -46,7 +46,7 @@ describe("a started hermes", () => {
       keep("config.yaml", "{}")
       yield* hermes(["-q", "go", "--script", "turns.yaml", "--yolo"])
       assert.isFalse(existsSync(at("keep/file")))
-    }), 60_000)
+    }))
 
   it.live("writes in the directories of the run that started it, not in those that it is started in", () =>
     Effect.gen(function*() {
@@ -67,5 +67,5 @@ describe("a started hermes", () => {
       const terminal = yield* Pseudo.open(Pseudo.launcher, line, { HERMES_HOME: home, HOME: cwd, ...limited() })
       yield* terminal.until("This process was started by another run")
       yield* terminal.exited
-    }).pipe(Effect.scoped), 30_000)
+    }).pipe(Effect.scoped))
 })

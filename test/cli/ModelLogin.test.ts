@@ -88,7 +88,7 @@ describe("hermes model login", () => {
       assert.notInclude(readFileSync(auth, "utf8"), "refresh-one")
       assert.include((yield* hermes(["model", "logout"])).stdout, "Not logged in")
       assert.strictEqual((yield* hermes(["-q", "hi", "--quiet"])).code, 1)
-    }), 90_000)
+    }))
 
   it.live("a token that is refused is renewed, and kept; the run goes on with it", () =>
     Effect.gen(function*() {
@@ -97,7 +97,7 @@ describe("hermes model login", () => {
       assert.deepInclude(yield* hermes(["-q", "hi", "--quiet"]), { code: 0, stdout: "Hello.\n" })
       assert.deepStrictEqual(asked().map(({ headers }) => headers["chatgpt-account-id"]), ["account-old", "account-new"])
       assert.include(readFileSync(auth, "utf8"), "refresh-new")
-    }), 60_000)
+    }))
 
   it.live("a token that has ended is renewed before it is used", () =>
     Effect.gen(function*() {
@@ -105,7 +105,7 @@ describe("hermes model login", () => {
       yield* hermes(["model", "login"])
       assert.deepInclude(yield* hermes(["-q", "hi", "--quiet"]), { code: 0, stdout: "Hello.\n" })
       assert.strictEqual(asked().length, 1)
-    }), 60_000)
+    }))
 
   it.live("where it can not be renewed, the next route answers", () =>
     Effect.gen(function*() {
@@ -118,7 +118,7 @@ describe("hermes model login", () => {
       assert.deepInclude(run, { code: 0, stdout: "Hello.\n" }, run.stderr)
       assert.deepStrictEqual(asked().map(({ headers }) => headers["chatgpt-account-id"]), ["account-old", "account-spare"])
       assert.include(run.stderr, "the renewal of the ChatGPT login was refused (HTTP 400): run `hermes model login`")
-    }), 60_000)
+    }))
 
   it.live("an interruption ends the wait and leaves nothing behind", () =>
     Effect.gen(function*() {
@@ -130,7 +130,7 @@ describe("hermes model login", () => {
       })
       assert.strictEqual(ended.code, 130)
       assert.isFalse(existsSync(auth))
-    }), 60_000)
+    }))
 
   it.live("a provider that takes a key is told so, and a login service that is not there as well", () =>
     Effect.gen(function*() {
@@ -141,5 +141,5 @@ describe("hermes model login", () => {
       keep("config.yaml", "providers:\n  openai-codex:\n    login_base_url: http://127.0.0.1:1\n")
       const away = yield* hermes(["model", "login"])
       assert.deepInclude(away, { code: 1, stderr: "Error: 127.0.0.1:1 cannot be reached: check the network, then run `hermes model login`\n" })
-    }), 60_000)
+    }))
 })

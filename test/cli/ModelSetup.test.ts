@@ -66,7 +66,7 @@ describe.skipIf(Pseudo.launcher === undefined)("hermes model on a terminal", () 
       assert.strictEqual(statSync(join(home, "config.yaml")).mode & 0o777, 0o600)
       const asked = yield* hermes(["-Q", "-q", "go"])
       assert.deepInclude(asked, { code: 0, stdout: "ok\n" })
-    }).pipe(Effect.scoped), 60_000)
+    }).pipe(Effect.scoped))
 
   it.live("is left by Ctrl+C with nothing changed", () =>
     Effect.gen(function*() {
@@ -75,5 +75,5 @@ describe.skipIf(Pseudo.launcher === undefined)("hermes model on a terminal", () 
       yield* type("\u0003")
       assert.strictEqual(yield* exited, 130)
       assert.isFalse(existsSync(join(home, "config.yaml")))
-    }).pipe(Effect.scoped), 60_000)
+    }).pipe(Effect.scoped))
 })

@@ -50,7 +50,7 @@ describe("plugin code that never settles", () => {
       assert.include(JSON.stringify(resultOf(stdout)), JSON.stringify(why).slice(1, -1))
       assert.include(stderr, why)
       assert.deepStrictEqual(told(stderr), ["told pre_api_request ", `told api_request_error ${why}`, "told on_session_end ", "told on_session_finalize "])
-    }), 60_000)
+    }))
 
   it.live("an open wrapper is left out at its deadline, and the answer comes", () =>
     Effect.gen(function*() {
@@ -64,7 +64,7 @@ describe("plugin code that never settles", () => {
       assert.deepInclude(resultOf(stdout), { text: "done" })
       assert.include(stderr, "failed (no answer within 1 s); the call continues without it")
       assert.deepStrictEqual(told(stderr), ["told pre_api_request ", "told post_api_request ", "told on_session_end ", "told on_session_finalize "])
-    }), 60_000)
+    }))
 
   it.live("a command that waits for nothing is ended, with an exit code that is not 0", () =>
     Effect.gen(function*() {
@@ -76,7 +76,7 @@ describe("plugin code that never settles", () => {
       assert.strictEqual(code, 1, stderr)
       assert.strictEqual(stdout, "")
       assert.include(stderr, "waits for code that never settles")
-    }), 60_000)
+    }))
 
   it.live("a pass-through changes nothing", () =>
     Effect.gen(function*() {
@@ -84,7 +84,7 @@ describe("plugin code that never settles", () => {
         export const register = (ctx) => ctx.registerMiddleware("llm_execution", (call) => call.next_call(call.request))`)
       const { code, stdout } = yield* hermes(["chat", "-q", "hi", "--quiet"])
       assert.deepStrictEqual([code, stdout], [0, "done\n"])
-    }), 60_000)
+    }))
 })
 
 describe("what a plugin's command can use", () => {
@@ -97,7 +97,7 @@ describe("what a plugin's command can use", () => {
       const { code, stderr, stdout } = yield* hermes(["ask"])
       assert.strictEqual(code, 0, stderr)
       assert.include(stdout + stderr, "it said done")
-    }), 60_000)
+    }))
 
   it.live("nothing of a model that is not set up, where the command needs none", () =>
     Effect.gen(function*() {
@@ -109,7 +109,7 @@ describe("what a plugin's command can use", () => {
       const { code, stderr, stdout } = yield* hermes(["plain"])
       assert.strictEqual(code, 0, stderr)
       assert.include(stdout + stderr, "plain enough")
-    }), 60_000)
+    }))
 
   it.live("modules that are CommonJS require effect and hermes-effect", () =>
     Effect.gen(function*() {
@@ -125,5 +125,5 @@ describe("what a plugin's command can use", () => {
       const { code, stderr } = yield* hermes(["chat", "-q", "hi"])
       assert.strictEqual(code, 0, stderr)
       assert.deepStrictEqual(told(stderr), ["told function"], stderr)
-    }), 60_000)
+    }))
 })

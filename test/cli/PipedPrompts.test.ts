@@ -50,7 +50,7 @@ describe("piped input", () => {
         assert.deepInclude(yield* sh(line), { code: 0 }, line)
         assert.strictEqual(asked(), "ask", line)
       }
-    }), 60_000)
+    }))
 
   it.live("that is larger than a prompt may be is refused in one line", () =>
     Effect.gen(function*() {
@@ -77,7 +77,7 @@ describe("piped input", () => {
       assert.strictEqual(ended.code, 0)
       assert.include(ended.stderr, "Nothing arrived on stdin for 3 s; continuing without it.")
       assert.strictEqual(asked(), "ask")
-    }), 30_000)
+    }))
 })
 
 describe("a prompt as a word of the command line", () => {
@@ -88,7 +88,7 @@ describe("a prompt as a word of the command line", () => {
         assert.deepInclude(yield* hermes(args), { code: 0, stdout: "answered\n" }, args.join("|"))
         assert.strictEqual(asked(), "fix the bug")
       }
-    }), 60_000)
+    }))
 
   it.live("one word is a command that does not exist", () =>
     Effect.gen(function*() {
@@ -107,5 +107,5 @@ describe("a title", () => {
       for (const title of ["My  title", " My title", "My\ttitle"]) {
         assert.strictEqual(sessionIdOf((yield* hermes(["--resume", title, "-Q", "-q", "two"])).stderr), id)
       }
-    }), 60_000)
+    }))
 })

@@ -86,7 +86,7 @@ describe("hermes mcp serve", () => {
       search("stderr", stderr)
       searchFiles()
       assert.deepStrictEqual(leaks(), [])
-    }).pipe(Effect.scoped), 300_000)
+    }).pipe(Effect.scoped))
 })
 
 describe("hermes cron", () => {
@@ -120,7 +120,7 @@ describe("hermes cron", () => {
       searchFiles()
       assert.isAtLeast(filesOf(home).filter((file) => file.includes("/cron/output/")).length, 2)
       assert.deepStrictEqual(leaks(), [])
-    }), 300_000)
+    }))
 })
 
 describe("what breaks", () => {
@@ -152,7 +152,7 @@ describe("what breaks", () => {
       }
       searchFiles()
       assert.deepStrictEqual(leaks(), [])
-    }), 300_000)
+    }))
 })
 
 describe.skipIf(launcher === undefined)("hermes model", () => {
@@ -190,5 +190,5 @@ describe.skipIf(launcher === undefined)("hermes model", () => {
       assert.deepStrictEqual(found(shown), [])
       // Ends of base64 are letters of what stands beside the value, too.
       for (const form of forms) assert.notInclude(bare(shown), bare(form).replaceAll(/^["{}x:\\]+|["{}\\]+$/g, "").slice(4, -6), form)
-    }).pipe(Effect.scoped), 60_000)
+    }).pipe(Effect.scoped))
 })

@@ -96,6 +96,6 @@ describe("a value that comes in pieces", () => {
           check("text", (yield* run("-v")).stdout)
           check("quiet", (yield* run("-Q")).stdout)
         }
-      }), 60_000)
+      }))
   }
 })

@@ -119,7 +119,7 @@ describe("what the program keeps secret", () => {
         // Every sink was written to, so that nothing is clean for being empty.
         const written = [...filesOf(home), ...filesOf(cwd)].join("\n")
         for (const sink of ["hooks.log", "cassette.jsonl", "state.db", "/atof/", "/atif/"]) assert.include(written, sink)
-      }), 60_000)
+      }))
   }
 
   it.live("shows in no sink when the provider's refusal repeats it", () =>
@@ -134,5 +134,5 @@ describe("what the program keeps secret", () => {
         assert.deepStrictEqual(found(stdout + stderr), [], view.join(" "))
       }
       assert.deepStrictEqual(leaking(home, cwd), [])
-    }), 60_000)
+    }))
 })

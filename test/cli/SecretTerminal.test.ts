@@ -145,5 +145,5 @@ describe.skipIf(launcher === undefined)("an interactive session", () => {
       const titles = sent.filter((body) => body.includes("a title of three to seven words"))
       assert.strictEqual(titles.length, 1)
       assert.deepStrictEqual(leaks(), [])
-    }).pipe(Effect.scoped), 300_000)
+    }).pipe(Effect.scoped))
 })

@@ -38,4 +38,4 @@ it.live("a session that another process works on is busy in one line, and free a
     assert.deepStrictEqual([free.code, free.stdout], [0, "hello\n"], free.stderr)
     const [session] = yield* sessions(home)
     assert.deepStrictEqual(session?.messages.map(({ role }) => role), ["user", "assistant", "tool", "user", "assistant"])
-  }), 60_000)
+  }))

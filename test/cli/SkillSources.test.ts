@@ -52,5 +52,5 @@ describe("skills of other places than the home directory", () => {
       const told = yield* hermes(["-Q", "-q", "Reply with exactly: hi", "-s", "tea:brew,deploy"])
       assert.deepInclude(told, { code: 0, stdout: "hi\n" })
       assert.match((yield* hermes(["-Q", "-q", "hi", "-s", "nope"])).stderr, /Error: --skills: there is no skill "nope"/)
-    }), 60_000)
+    }))
 })

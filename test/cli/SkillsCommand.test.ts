@@ -49,7 +49,7 @@ describe("hermes skills", () => {
       assert.isTrue(existsSync(join(home, "skills/ops/deploy")))
       assert.deepInclude(yield* hermes(["skills", "remove", "deploy", "--yes"]), { code: 0, stdout: `removed ops/deploy (${join(home, "skills/ops/deploy")})\n` })
       assert.isFalse(existsSync(join(home, "skills/ops/deploy")))
-    }), 60_000)
+    }))
 
   it.live("shows changes that reviews proposed, and makes or forgets them", () =>
     Effect.gen(function*() {
@@ -123,7 +123,7 @@ describe("hermes skills", () => {
       }
       const listed = JSON.parse((yield* hermes(["skills", "list", "--json"])).stdout)
       assert.deepStrictEqual(listed.map(({ name }: { readonly name: string }) => name), ["one", "pack", "b"])
-    }), 60_000)
+    }))
 
   it.live("refuses what is hostile, damaged or leads elsewhere, and leaves nothing behind", () =>
     Effect.gen(function*() {
@@ -159,5 +159,5 @@ describe("hermes skills", () => {
       assert.include(yield* refused("link.tar"), "a link or a special file: t/link")
       execFileSync("sh", ["-c", `mkdir big && head -c 80000000 /dev/zero > big/zero && tar -czf ${at("bomb.tar.gz")} big && rm -r big`], { cwd })
       assert.include(yield* refused("bomb.tar.gz"), "larger than 50 MB when it is unpacked")
-    }), 60_000)
+    }))
 })

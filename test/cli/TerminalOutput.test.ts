@@ -30,7 +30,7 @@ describe("text of a model on stdout and stderr", () => {
         assert.notMatch(stdout + stderr, drives, args.join(" "))
       }
       assert.include((yield* hermes(["sessions", "show", id])).stdout, clean)
-    }), 60_000)
+    }))
 
   it.live("stream-json carries the text itself, escaped", () =>
     Effect.gen(function*() {
@@ -73,7 +73,7 @@ describe("an output that cannot be written", () => {
         assert.deepStrictEqual(lines, ["Error: stdout cannot be written: no space left on the device"], `${args}: ${ended.stderr}`)
         assert.notMatch(ended.stderr, /\n +at /)
       }
-    }), 60_000)
+    }))
 
   it.live("a reader that went away is no error", () =>
     Effect.gen(function*() {
@@ -114,7 +114,7 @@ describe("stdout of a query", () => {
         else for (const line of stdout.trim().split("\n")) JSON.parse(line)
         for (let n = 1; n <= 9; n++) assert.include(stderr, `n${n}\n`)
       }
-    }), 30_000)
+    }))
 })
 
 describe("a recording", () => {

@@ -111,5 +111,5 @@ describe("the quiet view", () => {
         `Error: ${said}`,
         ""
       ])
-    }), 60_000)
+    }))
 })

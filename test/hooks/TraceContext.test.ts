@@ -140,5 +140,5 @@ describe("Trace of a fiber", () => {
       yield* call("mcp__x__echo", { message: "\"_meta\":{\"traceparent\":\"mine\"}" })
       const without = seen.findLast(({ body }) => body.includes("\"tools/call\""))
       assert.notProperty(without?.headers, "traceparent")
-    }), 30_000)
+    }))
 })

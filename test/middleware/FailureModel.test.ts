@@ -456,7 +456,7 @@ describe("the failure model of middleware", () => {
           `HERMES_FUZZ_SEED=${seed}: ${JSON.stringify(scenario)}`
         )
       }
-    }).pipe(Effect.provide(Logger.layer([]))), 240_000)
+    }).pipe(Effect.provide(Logger.layer([]))))
 
   it.effect(`${seeds.length} random pipelines of the request kinds come to what the table says`, () =>
     Effect.gen(function*() {
@@ -466,7 +466,7 @@ describe("the failure model of middleware", () => {
         assert.deepStrictEqual(outcome, expectedPayload(pipeline), `HERMES_FUZZ_SEED=${seed}: ${JSON.stringify(pipeline)}`)
         assert.deepStrictEqual(sent, { ids: [] })
       }
-    }).pipe(Effect.provide(Logger.layer([]))), 240_000)
+    }).pipe(Effect.provide(Logger.layer([]))))
 
   it.effect("an interrupted run ends interrupted, whatever its wrappers do, and what is below has ended before it", () =>
     Effect.gen(function*() {
@@ -490,5 +490,5 @@ describe("the failure model of middleware", () => {
         assert.strictEqual(open, 0, `HERMES_FUZZ_SEED=${seed}`)
         if (done === undefined) assert.isTrue(Exit.hasInterrupts(exit), `HERMES_FUZZ_SEED=${seed}`)
       }
-    }).pipe(Effect.provide(Logger.layer([]))), 240_000)
+    }).pipe(Effect.provide(Logger.layer([]))))
 })

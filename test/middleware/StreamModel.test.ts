@@ -76,5 +76,5 @@ describe("the failure model of streams", () => {
         const scenario = generateStream(random(seed))
         assert.deepStrictEqual(yield* play(scenario), expectedStream(scenario), `HERMES_FUZZ_SEED=${seed}: ${JSON.stringify(scenario)}`)
       }
-    }).pipe(Effect.provide(Logger.layer([]))), 240_000)
+    }).pipe(Effect.provide(Logger.layer([]))))
 })

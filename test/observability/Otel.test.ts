@@ -531,7 +531,7 @@ describe("Telemetry in an application", () => {
       assert.deepStrictEqual(below(undefined).map(sorted), server.trees().map(names).map(sorted))
       const child = own.find(({ name, parent }) => name.startsWith("invoke_agent") && Option.getOrUndefined(parent) !== undefined)
       assert.strictEqual(child?.attributes.get("hermes.child.status"), "completed")
-    }), 20_000)
+    }))
 
   it.live("beside observability/otel it is one warning and one set of spans, whichever comes first; a second collector gets all", () =>
     Effect.gen(function*() {

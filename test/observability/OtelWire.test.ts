@@ -189,7 +189,7 @@ describe("requests to MCP servers", () => {
       assert.sameMembers(labels.map((one) => one["mcp.method.name"]), ["tools/call", "resources/list"])
       const allowed = Otlp.conventions.metrics["mcp.client.operation.duration"]?.attributes ?? []
       for (const one of labels) assert.deepStrictEqual(Object.keys(one).filter((key) => !allowed.includes(key)), [])
-    }), 30_000)
+    }))
 })
 
 for (const encoding of ["http/protobuf", "http/json"]) {
@@ -224,7 +224,7 @@ for (const encoding of ["http/protobuf", "http/json"]) {
         const records = logs.flatMap(({ resourceLogs }) => resourceLogs.flatMap(({ scopeLogs }) => scopeLogs.flatMap(({ logRecords }) => logRecords)))
         assert.isAbove(records.length, 0)
         for (const { attributes = [] } of records) assert.deepStrictEqual(Otlp.strangers(attributes, own), [])
-      }), 30_000)
+      }))
 
     it.live("has metrics with the units and labels of the conventions, and exemplars that lead to their spans", () =>
       Effect.gen(function*() {
@@ -257,6 +257,6 @@ for (const encoding of ["http/protobuf", "http/json"]) {
           assert.include(JSON.stringify(without.metrics), "gen_ai.execute_tool.duration")
           assert.notInclude(JSON.stringify(without.metrics), "exemplars", filter)
         }
-      }), 30_000)
+      }))
   })
 }

@@ -62,7 +62,7 @@ describe("hermes trace serve", () => {
       assert.deepStrictEqual([list.total, list.sessions[0].scores, list.sessions[0].notes], [1, [], 0])
       const { code, stderr } = yield* Effect.promise(stop)
       assert.deepStrictEqual([code, stderr], [0, ""])
-    }), 60_000)
+    }))
 
   it.live("lists, finds, sorts and sums sessions exactly", () =>
     Effect.gen(function*() {
@@ -129,7 +129,7 @@ describe("hermes trace serve", () => {
         assert.isTrue(latency.p50 >= 0 && latency.p50 <= latency.p90 && latency.p90 <= latency.p99)
       }
       assert.strictEqual((yield* ask("/api/aggregates?model=gpt-4.1")).json.modelCalls, 1)
-    }), 60_000)
+    }))
 
   it.live("shows a session whole: rows, messages, files, images, and says what is not there", () =>
     Effect.gen(function*() {
@@ -190,5 +190,5 @@ describe("hermes trace serve", () => {
       assert.strictEqual((yield* ask(image.url)).status, 200)
       assert.deepStrictEqual(rest.warnings, [unread, "1 message cannot be read: a newer version wrote it, or the file is damaged."])
       assert.deepStrictEqual(rest.messages.map(({ position }: Json) => position), json.messages.map(({ position }: Json) => position).filter((position: Json) => position !== 3))
-    }), 60_000)
+    }))
 })

@@ -57,7 +57,7 @@ describe("hermes trace serve, of runs", () => {
       assert.deepStrictEqual(told.at(-1)?.data.sessions, (yield* ask("/api/sessions")).json.sessions.filter((one: Json) => one.id === id))
       yield* post(`/api/sessions/${other}/notes`, { text: "seen" })
       assert.deepStrictEqual((yield* Fiber.join(still)).map(({ data }) => data.notes.length), [0, 1], "other sessions are no news of this one")
-    }), 60_000)
+    }))
 
   it.live("runs a session again with another prompt, model or result, as a new one", () =>
     Effect.gen(function*() {
@@ -117,7 +117,7 @@ describe("hermes trace serve, of runs", () => {
       assert.strictEqual((yield* ask(`/api/sessions/${id}`, { method: "DELETE" })).status, 405)
       assert.strictEqual((yield* post(`/api/sessions/${id}`, {})).status, 404)
       assert.strictEqual((yield* ask("/api/sessions")).json.total, before, "a refused replay leaves nothing behind")
-    }), 90_000)
+    }))
 
   it.live("counts sub-agents with their session, and a killed run as interrupted", () =>
     Effect.gen(function*() {
@@ -155,7 +155,7 @@ describe("hermes trace serve, of runs", () => {
       const { json: { sessions: [last] } } = yield* ask("/api/sessions?sort=started")
       assert.deepStrictEqual([last.status, last.prompt], ["interrupted", "please wait"])
       assert.strictEqual((yield* ask(`/api/sessions/${last.id}`)).json.runs[0].status, "interrupted")
-    }), 60_000)
+    }))
 
   it.live("keeps scores and notes, compares sessions, and exports datasets", () =>
     Effect.gen(function*() {
@@ -212,7 +212,7 @@ describe("hermes trace serve, of runs", () => {
       assert.deepStrictEqual([whole.headers.get("content-disposition"), whole.headers.get("content-type")], ["attachment; filename=\"hermes-sharegpt.jsonl\"", "application/x-ndjson; charset=utf-8"])
       assert.deepStrictEqual((yield* ask("/api/export?format=csv")).json, { error: "format is one of atif, jsonl, sharegpt, not \"csv\"" })
       assert.strictEqual((yield* ask("/api/export?format=atif&id=nobody")).status, 404)
-    }), 90_000)
+    }))
 
   it.live("forgets a session that is removed, and sees one that has its numbers", () =>
     Effect.gen(function*() {
@@ -237,7 +237,7 @@ describe("hermes trace serve, of runs", () => {
       yield* SessionStore.SessionStore.use((store) => store.remove(SessionId.make(old))).pipe(Effect.provide(SessionStore.layerSqlite({ path: join(home, "state.db") })))
       const [first] = yield* events(`/api/events?after=${after.sequence}`, () => true)
       assert.sameMembers(first?.data.removed, [gone, old])
-    }), 60_000)
+    }))
 
   it.live("says in a line why it cannot begin, and shows a store that comes later", () =>
     Effect.gen(function*() {
@@ -272,7 +272,7 @@ describe("hermes trace serve, of runs", () => {
       const newer = yield* hermes(["trace", "serve"])
       assert.deepStrictEqual([newer.code, newer.stdout], [1, ""])
       assert.match(newer.stderr, /^Error: .*state\.db was written by a newer version \(schema 99; supported: \d+\): update hermes to open it\n$/)
-    }), 60_000)
+    }))
 
   const limiter = "/usr/bin/prlimit"
   it.live.skipIf(!existsSync(limiter))("says that a write did not fit, leaves nothing behind, and goes on reading", () =>
@@ -288,7 +288,7 @@ describe("hermes trace serve, of runs", () => {
       assert.deepStrictEqual([full.replay.status, full.replay.json], [503, { error: `${join(home, "state.db")} cannot be read or written: check the disk and its free space and try again` }])
       assert.deepStrictEqual((yield* ask(`/api/sessions/${id}`)).json, before)
       assert.strictEqual((yield* ask("/api/sessions")).json.total, 1)
-    }), 60_000)
+    }))
 
   it.live("says that a damaged file cannot be read", () =>
     Effect.gen(function*() {
@@ -298,5 +298,5 @@ describe("hermes trace serve, of runs", () => {
       const { code, stderr, stdout } = yield* hermes(["trace", "serve"])
       assert.deepStrictEqual([code, stdout], [1, ""])
       assert.match(stderr, /^Error: .*state\.db.*\n$/)
-    }), 60_000)
+    }))
 })

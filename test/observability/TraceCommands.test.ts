@@ -107,7 +107,7 @@ describe("a record that is not all there", () => {
       const { steps }: Atif.Trajectory = JSON.parse(readFileSync(at("out.json"), "utf8"))
       assert.deepStrictEqual(steps.slice(1).map(({ message, source }) => [source, message]), [["user", "Reply exactly ok"], ["agent", "ok"]])
       assert.include(readFileSync(at("out.html"), "utf8"), "Reply exactly ok")
-    }), 30_000)
+    }))
 })
 
 describe("hermes trace", () => {

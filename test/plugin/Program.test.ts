@@ -123,7 +123,7 @@ describe("the program with plugins", () => {
       const unknown = yield* hermes(["model"])
       assert.strictEqual(unknown.code, 2)
       assert.include(unknown.stderr, "unknown provider \"my-clod\": did you mean \"my-cloud\"?")
-    }), 90_000)
+    }))
 
   it.live("has the commands that plugins bring, with their words and exit codes", () =>
     Effect.gen(function*() {

@@ -71,6 +71,6 @@ describe("the exports of NeMo Relay", () => {
         // The prompt is typed: what the program does not hold stays as typed in the session alone.
         searchFiles()
         assert.deepStrictEqual(leaks().filter((leak) => !/state\.db\S*: .*, not held/.test(leak)), [])
-      }), 60_000)
+      }))
   }
 })

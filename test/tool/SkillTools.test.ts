@@ -150,5 +150,5 @@ describe("skills in the program", () => {
       assert.notInclude(without.stdout, "available_skills")
       const few = yield* hermes(["prompt", "show", "-t", "skills"])
       assert.include(few.stdout, "  - search: What search is for")
-    }), 60_000)
+    }))
 })

@@ -69,7 +69,7 @@ const expressions = ["../../../src/tool/danger/", "../../../src/tool/shell/"].fl
 const headOf = (source: string): string => /[a-z]{2,}/.exec(source.replaceAll(/\\[a-z]/g, ""))?.[0] ?? ""
 
 describe("Growth", () => {
-  it("reads a text of any kind in time linear in its length, by every expression of the rules", { timeout: 240_000 }, () => {
+  it("reads a text of any kind in time linear in its length, by every expression of the rules", () => {
     assert.isAbove(expressions.length, 450)
     const found = expressions.flatMap(({ file, flags, source }) => {
       const pattern = new RegExp(source, flags)
@@ -98,14 +98,14 @@ describe("Growth", () => {
     for (const word of ["sed", "psql", "curl", "find", "git", "nc", "icacls", "docker", "xargs"]) assert.include(words, word)
   })
 
-  it("judges an argument of any kind in time linear in its length, for every program", { timeout: 120_000 }, () => {
+  it("judges an argument of any kind in time linear in its length, for every program", () => {
     const found = words.flatMap((word) =>
       steep(word, (size) => `${word} ${units.map((unit) => quoted(repeated(unit, size))).join(" ")}`, 250)
     )
     assert.deepStrictEqual(found, [])
   })
 
-  it("judges long lists of words, orders and redirections in linear time", { timeout: 120_000 }, () => {
+  it("judges long lists of words, orders and redirections in linear time", () => {
     const found = ["", "find . ", "curl https://x.y ", "pip install "].flatMap((before) =>
       lists.flatMap((unit) => steep(before + unit, (size) => before + repeated(unit, size), 1_500))
     )

@@ -136,7 +136,7 @@ describe("security.unknown_hosts: ask", () => {
       assert.notInclude(listed[1], "BLOCKED")
       keep("config.yaml", "security: { allow_private_urls: true }\n")
       for (const output of yield* outputs) assert.notInclude(output, "BLOCKED")
-    })), 60_000)
+    })))
 
   if (Pseudo.launcher === undefined) return
   const launch = Pseudo.launcher
@@ -164,5 +164,5 @@ describe("security.unknown_hosts: ask", () => {
       const kept = readFileSync(`${home}/config.yaml`, "utf8")
       assert.include(kept, `host: ${first}`)
       assert.notInclude(kept, second)
-    })), 120_000)
+    })))
 })
