@@ -38,7 +38,7 @@ export const generateStream = (next: () => number): Scenario => {
     pieces: Array.from({ length: Math.floor(next() * 6) }, (_, index) => `p${index};`),
     wrappers: Array.from({ length: 1 + Math.floor(next() * 4) }, (_, id): Wrapper => ({
       id,
-      form: kind === "llm_execution" ? pick<Wrapper["form"]>("typed", "plain", "async") : "typed",
+      form: pick("typed", "plain", "async"),
       closed: next() < 0.25,
       does: pick<Does>("none", "pass", "mark", "mark", "cut", "hold", "hold", "hold until", "replace held", "die", "mark then die", "mark then die", "hang", "hold then die"),
       at: 1 + Math.floor(next() * 4),

@@ -68,7 +68,7 @@ const typed = (wrapper: Wrapper, kind: Scenario["kind"]): Middleware.Any => {
   return kind === "llm_execution" ? Middleware.llmExecutionUndeclared(options) : Middleware.wrapModelCallUndeclared(options)
 }
 
-const plain = (wrapper: Wrapper): Middleware.Any => {
+const plain = (wrapper: Wrapper, kind: Scenario["kind"]): Middleware.Any => {
   const { after, closed, form, id } = wrapper
   const onPart = () => {
     let calls = 0
@@ -85,14 +85,16 @@ const plain = (wrapper: Wrapper): Middleware.Any => {
       return form === "async" ? Promise.resolve(given) : given
     }
   }
-  return Plain.llmExecution({ name: String(id), onFailure: closed ? "closed" : "open" }, async (call) => {
+  const registered = kind === "llm_execution" ? Plain.llmExecution : Plain.wrapModelCall
+  return registered({ name: String(id), onFailure: closed ? "closed" : "open" }, async (call) => {
     const next = call["next_call"] as NextCall
-    const body = await (wrapper.does === "none" ? next(call["request"]) : next(call["request"], { on_part: onPart() }))
+    const given = kind === "llm_execution" ? call["request"] : call["params"]
+    const body = await (wrapper.does === "none" ? next(given) : next(given, { on_part: onPart() }))
     switch (after) {
       case "return":
         return body
       case "change":
-        return { text: `changed${id};` }
+        return kind === "llm_execution" ? { text: `changed${id};` } : `changed${id};`
       case "nothing":
         return undefined
       case "die":
@@ -107,4 +109,4 @@ const plain = (wrapper: Wrapper): Middleware.Any => {
 /** The wrappers of a scenario, outermost first. */
 export const entriesOf = ({ kind, wrappers }: Scenario): ReadonlyArray<Middleware.Contained> =>
   // What they fail with is caught where they are run.
-  wrappers.map((wrapper) => wrapper.form === "typed" ? typed(wrapper, kind) : plain(wrapper)) as unknown as ReadonlyArray<Middleware.Contained>
+  wrappers.map((wrapper) => wrapper.form === "typed" ? typed(wrapper, kind) : plain(wrapper, kind)) as unknown as ReadonlyArray<Middleware.Contained>
