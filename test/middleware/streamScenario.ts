@@ -16,9 +16,16 @@ export interface Wrapper {
   readonly after: After
 }
 
+/** A `streamPart` method. */
+export interface Stage extends Pick<Wrapper, "id" | "closed" | "at"> {
+  readonly does: "pass" | "mark" | "cut" | "die" | "mark then die"
+}
+
 export interface Scenario {
   readonly kind: "llm_execution" | "wrap_model_call"
   readonly wrappers: ReadonlyArray<Wrapper>
+  /** Innermost, in their order; only around whole calls. */
+  readonly stages: ReadonlyArray<Stage>
   readonly pieces: ReadonlyArray<string>
   readonly base: "value" | "fail" | "die"
 }
@@ -36,6 +43,12 @@ export const generateStream = (next: () => number): Scenario => {
     kind,
     base: pick("value", "value", "value", "value", "fail", "die"),
     pieces: Array.from({ length: Math.floor(next() * 6) }, (_, index) => `p${index};`),
+    stages: kind === "llm_execution" ? [] : Array.from({ length: Math.floor(next() * 3) }, (_, index): Stage => ({
+      id: 10 + index,
+      closed: next() < 0.2,
+      does: pick("pass", "mark", "cut", "die", "mark then die"),
+      at: 1 + Math.floor(next() * 4)
+    })),
     wrappers: Array.from({ length: 1 + Math.floor(next() * 4) }, (_, id): Wrapper => ({
       id,
       form: pick("typed", "plain", "async"),
@@ -53,7 +66,7 @@ export type Step = { readonly _tag: "parts"; readonly texts: ReadonlyArray<strin
 const marked = (id: number, text: string): string => `<${id}${text}>`
 
 /** `call` counts from 1; `texts` are all that it sees. */
-export const stepOf = ({ at, does, id }: Wrapper, call: number, texts: ReadonlyArray<string>): Step => {
+export const stepOf = ({ at, does, id }: Pick<Wrapper, "at" | "does" | "id">, call: number, texts: ReadonlyArray<string>): Step => {
   const parts = (texts: ReadonlyArray<string>): Step => ({ _tag: "parts", texts })
   switch (does) {
     case "none":
@@ -88,7 +101,7 @@ class Ended extends Error {
   }
 }
 
-export const expectedStream = ({ base, pieces, wrappers }: Scenario): Expectation => {
+export const expectedStream = ({ base, pieces, stages, wrappers }: Scenario): Expectation => {
   const shown: Array<string> = []
   type Read = (texts: ReadonlyArray<string>) => void
 
@@ -98,9 +111,44 @@ export const expectedStream = ({ base, pieces, wrappers }: Scenario): Expectatio
     return base === "fail" ? { _tag: "fail", error: "base" } : { _tag: "die", defect: "base" }
   }
 
+  /** The stages: one that fails lets its parts pass, or, once it changed any, nothing more. */
+  const staged = (up: Read): Outcome => {
+    const guards = new Set<Stage>()
+    const calls = new Map<Stage, number>()
+    const through: Array<string> = []
+    let cut = false
+    const read: Read = (texts) => {
+      let now = texts
+      for (const stage of stages) {
+        if (cut) continue
+        const call = (calls.get(stage) ?? 0) + 1
+        calls.set(stage, call)
+        const step = stepOf(stage, call, now)
+        if (step._tag === "hold") continue
+        if (step._tag === "parts") {
+          if (step.texts.join() !== now.join() || step.texts.length !== now.length) guards.add(stage)
+          now = step.texts
+          continue
+        }
+        if (stage.closed) throw new Ended(stage.id)
+        if (guards.has(stage)) cut = true
+      }
+      if (cut) return
+      through.push(...now)
+      if (now.length > 0) up(now)
+    }
+    try {
+      const below = runBase(read)
+      return below._tag === "value" ? { _tag: "value", value: through.join("") } : below
+    } catch (error) {
+      if (error instanceof Ended && error.id >= 10) return { _tag: "fail", error: `closed${error.id}` }
+      throw error
+    }
+  }
+
   const frame = (index: number, up: Read): Outcome => {
     const wrapper = wrappers[index]
-    if (wrapper === undefined) return runBase(up)
+    if (wrapper === undefined) return stages.length === 0 ? runBase(up) : staged(up)
     const { after, closed, does, form, id } = wrapper
     const through: Array<string> = []
     const came: Array<string> = []

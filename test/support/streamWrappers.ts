@@ -6,7 +6,7 @@ import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Plain from "../../src/middleware/Plain.ts"
 import type { NextCall } from "../../src/middleware/PlainExecution.ts"
 import type { PartDictionary } from "../../src/middleware/PlainParts.ts"
-import { type Scenario, stepOf, type Wrapper } from "../middleware/streamScenario.ts"
+import { type Scenario, type Stage, stepOf, type Wrapper } from "../middleware/streamScenario.ts"
 import { textAnswer } from "./fakeModel.ts"
 
 /** Failure of a wrapper of these. */
@@ -106,7 +106,28 @@ const plain = (wrapper: Wrapper, kind: Scenario["kind"]): Middleware.Any => {
   })
 }
 
-/** The wrappers of a scenario, outermost first. */
-export const entriesOf = ({ kind, wrappers }: Scenario): ReadonlyArray<Middleware.Contained> =>
+/** State of a stage belongs to one call, which a scenario has one of. */
+const stageOf = (stage: Stage): Middleware.Any => {
+  let calls = 0
+  return Middleware.lifecycle({
+    name: String(stage.id),
+    onFailure: stage.closed ? "closed" : "open",
+    streamPart: ({ parts }) => {
+      const texts = deltasOf(parts)
+      const step = stepOf(stage, ++calls, texts)
+      if (step._tag === "hold") return undefined
+      if (step._tag === "broken") return step.how === "die" ? Effect.die(`broken${stage.id}`) : Effect.never
+      return step.texts.join() === texts.join() && step.texts.length === texts.length
+        ? Middleware.noChanges
+        : Middleware.withModifications({ parts: step.texts.map((text) => textDelta("1", text)) })
+    }
+  })
+}
+
+/** The middleware of a scenario, outermost first. */
+export const entriesOf = ({ kind, stages, wrappers }: Scenario): ReadonlyArray<Middleware.Contained> =>
   // What they fail with is caught where they are run.
-  wrappers.map((wrapper) => wrapper.form === "typed" ? typed(wrapper, kind) : plain(wrapper, kind)) as unknown as ReadonlyArray<Middleware.Contained>
+  [
+    ...wrappers.map((wrapper) => wrapper.form === "typed" ? typed(wrapper, kind) : plain(wrapper, kind)),
+    ...stages.map(stageOf)
+  ] as unknown as ReadonlyArray<Middleware.Contained>
