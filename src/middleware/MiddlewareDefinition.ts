@@ -87,7 +87,7 @@ export const decode = <A>(schema: Schema.Decoder<A>, given: unknown): Result.Res
     Schema.decodeUnknownResult(schema, { onExcessProperty: "error", errors: "first" })(inCamelCase(given ?? {})),
     ({ issue }) => {
       const [first] = format(issue).issues
-      return { path: (first?.path ?? []).map(String), message: (first?.message ?? "wrong value").replaceAll(/\s+/g, " ") }
+      return { path: (first?.path ?? []).map(String), message: (first?.message ?? "wrong value").replaceAll(/\s+/g, " ").replaceAll(" | undefined", "") }
     }
   )
 

@@ -127,7 +127,7 @@ export const audit = record
       assert.match(yield* one("import: ./m.ts#record\n  params: { a: 1 }"), /it takes no params: remove them/)
       assert.match(
         yield* one("import: long-tool-output\n  params:\n    max_output_chars: 5\n    head_lines: many"),
-        /^agent\.yaml: line 7: middlewares\[1\]\.params\.head_lines: Expected number/
+        /^agent\.yaml: line 7: middlewares\[1\]\.params\.head_lines: Expected number$/m
       )
       assert.match(yield* one("import: long-tool-output\n  params: { hed_lines: 3 }"), /^agent\.yaml: line 5: middlewares\[1\]\.params\.hed_lines: /)
       assert.match(yield* one("import: llm-failover\n  params: { fallback_providers: none }"), /^agent\.yaml: line 5: middlewares\[1\]\.params: fallback_providers: expected a list$/)

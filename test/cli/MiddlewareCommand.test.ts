@@ -156,7 +156,7 @@ Order by phase:
       keep("config.yaml", "middlewares:\n- import: long-tool-output\n  params: { head_lines: many }\n")
       const parameter = yield* hermes(["chat", "-q", "hello"])
       assert.strictEqual(parameter.code, 2, parameter.stderr)
-      assert.match(parameter.stderr, /^Error: config\.yaml: line 3: middlewares\[0\]\.params\.head_lines: Expected number/)
+      assert.match(parameter.stderr, /^Error: config\.yaml: line 3: middlewares\[0\]\.params\.head_lines: Expected number$/m)
       keep("config.yaml", seed(nowhere))
       const shown = yield* hermes(["config", "show"])
       assert.notInclude(shown.stdout, "sk-backup-xxx")
