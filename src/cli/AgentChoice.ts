@@ -34,7 +34,7 @@ export const places = Effect.gen(function*() {
   const paths = yield* Path.Path
   const home = yield* Home
   const found: Array<Place> = []
-  for (const [folder, source] of [[paths.join(home.root, "agents"), "user"], [paths.join(workingDirectory(), ".hermes", "agents"), "project"]] as const) {
+  for (const [folder, source] of [[paths.join(home.root, "agents"), "user"], [paths.join(workingDirectory(), FolderTrust.ownParts.agents), "project"]] as const) {
     const names = yield* Effect.orElseSucceed(fs.readDirectory(folder), () => [])
     for (const file of names.filter(isYaml).toSorted()) {
       const name = file.replace(/\.ya?ml$/, "")

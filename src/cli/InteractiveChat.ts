@@ -13,6 +13,7 @@ import * as Terminal from "effect/Terminal"
 import * as Prompt from "effect/cli/Prompt"
 import * as Config from "../config/Config.ts"
 import { Environment, Home } from "../config/Environment.ts"
+import * as FolderTrust from "../config/FolderTrust.ts"
 import * as InheritedLimits from "../config/InheritedLimits.ts"
 import { Settings } from "../config/Settings.ts"
 import * as Ids from "../domain/Ids.ts"
@@ -25,6 +26,7 @@ import type { Reserved } from "../plugin/Registration.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import * as ChatSkills from "./ChatSkills.ts"
 import * as MemoryCommand from "./MemoryCommand.ts"
+import { confirmed } from "./Confirm.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { silent, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
@@ -99,6 +101,16 @@ const confirmHook = Effect.gen(function*() {
   }) satisfies Start["confirmHook"]
 })
 
+/** Asks about a folder that brings files of its own; without a yes they have no effect. */
+const askForFolder = Effect.gen(function*() {
+  const trust = yield* FolderTrust.make
+  const withheld = yield* trust.withheld(workingDirectory())
+  if (withheld.length === 0) return
+  const project = yield* trust.projectOf(workingDirectory())
+  const question = `${SafeText.line(withheld.join(", "))} can name programs and instructions. Trust the files of ${SafeText.line(project)}?`
+  if (yield* confirmed(question)) yield* Effect.mapError(trust.trust(project), ({ message }) => usage(message))
+})
+
 const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, session: SessionChoice.Chosen) {
   const settings = yield* Settings
   const home = yield* Home
@@ -136,6 +148,7 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags) {
     if (InheritedLimits.read(environment.process) !== undefined) {
       return yield* usage("This process was started by another run; a conversation is not possible. Pass a prompt with -q TEXT.")
     }
+    yield* askForFolder
     const session = yield* SessionChoice.choose(flags, yield* Ids.makeSessionId)
     yield* RunOptions.mentionKept(flags, session.known)
     const start = { ...flags, confirmHook: yield* confirmHook, reserved, session: session.known?.id }

@@ -28,6 +28,7 @@ import * as PluginTemplate from "../plugin/PluginTemplate.ts"
 import { Plugins } from "../plugin/Plugins.ts"
 import { load, surroundings, texts } from "./CommandSettings.ts"
 import { notDone, unknownName, usage } from "./Failure.ts"
+import * as FolderTrust from "../config/FolderTrust.ts"
 import * as Flags from "./Flags.ts"
 import { workingDirectory } from "../platform/CurrentProcess.ts"
 import { Program } from "./Program.ts"
@@ -43,7 +44,7 @@ const json = Flags.yes("json", "Print JSON")
 export const discovered = Effect.fnUntraced(function*({ packages }: Values["plugins"]) {
   const home = yield* Home
   const { get } = yield* Environment
-  return yield* Discovery.discover({ bundled, user: home.plugins, cwd: workingDirectory(), packages, variable: get })
+  return yield* Discovery.discover({ bundled, user: home.plugins, cwd: workingDirectory(), trust: yield* FolderTrust.make, packages, variable: get })
 })
 
 /** A plugin that is here, and what the configuration makes of it. */

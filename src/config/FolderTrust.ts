@@ -11,6 +11,9 @@
  * - no folder between the two is a repository of its own (has `.git`), so that a repository that is cloned into a trusted folder is not
  *   trusted with it.
  *
+ * The variable `HERMES_TRUST_FOLDER` trusts the folder of an absolute path in the same way, for as long as it is set: for runs of a
+ * machine that builds or tests, in a folder that is new each time.
+ *
  * The home directory of the program is the user's own and always trusted, with all that lies in it. `/` and the user's directory cannot be
  * trusted: they hold other folders' files. A list that cannot be read trusts nothing.
  *
@@ -66,6 +69,12 @@ const TrustList = Schema.fromJsonString(Schema.Struct({ folders: Schema.Array(Tr
 /** Name of the file in the home directory. */
 export const fileName = "trusted-folders.json"
 
+/** Directories of a project from which something may have an effect, relative to the working directory and to its repository. */
+export const ownParts = { agents: ".hermes/agents", plugins: ".hermes/plugins", skills: [".hermes/skills", ".agents/skills"] } as const
+
+/** The variable that trusts one folder. */
+const variable = "HERMES_TRUST_FOLDER"
+
 /** Decisions about folders, and their changes. Folders are absolute paths, or relative to the working directory. */
 export interface Service {
   /** Tells whether files of a folder may have an effect; false for one that cannot be looked at. */
@@ -78,14 +87,16 @@ export interface Service {
   readonly list: Effect.Effect<ReadonlyArray<TrustedFolder>, ConfigError>
   /** The folder that a question about trust should name: the repository that a folder lies in, else the folder itself. */
   readonly projectOf: (folder: string) => Effect.Effect<string>
+  /** Directories of a folder and of its repository ({@link ownParts}) that are there and without an effect, because they are not trusted. */
+  readonly withheld: (folder: string) => Effect.Effect<ReadonlyArray<string>>
 }
+
+/** The command line that trusts a folder. */
+export const remedy = (project: string): string => `hermes trust add ${/^[\w./~-]+$/.test(project) ? project : JSON.stringify(project)}`
 
 /** The refusal of a file of a folder that nobody trusted: one line with the command. */
 export const untrusted = (file: string, project: string): ConfigError =>
-  new ConfigError({
-    path: file,
-    message: `${file} is not used: its folder is not trusted. Look at it, then run \`hermes trust add ${/^[\w./~-]+$/.test(project) ? project : JSON.stringify(project)}\``
-  })
+  new ConfigError({ path: file, message: `${file} is not used: its folder is not trusted. Look at it, then run \`${remedy(project)}\`` })
 
 /**
  * The trust of folders.
@@ -137,11 +148,30 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
 
   const isWithin = (folder: string, outer: string): boolean => folder === outer || folder.startsWith(outer + paths.sep)
 
+  const ownRoot = Effect.orElseSucceed(real(home.root), () => home.root)
+
+  /** The user's directory and what holds it: they hold other folders' files. */
+  const outermost = Effect.suspend(() => {
+    const user = variables["HOME"] || variables["USERPROFILE"]
+    return user === undefined ? Effect.undefined : Effect.orElseSucceed(real(user), () => user)
+  })
+  const holdsOthers = (path: string) => Effect.map(outermost, (user) => paths.dirname(path) === path || user !== undefined && isWithin(user, path))
+
+  /** The folder of the variable, with its owner of this moment. */
+  const ofVariable = Effect.suspend(() => {
+    const named = variables[variable]
+    return named === undefined || !paths.isAbsolute(named)
+      ? Effect.succeed([])
+      : Effect.gen(function*() {
+        const path = yield* real(named)
+        return (yield* holdsOthers(path)) ? [] : [{ path, owner: yield* ownerOf(path) }]
+      }).pipe(Effect.orElseSucceed(() => []))
+  })
+
   const isTrusted = Effect.fnUntraced(function*(folder: string) {
     const at = yield* real(folder)
-    const own = yield* Effect.orElseSucceed(real(home.root), () => home.root)
-    if (isWithin(at, own)) return true
-    const known = new Map((yield* stored).map((one) => [one.path, one]))
+    if (isWithin(at, yield* ownRoot)) return true
+    const known = new Map([...yield* ofVariable, ...yield* stored].map((one) => [one.path, one]))
     if (known.size === 0) return false
     const owners: Array<number | null> = []
     for (const above of upwards(at)) {
@@ -153,18 +183,34 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
     return false
   })
 
+  const judged: Service["isTrusted"] = (folder) =>
+    Effect.catch(isTrusted(folder), (error) => Effect.as(error._tag === "ConfigError" ? Effect.logWarning(error.message) : Effect.void, false))
+
+  const projectOf: Service["projectOf"] = Effect.fnUntraced(function*(folder) {
+    const at = yield* Effect.orElseSucceed(real(folder), () => paths.resolve(folder))
+    for (const above of upwards(at)) {
+      if (yield* isRepository(above)) return above
+    }
+    return at
+  })
+
+  const withheld: Service["withheld"] = Effect.fnUntraced(function*(folder) {
+    const own = yield* ownRoot
+    const at = yield* Effect.orElseSucceed(real(folder), () => paths.resolve(folder))
+    const folders = yield* Effect.filter(Array.from(new Set([at, yield* projectOf(at)])), (one) =>
+      Effect.zipWith(judged(one), holdsOthers(one), (isTrusted, holds) => !isTrusted && !holds))
+    const parts = folders.flatMap((one) => [ownParts.agents, ownParts.plugins, ...ownParts.skills].map((name) => paths.join(one, name)))
+    return yield* Effect.filter(parts, (part) => isWithin(part, own) ? Effect.succeed(false) : Effect.orElseSucceed(fs.exists(part), () => true))
+  })
+
   return {
-    isTrusted: (folder) =>
-      Effect.catch(isTrusted(folder), (error) =>
-        Effect.as(error._tag === "ConfigError" ? Effect.logWarning(error.message) : Effect.void, false)),
+    isTrusted: judged,
     trust: Effect.fnUntraced(function*(folder) {
       const refused = (reason: string) => new ConfigError({ path: folder, message: `${folder}: ${reason}` })
       const path = yield* Effect.mapError(real(folder), (error) => refused(`cannot be trusted: ${reasonOf(error)}`))
       const { type, uid } = yield* Effect.mapError(fs.stat(path), (error) => refused(`cannot be trusted: ${reasonOf(error)}`))
       if (type !== "Directory") return yield* refused(`this is not a folder: trust the folder that it lies in, ${paths.dirname(path)}`)
-      const user = variables["HOME"] || variables["USERPROFILE"]
-      const outermost = user === undefined ? undefined : yield* Effect.orElseSucceed(real(user), () => user)
-      if (paths.dirname(path) === path || (outermost !== undefined && isWithin(outermost, path))) {
+      if (yield* holdsOthers(path)) {
         return yield* refused("this folder holds everything else too: trust the folder of the project")
       }
       const entry: TrustedFolder = { path, owner: Option.getOrNull(uid), trusted_at: DateTime.formatIso(yield* DateTime.now) }
@@ -179,13 +225,8 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
       })
     }),
     list: Effect.map(stored, (folders) => folders.toSorted((a, b) => a.path < b.path ? -1 : 1)),
-    projectOf: Effect.fnUntraced(function*(folder) {
-      const at = yield* Effect.orElseSucceed(real(folder), () => paths.resolve(folder))
-      for (const above of upwards(at)) {
-        if (yield* isRepository(above)) return above
-      }
-      return at
-    })
+    projectOf,
+    withheld
   }
 })
 

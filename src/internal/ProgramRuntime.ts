@@ -225,7 +225,7 @@ const pluginsOf = (settings: Values, cwd: string, reserved: Reserved | undefined
       bundled.some(({ kind }) => kind === "backend" || kind === "platform")
     return mayLoad
       ? plugins({
-        places: { bundled, user: home.plugins, cwd, packages, variable: environment.get },
+        places: { bundled, user: home.plugins, cwd, trust: yield* FolderTrust.make, packages, variable: environment.get },
         settings: settings.plugins,
         reserved
       })

@@ -6,8 +6,8 @@
  *
  * 1. Those of this program, or those of the directory that `HERMES_BUNDLED_PLUGINS` names.
  * 2. `HERMES_HOME/plugins`.
- * 3. `./.hermes/plugins` of the working directory, only when `HERMES_ENABLE_PROJECT_PLUGINS` says so: whoever wrote the
- *    project is not whoever runs the agent in it.
+ * 3. `./.hermes/plugins` of the working directory, only when `HERMES_ENABLE_PROJECT_PLUGINS` says so and
+ *    the folder is trusted: whoever wrote the project is not whoever runs the agent in it.
  * 4. npm packages that the configuration names, see `Packages`.
  *
  * `HERMES_SAFE_MODE` finds none. No code of a plugin runs here, and no variable of the environment enables one.
@@ -15,9 +15,10 @@
  * Source: `hermes-contract.md` §3.1.
  */
 import * as Effect from "effect/Effect"
-import type * as FileSystem from "effect/FileSystem"
+import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
+import * as FolderTrust from "../config/FolderTrust.ts"
 import type { Candidate } from "./Candidate.ts"
 import type { Found, Root } from "./Directories.ts"
 import * as Directories from "./Directories.ts"
@@ -44,6 +45,8 @@ export interface Places {
   readonly user: string
   /** The working directory. */
   readonly cwd: string
+  /** Trust of the working directory. */
+  readonly trust: Pick<FolderTrust.Service, "isTrusted" | "projectOf">
   /** `plugins.packages` of the configuration. */
   readonly packages: ReadonlyArray<string>
   readonly variable: (name: string) => string | undefined
@@ -77,16 +80,22 @@ const nothing: Found = { candidates: [], warnings: [] }
 
 /** Finds the plugins of all four sources. Fails when a directory of plugins is there and cannot be read. */
 export const discover = Effect.fnUntraced(function*(
-  { bundled, cwd, packages, user, variable }: Places
+  { bundled, cwd, packages, trust, user, variable }: Places
 ): Effect.fn.Return<Found, PlatformError, FileSystem.FileSystem | Path.Path> {
   if (isTruthy(variable("HERMES_SAFE_MODE"))) return nothing
+  const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const own = variable("HERMES_BUNDLED_PLUGINS")
-  const isProject = isTruthy(variable("HERMES_ENABLE_PROJECT_PLUGINS"))
+  const project = paths.join(cwd, FolderTrust.ownParts.plugins)
+  const isWanted = isTruthy(variable("HERMES_ENABLE_PROJECT_PLUGINS"))
+  const isProject = isWanted && (yield* trust.isTrusted(cwd))
+  const refused = isWanted && !isProject && (yield* Effect.orElseSucceed(fs.exists(project), () => true))
+    ? [FolderTrust.untrusted(project, yield* trust.projectOf(cwd)).message]
+    : []
   const roots: ReadonlyArray<Root> = [
     ...(own === undefined ? [] : [{ path: paths.resolve(cwd, own), source: "bundled", without } as const]),
     { path: user, source: "user" },
-    ...(isProject ? [{ path: paths.join(cwd, ".hermes", "plugins"), source: "project" } as const] : [])
+    ...(isProject ? [{ path: project, source: "project" } as const] : [])
   ]
   const found = [
     own === undefined ? { candidates: bundled.map(bundledCandidate), warnings: [] } : nothing,
@@ -95,6 +104,6 @@ export const discover = Effect.fnUntraced(function*(
   ]
   return {
     candidates: merge(found.flatMap(({ candidates }) => candidates)),
-    warnings: found.flatMap(({ warnings }) => warnings)
+    warnings: [...refused, ...found.flatMap(({ warnings }) => warnings)]
   }
 })

@@ -12,8 +12,6 @@ import * as SkillStore from "../prompt/SkillStore.ts"
 import { expandHome } from "./builtin/file/Places.ts"
 import * as Toolsets from "./Toolsets.ts"
 
-const projectFolders = [".hermes/skills", ".agents/skills"]
-
 /** Makes the skills of a user. */
 export const make = Effect.fnUntraced(function*(
   { skills: { disabled, externalDirs, templateVars } }: Values,
@@ -27,7 +25,7 @@ export const make = Effect.fnUntraced(function*(
     const project = yield* trust.projectOf(cwd)
     const folders = Array.from(new Set([cwd, project]))
     const isTrusted = yield* Effect.forEach(folders, trust.isTrusted)
-    return folders.flatMap((folder, at) => projectFolders.map((name) => {
+    return folders.flatMap((folder, at) => FolderTrust.ownParts.skills.map((name) => {
       const directory = paths.join(folder, name)
       return isTrusted[at] === true ? { directory } : { directory, refusal: FolderTrust.untrusted(directory, project).message }
     }))

@@ -11,7 +11,7 @@ import { Home, ProcessVariables } from "../../src/config/Environment.ts"
 import { fileName, FolderTrust, layer as trustLayer, untrusted } from "../../src/config/FolderTrust.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
-const world = Effect.gen(function*() {
+const worldOf = (variables: (root: string) => Readonly<Record<string, string>>) => Effect.gen(function*() {
   const root = realpathSync(yield* temporaryDirectory)
   const folder = (name: string): string => {
     mkdirSync(join(root, name), { recursive: true })
@@ -19,11 +19,13 @@ const world = Effect.gen(function*() {
   }
   const layer = trustLayer.pipe(
     Layer.provide(Home.layerAt(join(root, ".hermes"))),
-    Layer.provide(Layer.succeed(ProcessVariables, { HOME: root })),
+    Layer.provide(Layer.succeed(ProcessVariables, { HOME: root, ...variables(root) })),
     Layer.provide(NodeServices.layer)
   )
   return { root, folder, file: join(root, ".hermes", fileName), layer, trust: yield* Effect.provide(FolderTrust, layer) }
 })
+
+const world = worldOf(() => ({}))
 
 describe("FolderTrust", () => {
   it.live("a folder is trusted once, with what lies in it, and forgotten again", () =>
@@ -44,6 +46,34 @@ describe("FolderTrust", () => {
       assert.isTrue(yield* trust.forget(project))
       assert.isFalse(yield* trust.forget(project))
       assert.isFalse(yield* trust.isTrusted(project))
+    }))
+
+  it.live("HERMES_TRUST_FOLDER trusts the folder of an absolute path, with what lies in it, and is not written down", () =>
+    Effect.gen(function*() {
+      const { folder, root, trust } = yield* worldOf((root) => ({ HERMES_TRUST_FOLDER: join(root, "project") }))
+      folder("project/deep")
+      folder("project/cloned/.git")
+      const judged = (...names: ReadonlyArray<string>) => Effect.forEach(names, (name) => trust.isTrusted(join(root, name)))
+      assert.deepStrictEqual(yield* judged("project", "project/deep", "project/cloned", ".", "project two"), [true, true, false, false, false])
+      assert.deepStrictEqual(yield* trust.list, [])
+      for (const named of [".", "project", "/", "", "/no such folder"]) {
+        const other = yield* worldOf((root) => ({ HERMES_TRUST_FOLDER: named === "." ? root : named }))
+        assert.isFalse(yield* other.trust.isTrusted(other.folder("project")), named)
+      }
+    }))
+
+  it.live("parts of a project are withheld until it is trusted; what is not there, and the home directory, is none", () =>
+    Effect.gen(function*() {
+      const { folder, root, trust } = yield* world
+      const cwd = folder("project/src")
+      folder("project/.git")
+      assert.deepStrictEqual(yield* trust.withheld(cwd), [])
+      const parts = [folder("project/src/.agents/skills"), folder("project/.hermes/agents"), folder("project/.hermes/plugins")]
+      assert.deepStrictEqual(yield* trust.withheld(cwd), parts)
+      yield* trust.trust(join(root, "project"))
+      assert.deepStrictEqual(yield* trust.withheld(cwd), [])
+      folder(".hermes/skills")
+      assert.deepStrictEqual(yield* trust.withheld(root), [])
     }))
 
   it.live("a link is as trusted as the folder that it names; a folder in the place of another one is not", () =>

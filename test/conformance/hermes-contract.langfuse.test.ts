@@ -238,7 +238,7 @@ describe("the Langfuse plugin", () => {
   it.effect("185 with an empty home the plugin is known, and not enabled", () =>
     Effect.gen(function*() {
       const home = yield* temporaryDirectory
-      const { candidates } = yield* Discovery.discover({ bundled, user: `${home}/plugins`, cwd: home, packages: [], variable: () => undefined })
+      const { candidates } = yield* Discovery.discover({ bundled, user: `${home}/plugins`, cwd: home, trust: { isTrusted: () => Effect.succeed(false), projectOf: (folder) => Effect.succeed(folder) }, packages: [], variable: () => undefined })
       const found = candidates.find(({ key }) => key === "observability/langfuse")
       assert.isDefined(found)
       const decision = found && Enablement.decide(found, { enabled: [], disabled: [] })

@@ -9,7 +9,7 @@ import { cli } from "../cli/capture.ts"
 import { machine } from "../support/hermes.ts"
 import { rewriteArgs, withWarnings } from "../support/middlewareContexts.ts"
 import * as Ask from "../provider/Ask.ts"
-import { loaded, place } from "../plugin/support/plugins.ts"
+import { loaded, place, trusting } from "../plugin/support/plugins.ts"
 
 const quiet = "export const register = () => {}"
 
@@ -45,6 +45,10 @@ describe("plugins", () => {
       const variable = (name: string) => name === "HERMES_ENABLE_PROJECT_PLUGINS" ? "true" : undefined
       const found = yield* loaded({ places: places({ variable }), enabled: ["local"] })
       assert.deepInclude(infoOf(found.plugins, "local"), { source: "project", enabled: true })
+      // ARCHITECTURE §7: and when the folder is trusted.
+      const untrusted = yield* withWarnings(loaded({ places: places({ trust: trusting(false), variable }), enabled: ["local"] }))
+      assert.deepStrictEqual(untrusted.value.plugins, [])
+      assert.match(untrusted.warnings.join("\n"), /\.hermes\/plugins is not used: its folder is not trusted\. Look at it, then run `hermes trust add /)
     }))
 
   it.live("121 disabled beats enabled, by key or by bare name", () =>

@@ -25,6 +25,9 @@ export interface Place {
   readonly places: (more?: Partial<Places>) => Places
 }
 
+/** A trust that says the same of every folder. */
+export const trusting = (trusts: boolean): Places["trust"] => ({ isTrusted: () => Effect.succeed(trusts), projectOf: (folder) => Effect.succeed(folder) })
+
 export const place: Effect.Effect<Place, never, Scope.Scope> = Effect.map(temporaryDirectory, (directory) => {
   const user = join(directory, "home", "plugins")
   const cwd = join(directory, "work")
@@ -46,7 +49,7 @@ export const place: Effect.Effect<Place, never, Scope.Scope> = Effect.map(tempor
       write({ [`home/plugins/${name}/plugin.yaml`]: manifest })
       if (module !== undefined) write({ [`home/plugins/${name}/index.js`]: module })
     },
-    places: (more = {}) => ({ bundled: [], user, cwd, packages: [], variable: () => undefined, ...more })
+    places: (more = {}) => ({ bundled: [], user, cwd, trust: trusting(true), packages: [], variable: () => undefined, ...more })
   }
 })
 
