@@ -131,8 +131,8 @@ describe("Architecture", () => {
     const port: Record<string, RegExp> = {
       "tool/builtin/terminal/Shell.ts": /^/,
       "tool/builtin/ExecuteCode.ts": /Toolset\.inEnvironment\(/,
-      "tool/mcp/StdioPipe.ts": /Effect\.flatMap\(UserPrograms, /,
-      "hooks/ShellHookProcess.ts": /Effect\.flatMap\(UserPrograms, /
+      "tool/mcp/StdioPipe.ts": /yield\* programs\.spawnerOf\(/,
+      "hooks/ShellHookProcess.ts": /yield\* programs\.spawnerOf\(/
     }
     /** The user's own programs, each started by a command of the user's; and the guard of what children write. */
     const others = [

@@ -13,6 +13,7 @@ import * as Terminal from "effect/Terminal"
 import * as Prompt from "effect/cli/Prompt"
 import * as Config from "../config/Config.ts"
 import { Environment, Home } from "../config/Environment.ts"
+import * as DerivedSettings from "../config/DerivedSettings.ts"
 import * as FolderTrust from "../config/FolderTrust.ts"
 import * as InheritedLimits from "../config/InheritedLimits.ts"
 import { Settings } from "../config/Settings.ts"
@@ -101,13 +102,19 @@ const confirmHook = Effect.gen(function*() {
   }) satisfies Start["confirmHook"]
 })
 
-/** Asks about a folder that brings files of its own; without a yes they have no effect. */
+/** Asks about a folder that brings files of its own, or in which programs would start; without a yes it has no effect on either. */
 const askForFolder = Effect.gen(function*() {
   const trust = yield* FolderTrust.make
-  const withheld = yield* trust.withheld(workingDirectory())
-  if (withheld.length === 0) return
-  const project = yield* trust.projectOf(workingDirectory())
-  const question = `${SafeText.line(withheld.join(", "))} can name programs and instructions. Trust the files of ${SafeText.line(project)}?`
+  const folder = workingDirectory()
+  const withheld = yield* trust.withheld(folder)
+  const started = DerivedSettings.startedHere(yield* Settings)
+  const reasons = [
+    ...withheld.length === 0 ? [] : [`${withheld.join(", ")} can name programs and instructions.`],
+    ...started.length === 0 || (yield* trust.mayStartIn(folder)) ? [] : [`MCP servers start in this folder: ${started.join(", ")}.`]
+  ]
+  if (reasons.length === 0) return
+  const project = yield* trust.projectOf(folder)
+  const question = `${SafeText.line(reasons.join(" "))} Trust the files of ${SafeText.line(project)}?`
   if (yield* confirmed(question)) yield* Effect.mapError(trust.trust(project), ({ message }) => usage(message))
 })
 

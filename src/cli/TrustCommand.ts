@@ -1,5 +1,5 @@
 /**
- * `hermes trust`: the folders whose own files (agent files, skills, middleware) may have an effect.
+ * `hermes trust`: the folders whose own files (agent files, skills, plugins, middleware) may have an effect.
  *
  * Source: `ARCHITECTURE.md` §7.
  */
@@ -43,7 +43,7 @@ const add = Command.make("add", { folder }, Effect.fn("hermes trust add")(functi
   const { path } = yield* FolderTrust.use(({ trust }) => Effect.flatMap(pathOf(folder), trust))
   yield* line(`trusted ${SafeText.line(path)}`)
 }, Effect.provide(trustStore))).pipe(
-  Command.withDescription("Trust a folder: agent files, skills and middleware in it may have an effect")
+  Command.withDescription("Trust a folder: agent files, skills, plugins and middleware in it may have an effect")
 )
 
 const remove = Command.make("remove", { folder }, Effect.fn("hermes trust remove")(function*({ folder }) {

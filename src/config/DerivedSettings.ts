@@ -61,3 +61,7 @@ export const guarded = (route: Route, settings: Pick<Values, "bedrock">): Result
       })
     )
   })
+
+/** Names of the MCP servers that are started in the working directory, having none of their own. */
+export const startedHere = ({ mcpServers }: Pick<Values, "mcpServers">): ReadonlyArray<string> =>
+  Object.entries(mcpServers).flatMap(([name, { command, cwd, enabled }]) => enabled && command !== undefined && cwd === undefined ? [name] : [])

@@ -1,5 +1,5 @@
 /**
- * Folders whose own files (agent files, skills, middleware, settings) may have an effect, because the user trusted them once.
+ * Folders whose own files (agent files, skills, plugins, middleware) may have an effect, because the user trusted them once.
  *
  * **Details**
  *
@@ -73,12 +73,14 @@ export const fileName = "trusted-folders.json"
 export const ownParts = { agents: ".hermes/agents", plugins: ".hermes/plugins", skills: [".hermes/skills", ".agents/skills"] } as const
 
 /** The variable that trusts one folder. */
-const variable = "HERMES_TRUST_FOLDER"
+export const variable = "HERMES_TRUST_FOLDER"
 
 /** Decisions about folders, and their changes. Folders are absolute paths, or relative to the working directory. */
 export interface Service {
   /** Tells whether files of a folder may have an effect; false for one that cannot be looked at. */
   readonly isTrusted: (folder: string) => Effect.Effect<boolean>
+  /** Tells whether the user's own programs may start in a folder: a trusted one, or the user's directory and those that hold it. */
+  readonly mayStartIn: (folder: string) => Effect.Effect<boolean>
   /** Trusts a folder from here on, with what lies in it. Fails for what is no folder, or holds other folders' files. */
   readonly trust: (folder: string) => Effect.Effect<TrustedFolder, ConfigError>
   /** Forgets a folder of the list; false when it was not there. A folder that is gone is forgotten by its path. */
@@ -205,6 +207,8 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
 
   return {
     isTrusted: judged,
+    mayStartIn: (folder) => Effect.flatMap(judged(folder), (trusted) =>
+      trusted ? Effect.succeed(true) : Effect.orElseSucceed(Effect.flatMap(real(folder), holdsOthers), () => false)),
     trust: Effect.fnUntraced(function*(folder) {
       const refused = (reason: string) => new ConfigError({ path: folder, message: `${folder}: ${reason}` })
       const path = yield* Effect.mapError(real(folder), (error) => refused(`cannot be trusted: ${reasonOf(error)}`))

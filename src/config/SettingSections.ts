@@ -243,8 +243,8 @@ export const terminal = F.defaulted({
   sandbox: F.defaulted({
     /** No run starts where no sandbox can be built. */
     required: F.withDefault(F.flag, false),
-    /** `full` is no wall at all. */
-    policy: F.withDefault(F.choice(["workspace-write", "read-only", "full"]), "workspace-write"),
+    /** `full` is no wall at all. Absent: `workspace-write`, but `read-only` in a folder with files of its own that is not trusted. */
+    policy: F.optional(F.choice(["workspace-write", "read-only", "full"])),
     network: F.withDefault(F.choice(["none", "hosts", "all"]), "none"),
     /** Hosts of the network `hosts`: `example.com`, `*.example.com`. */
     hosts: F.withDefault(F.texts, []),

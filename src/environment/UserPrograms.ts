@@ -7,6 +7,10 @@
  * `full`, the default, is the user's own rights. `workspace-write` and `read-only` put the program behind the wall of `Sandbox`, with the
  * files of `terminal.sandbox` and a network of its own. A wall that cannot be built is an error, and the program does not run.
  *
+ * In a working directory that is not trusted nothing of it is run: a command line that names a file by its place there (`./server`) is
+ * refused, and a program without a directory of its own starts in an empty one, where `npx` and its like find no packages or settings of
+ * the project.
+ *
  * **Gotchas**
  *
  * A library has no settings and so no walls: there `full` runs, and everything else is refused.
@@ -18,6 +22,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import type { ProgramSandbox } from "../config/SettingSections.ts"
+import { workingDirectory } from "../platform/CurrentProcess.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 
 /** Starts programs of the user. */
@@ -30,7 +35,14 @@ export interface Service {
     setting: string,
     sandbox: ProgramSandbox
   ) => Effect.Effect<ChildProcessSpawner["Service"], ConfigError, ChildProcessSpawner | Scope.Scope>
+  /** Directory in which a program may start that has none of its own. It lasts as long as the scope. */
+  readonly startDirectory: Effect.Effect<string, ConfigError, Scope.Scope>
+  /** Fails where the words of a command line, read in the working directory, name a file there that is not trusted; `setting` has it. */
+  readonly admit: (setting: string, words: ReadonlyArray<string>) => Effect.Effect<void, ConfigError>
 }
+
+/** True of a word that names a file by its place in the working directory. Pure. */
+export const isRelative = (word: string, position: number): boolean => /^\.{1,2}(?:\/|$)/.test(word) || position === 0 && /^[^/].*\//.test(word)
 
 /** Starts programs of the user; without walls unless the program that runs has settings. */
 export const UserPrograms = Context.Reference<Service>("hermes-effect/environment/UserPrograms", {
@@ -38,7 +50,9 @@ export const UserPrograms = Context.Reference<Service>("hermes-effect/environmen
     spawnerOf: (setting, sandbox) =>
       sandbox === "full"
         ? Effect.service(ChildProcessSpawner)
-        : Effect.fail(new ConfigError({ path: setting, message: `${setting}: there is no sandbox in a library; start it by the program hermes, or set it to full` }))
+        : Effect.fail(new ConfigError({ path: setting, message: `${setting}: there is no sandbox in a library; start it by the program hermes, or set it to full` })),
+    startDirectory: Effect.sync(workingDirectory),
+    admit: () => Effect.void
   })
 })
 

@@ -143,7 +143,9 @@ export const run = (
     const argv = argumentsOf(hook.command, environment)
     if (argv === undefined) return notStarted("the command cannot be read: is a quote missing?")
     const [program, ...args] = argv
-    const spawner = yield* Effect.flatMap(UserPrograms, ({ spawnerOf }) => spawnerOf(`hooks.${hook.event}.sandbox`, hook.sandbox))
+    const programs = yield* UserPrograms
+    yield* programs.admit(`hooks.${hook.event}`, argv)
+    const spawner = yield* programs.spawnerOf(`hooks.${hook.event}.sandbox`, hook.sandbox)
     const started = yield* Clock.currentTimeMillis
     const handle = yield* spawner.spawn(ChildProcess.make(program, args, {
       cwd,

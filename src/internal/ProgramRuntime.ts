@@ -214,6 +214,16 @@ const mcpServers = ({ mcpServers }: Values, programs: Programs): Layer.Layer<nev
         )
     ))
 
+/** Says where MCP servers start that have no directory of their own and may not start here. */
+const mentionStart = Effect.fnUntraced(function*(settings: Values) {
+  if (DerivedSettings.startedHere(settings).length === 0) return
+  const trust = yield* FolderTrust.make
+  const folder = workingDirectory()
+  if (yield* trust.mayStartIn(folder)) return
+  const remedy = FolderTrust.remedy(yield* trust.projectOf(folder))
+  yield* Effect.logWarning(`MCP servers start in an empty directory, because this folder is not trusted. Look at it, then run \`${remedy}\`, or set the cwd of each`)
+})
+
 /** The plugins of a program: those that its user enabled. */
 const pluginsOf = (settings: Values, cwd: string, reserved: Reserved | undefined): PluginLayer<Home | Environment> =>
   Layer.unwrap(Effect.gen(function*() {
@@ -319,6 +329,7 @@ export const program = (
       ])
     )
     const programs = yield* ConfiguredEnvironment.programs(settings, { environment, home })
+    yield* Effect.provide(mentionStart(settings), configured)
     const { agentFile } = start
     const importing = yield* importsOf(settings, agentFile)
     const middleware = yield* Effect.provide(importing.stack, configured)

@@ -9,18 +9,20 @@
  * Source: `ARCHITECTURE.md` §7 ("walls").
  */
 import * as Effect from "effect/Effect"
-import type * as FileSystem from "effect/FileSystem"
+import * as FileSystem from "effect/FileSystem"
 import type * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import type { Environment, Home } from "../config/Environment.ts"
+import { type Environment, Home } from "../config/Environment.ts"
+import * as FolderTrust from "../config/FolderTrust.ts"
 import type { Values } from "../config/Settings.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 import type { CommandEnvironment } from "../environment/CommandEnvironment.ts"
 import type * as Sandbox from "../environment/Sandbox.ts"
 import { described } from "../environment/SandboxRules.ts"
-import type * as UserPrograms from "../environment/UserPrograms.ts"
+import * as UserPrograms from "../environment/UserPrograms.ts"
 import type { Admission } from "../platform/ForwardProxy.ts"
+import { workingDirectory } from "../platform/CurrentProcess.ts"
 import * as Places from "./builtin/file/Places.ts"
 import { credentialDirectories, credentialFiles } from "./danger/PathClass.ts"
 import type * as Urls from "./fence/Urls.ts"
@@ -81,7 +83,7 @@ const optionsOf = (
 
 /** Bounds of the sandbox of commands; undefined for settings without one. */
 export const sandbox = (settings: Values, host: Host, fence: Pick<Urls.Service, "admit">): Sandbox.Options | undefined => {
-  const { backend, sandbox: { hosts, network, policy } } = settings.terminal
+  const { backend, sandbox: { hosts, network, policy = "workspace-write" } } = settings.terminal
   if (backend !== "auto" && backend !== "sandbox" || policy === "full") return undefined
   return optionsOf({ policy, network, hosts, setting: "terminal.sandbox.hosts" }, settings, host, fence)
 }
@@ -90,7 +92,18 @@ export const sandbox = (settings: Values, host: Host, fence: Pick<Urls.Service, 
 export const programs = Effect.fnUntraced(function*(settings: Values, host: Host): Effect.fn.Return<UserPrograms.Service, never, FileSystem.FileSystem | Path.Path> {
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const { hosts, network } = settings.terminal.sandbox
+  const fs = yield* FileSystem.FileSystem
+  const trust = yield* FolderTrust.make.pipe(Effect.provideService(Home, host.home))
+  const mayStart = Effect.suspend(() => trust.mayStartIn(workingDirectory()))
+  const remedy = Effect.map(Effect.suspend(() => trust.projectOf(workingDirectory())), FolderTrust.remedy)
+  const elsewhere = Effect.mapError(fs.makeTempDirectoryScoped({ prefix: "hermes-start-" }), ({ message }) => new ConfigError({ path: "TMPDIR", message }))
   return {
+    startDirectory: Effect.flatMap(mayStart, (may) => may ? Effect.sync(workingDirectory) : elsewhere),
+    admit: Effect.fnUntraced(function*(setting, words) {
+      const relative = words.find(UserPrograms.isRelative)
+      if (relative === undefined || (yield* mayStart)) return
+      return yield* new ConfigError({ path: setting, message: `${setting}: ${relative} is a file of this folder, which is not trusted. Look at it, then run \`${yield* remedy}\`` })
+    }),
     spawnerOf: Effect.fnUntraced(function*(setting, own) {
       if (own === "full") return yield* ChildProcessSpawner
       const bounds = typeof own === "string" ? { policy: own, network, hosts } : { network, hosts, ...own }
@@ -129,8 +142,26 @@ const contradiction = ({ terminal }: Values): ConfigError | undefined =>
     })
     : undefined
 
+/**
+ * The settings as they hold in the working directory: one that has files of its own and is not trusted is only read, unless the settings
+ * name a policy. `distrusted` has those files and the remedy.
+ */
+const inFolder = Effect.fnUntraced(function*(settings: Values, { home }: Host) {
+  const { terminal } = settings
+  if (terminal.sandbox.policy !== undefined || terminal.backend !== "auto" && terminal.backend !== "sandbox") return { settings, distrusted: undefined }
+  const trust = yield* FolderTrust.make.pipe(Effect.provideService(Home, home))
+  const withheld = yield* trust.withheld(workingDirectory())
+  if (withheld.length === 0) return { settings, distrusted: undefined }
+  const project = yield* trust.projectOf(workingDirectory())
+  return {
+    settings: { ...settings, terminal: { ...terminal, sandbox: { ...terminal.sandbox, policy: "read-only" as const } } },
+    distrusted: `${withheld.join(", ")} ${withheld.length === 1 ? "is" : "are"} not trusted. Look at it, then run \`${FolderTrust.remedy(project)}\`, or set ${FolderTrust.variable} for one run`
+  }
+})
+
 /** The place that the settings choose; the code that only a sandbox needs is loaded where there may be one. */
-export const choose = Effect.fnUntraced(function*(settings: Values, host: Host): Effect.fn.Return<Choice, ConfigError, Platform> {
+export const choose = Effect.fnUntraced(function*(given: Values, host: Host): Effect.fn.Return<Choice, ConfigError, Platform> {
+  const { distrusted, settings } = yield* inFolder(given, host)
   const contradicted = contradiction(settings)
   if (contradicted !== undefined) return yield* contradicted
   const { backend, sandbox: { network, policy } } = settings.terminal
@@ -139,7 +170,8 @@ export const choose = Effect.fnUntraced(function*(settings: Values, host: Host):
   const options = sandbox(settings, host, yield* Urls.fence)
   if (options === undefined) return thisMachine
   const found = yield* SandboxProbe.find(`${host.home.root}/sandbox.json`, Sandbox.obstacle(options))
-  if (found._tag === "Works") return { layer: Sandbox.layerTried(options), description: described(policy, network) }
+  if (found._tag === "Works" && distrusted !== undefined) yield* Effect.logWarning(`commands and file tools only read here: ${distrusted}`)
+  if (found._tag === "Works") return { layer: Sandbox.layerTried(options), description: described(options.policy, network) }
   if (!isOptional(settings)) return yield* Sandbox.refusal(found.reason, backend === "sandbox" ? undefined : required)
   if (found.isNews) yield* Effect.logWarning(`commands run without a sandbox: ${found.reason}. Remedy: ${Sandbox.remedy} and end this notice`)
   return thisMachine
@@ -154,7 +186,8 @@ export interface Status {
 const networks = { none: "no network", hosts: "network: the hosts of terminal.sandbox.hosts", all: "network: all of it" } as const
 
 /** Tries the place that the settings choose, and changes nothing. */
-export const status = Effect.fnUntraced(function*(settings: Values, host: Host): Effect.fn.Return<Status, never, Platform> {
+export const status = Effect.fnUntraced(function*(given: Values, host: Host): Effect.fn.Return<Status, never, Platform> {
+  const { distrusted, settings } = yield* inFolder(given, host)
   const contradicted = contradiction(settings)
   if (contradicted !== undefined) return { level: "problem", text: contradicted.message }
   const { backend, sandbox: { network, policy } } = settings.terminal
@@ -163,7 +196,7 @@ export const status = Effect.fnUntraced(function*(settings: Values, host: Host):
   const [Sandbox, , Urls] = yield* parts
   const options = sandbox(settings, host, yield* Urls.fence)
   const reason = options === undefined ? undefined : yield* Sandbox.obstacle(options)
-  if (reason === undefined) return { level: "ok", text: `bubblewrap, ${policy}, ${networks[network]}` }
+  if (reason === undefined) return { level: "ok", text: `bubblewrap, ${options?.policy ?? ""}, ${networks[network]}${distrusted === undefined ? "" : `: ${distrusted}`}` }
   return isOptional(settings)
     ? { level: "warning", text: `commands run without one: ${reason}. Remedy: ${Sandbox.remedy}` }
     : { level: "problem", text: Sandbox.refusal(reason, backend === "sandbox" ? undefined : required).message }

@@ -47,7 +47,9 @@ const place = Effect.gen(function*() {
   const outside = join(dirname(at.home), "outside")
   const script = at.put("probe.mjs", probe(outside, port))
   const program = (name: string, ...more: ReadonlyArray<string>) => JSON.stringify([script, name, ...more])
-  return { ...at, outside, script, program }
+  // Programs start in a folder that is trusted.
+  const hermes: typeof at.hermes = (args, more = {}) => at.hermes(args, { ...more, env: { HERMES_TRUST_FOLDER: at.cwd, ...more.env } })
+  return { ...at, hermes, outside, script, program }
 })
 
 const live = (name: string, test: Effect.Effect<void, unknown, Scope.Scope>) =>

@@ -33,7 +33,6 @@ import * as Json from "../../domain/Json.ts"
 import { explicit } from "../../domain/CredentialNames.ts"
 import { CallDirectory } from "../../environment/CommandEnvironment.ts"
 import { UserPrograms } from "../../environment/UserPrograms.ts"
-import { workingDirectory } from "../../platform/CurrentProcess.ts"
 import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
 import * as StartedProcess from "../builtin/terminal/StartedProcess.ts"
 import * as Framing from "./Framing.ts"
@@ -128,22 +127,24 @@ export const open = Effect.fnUntraced(function*(
   { args, command, cwd, env, sandbox }: Stdio,
   listener: Listener
 ): Effect.fn.Return<Pipe, McpError, ChildProcessSpawner | FileSystem.FileSystem | Scope.Scope> {
-  const setting = `mcp_servers.${server}.sandbox`
-  const spawner = yield* Effect.flatMap(UserPrograms, ({ spawnerOf }) => spawnerOf(setting, sandbox)).pipe(
-    Effect.mapError(({ message }) => new McpError({ server, reason: "config", message }))
-  )
+  const setting = `mcp_servers.${server}`
+  const { at, spawner } = yield* Effect.gen(function*() {
+    const programs = yield* UserPrograms
+    if (cwd === undefined) yield* programs.admit(setting, [command, ...args])
+    return { at: cwd ?? (yield* programs.startDirectory), spawner: yield* programs.spawnerOf(`${setting}.sandbox`, sandbox) }
+  }).pipe(Effect.mapError(({ message }) => new McpError({ server, reason: "config", message })))
   const fs = yield* FileSystem.FileSystem
   const environment = yield* ProcessEnvironment
   const input = yield* Queue.unbounded<Uint8Array, Cause.Done>()
   const handle = yield* spawner.spawn(ChildProcess.make(command, args, {
-    ...(cwd === undefined ? {} : { cwd }),
+    cwd: at,
     env: environmentOf(env, environment()),
     stdin: Stream.fromQueue(input),
     detached: true,
     killSignal: "SIGTERM",
     forceKillAfter: StartedProcess.forceKillAfter
   })).pipe(
-    Effect.provideService(CallDirectory, cwd ?? workingDirectory()),
+    Effect.provideService(CallDirectory, at),
     Effect.mapError((error) => startFailure(server, command, error))
   )
   const leave = Effect.andThen(Queue.end(input), Effect.timeoutOption(Effect.exit(handle.exitCode), leaveAfter))
