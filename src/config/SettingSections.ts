@@ -363,6 +363,8 @@ export const approvals = F.defaulted({
   singleQueryMode: F.withDefault(unattended, "deny"),
   /** Answer where no one started the run at a terminal: the MCP server. */
   unattendedMode: F.withDefault(unattended, "deny"),
+  /** Commands that are not known to only read, where no sandbox stands around them; `allow` is for machines that are thrown away. */
+  unknownCommands: F.withDefault(F.choice(["ask", "allow"]), "ask"),
   /** Globs of commands that never run; nothing but an edit of this list lifts them. */
   deny: F.withDefault(F.texts, []),
   /** No slash command of this program destroys anything: a session that is left stays in the store. */

@@ -53,6 +53,7 @@ import * as ApprovalFlow from "./approval/ApprovalFlow.ts"
 import { type Call, defaultPolicy, type Mode, type Permit, type Policy, type Refusal } from "./approval/ApprovalFlow.ts"
 import { type Choice, type Concern, ContentScanner, type Outcome, type Question, type Scanner } from "./approval/Question.ts"
 import { ApprovalJudge } from "./approval/ApprovalJudge.ts"
+import * as Danger from "./danger/Danger.ts"
 import * as CommandPrefix from "./approval/CommandPrefix.ts"
 import * as ApprovalTarget from "./approval/ApprovalTarget.ts"
 
@@ -135,9 +136,10 @@ export const make = (options: Options): Service => {
       ? undefined
       : firstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
     if (glob !== undefined) return refuse("approval_denied", ApprovalFlow.deniedByGlob(glob))
-    const offered = verdict.findings.length === 0 ? undefined : prefix()
-    const covered = verdict.findings.length > 0 && lines.length === 1 && lines.every(isCovered)
-    const findings = verdict.findings.map((finding): Concern & { readonly listed: boolean } => {
+    const found = Danger.askedAbout(verdict, call.isConfined === true ? "confined" : policy.unknownCommands)
+    const offered = found.length === 0 ? undefined : prefix()
+    const covered = found.length > 0 && lines.length === 1 && lines.every(isCovered)
+    const findings = found.map((finding): Concern & { readonly listed: boolean } => {
       const holds = CommandPrefix.holdsFor(finding)
       const listed = covered && (holds || offered === undefined && CommandPrefix.isListable(finding))
       return { key: finding.key, permanent: true, prefix: holds ? offered : undefined, listed }
@@ -251,6 +253,7 @@ export const layer = (options: { readonly yolo?: boolean | undefined } = {}): La
         yolo: options.yolo ?? false,
         deny: approvals.deny,
         allow: commandAllowlist,
+        unknownCommands: approvals.unknownCommands,
         timeout: Duration.seconds(approvals.timeout)
       },
       judge,

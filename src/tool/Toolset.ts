@@ -61,6 +61,8 @@ export interface BoundTool {
   ) => Effect.Effect<ToolOutput, ToolFailed, ToolContext>
   /** Reasons to ask about one call that its arguments give in their place on this machine; none when absent. */
   readonly concerns?: ((args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>) | undefined
+  /** True when an environment decides what its commands can do; {@link inEnvironment} says so. */
+  readonly isConfined?: boolean | undefined
 }
 
 /**
@@ -204,6 +206,7 @@ export const inEnvironment = <E, R>(
       const { concerns } = bound
       return {
         ...bound,
+        isConfined,
         run: (params, callId, onProgress) => inDirectory(bound.run(params, callId, onProgress)),
         concerns: concerns === undefined ? undefined : (args) => inDirectory(concerns(args))
       }

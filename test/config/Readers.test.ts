@@ -178,6 +178,7 @@ approvals.mode                                               tool/Approvals.ts
 approvals.timeout                                            tool/Approvals.ts
 approvals.gateway_timeout                                    tool/Approvals.ts
 approvals.deny                                               tool/Approvals.ts
+approvals.unknown_commands                                   tool/Approvals.ts
 command_allowlist                                            tool/Approvals.ts
 approvals.unattended_mode                                    cli/McpServe.ts
 security.tirith_enabled                                      tool/fence/Scanner.ts

@@ -45,6 +45,8 @@ export interface Call {
   readonly sessionKey?: string | undefined
   /** True when it runs in a container or on a machine of its own, where nothing is asked. */
   readonly contained?: boolean | undefined
+  /** True when a wall of the operating system decides what its commands can do: only what happens inside of it is asked about. */
+  readonly isConfined?: boolean | undefined
 }
 
 /** Reason for which a call may run. */
@@ -90,11 +92,13 @@ export interface Policy {
   readonly deny: ReadonlyArray<string>
   /** Entries of approvals for good, and globs of commands that need no approval: `approval/AllowList.ts`. */
   readonly allow: ReadonlyArray<string>
+  /** What happens to commands that are not known to only read, where no wall stands around them. */
+  readonly unknownCommands: "ask" | "allow"
   readonly timeout: Duration.Duration
 }
 
 /** Silence is deny after a minute, and nothing is allowed beforehand. */
-export const defaultPolicy: Policy = { mode: "manual", yolo: false, deny: [], allow: [], timeout: Duration.seconds(60) }
+export const defaultPolicy: Policy = { mode: "manual", yolo: false, deny: [], allow: [], unknownCommands: "ask", timeout: Duration.seconds(60) }
 
 // Messages for the model about a call that was not allowed: why, and what to do instead.
 

@@ -58,7 +58,7 @@ export interface ApprovalTarget {
   readonly prefix: () => Target | undefined
 }
 
-const nothing: Danger.Verdict = { floor: undefined, findings: [], commands: [] }
+const nothing: Danger.Verdict = { floor: undefined, findings: [], commands: [], onlyReads: true }
 const runsNothing: Runs = { commandArguments: [], inputArguments: [] }
 
 /** Facts by name, for tools without annotations. */
@@ -85,7 +85,8 @@ const together = (verdicts: ReadonlyArray<Danger.Verdict>): Danger.Verdict => {
   return verdicts.length < 2 ? only : {
     floor: verdicts.find(({ floor }) => floor !== undefined)?.floor,
     findings: verdicts.flatMap(({ findings }) => findings),
-    commands: verdicts.flatMap(({ commands }) => commands)
+    commands: verdicts.flatMap(({ commands }) => commands),
+    onlyReads: verdicts.every(({ onlyReads }) => onlyReads)
   }
 }
 
@@ -136,7 +137,7 @@ export const of = (
 
 /** Reasons why a call needs an approval, besides what its command says. */
 export interface ReasonFacts {
-  readonly bound: Pick<BoundTool, "concerns" | "facts" | "tool">
+  readonly bound: Pick<BoundTool, "concerns" | "facts" | "isConfined" | "tool">
   readonly callId: string
   readonly messages: ReadonlyArray<Prompt.Message>
   readonly directive: Approve | undefined
@@ -185,10 +186,10 @@ export const reasonsOf = (given: ReasonFacts, args: ToolArguments): Effect.Effec
 }
 
 const ofTool = (given: ReasonFacts, args: ToolArguments): Effect.Effect<ReadonlyArray<Concern>> => {
-  const { bound: { facts, tool }, directive } = given
+  const { bound: { facts, isConfined, tool }, directive } = given
   const always: ReadonlyArray<Concern> = [
     ...directive === undefined ? none : [ofDirective(tool.name, directive)],
-    ...facts.destructive === true && !facts.ownApproval ? [{ key: `${tool.name} may change or delete things`, permanent: true, target: { kind: "tool" as const, text: tool.name } }] : none
+    ...facts.destructive === true && !facts.ownApproval && isConfined !== true ? [{ key: `${tool.name} may change or delete things`, permanent: true, target: { kind: "tool" as const, text: tool.name } }] : none
   ]
   if (!("needsApproval" in tool) || tool.needsApproval === undefined || tool.needsApproval === false) {
     return Effect.succeed(always)

@@ -29,6 +29,8 @@ export interface Redirect {
 export interface Command {
   /** In lower case, without its directory; empty when it is not known. */
   readonly program: string
+  /** The word that names the program, as it is written. */
+  readonly called: Field
   readonly args: ReadonlyArray<string>
   readonly fields: ReadonlyArray<Field>
   readonly redirects: ReadonlyArray<Redirect>
@@ -93,6 +95,7 @@ const families = [
   "disk",
   "exfiltration",
   "history rewriting",
+  "publication",
   "process kill",
   "remote code",
   "encoded payload",
@@ -102,7 +105,8 @@ const families = [
   "inline code",
   "container",
   "shutdown",
-  "unreadable"
+  "unreadable",
+  "unknown"
 ] as const
 
 /** One of {@link families}. */

@@ -20,16 +20,12 @@
  *
  * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10.
  */
-import { ask, type Command, type Finding, floor, type Rule } from "./Command.ts"
+import { ask, type Command, type Family, type Finding, floor, type Rule } from "./Command.ts"
+import * as Reading from "./Reading.ts"
 import * as ScriptInterpreter from "./ScriptInterpreter.ts"
-import * as ConfigurationRules from "./rules/ConfigurationRules.ts"
-import * as CodeRules from "./rules/CodeRules.ts"
-import * as FileRules from "./rules/FileRules.ts"
-import * as ExfiltrationRules from "./rules/ExfiltrationRules.ts"
-import * as GitRules from "./rules/GitRules.ts"
-import * as PrivilegeRules from "./rules/PrivilegeRules.ts"
-import * as ProcessRules from "./rules/ProcessRules.ts"
-import * as RemoteCodeRules from "./rules/RemoteCodeRules.ts"
+import * as Explanations from "./rules/Explanations.ts"
+import * as FloorRules from "./rules/FloorRules.ts"
+import * as LossRules from "./rules/LossRules.ts"
 
 // Takes the disguises off a command that need no understanding of the shell: escape sequences of terminals, invisible and
 // compatibility characters, letters of other scripts that look like Latin ones.
@@ -81,34 +77,35 @@ export interface Verdict {
   readonly findings: ReadonlyArray<Finding>
   /** The commands that would run, each as its words; for globs. */
   readonly commands: ReadonlyArray<string>
+  /** True when nothing was found, and all of it is known to do nothing but look. */
+  readonly onlyReads: boolean
 }
 
 /** Characters of a command at most. A longer one is not judged and does not run: Linux takes no longer argument for `sh -c`. */
 export const maxLength = 131_072
 
-const rules: ReadonlyArray<Rule> = [
-  ...FileRules.diskRules,
-  ...ProcessRules.rules,
-  ...FileRules.rules,
-  ...PrivilegeRules.rules,
-  ...ExfiltrationRules.rules,
-  ...GitRules.rules,
-  ...RemoteCodeRules.rules,
-  ...ConfigurationRules.rules,
-  ...CodeRules.rules
-]
+/** Kinds of danger that no wall stops: to the working tree and its repository, and to what a command may reach elsewhere. */
+const inside: ReadonlySet<Family> = new Set(["file destruction", "history rewriting", "publication", "database", "container", "unreadable"])
 
-const findingsOf = (commands: ReadonlyArray<Command>): ReadonlyArray<Finding> => {
-  const whole = RemoteCodeRules.fetchedAndRun(commands)
-  return [
-    ...commands.flatMap((command) => rules.flatMap((rule) => rule(command) ?? [])),
-    ...(whole === undefined ? [] : [whole])
-  ]
+const unknown: Finding = ask("unknown", "command that is not known to only read")
+
+/** What stands around a command: a wall, or nothing and this rule about commands that are not known to only read. */
+export type Surroundings = "confined" | "ask" | "allow"
+
+/** Findings that a user is asked about: behind a wall those that it does not stop. */
+export const askedAbout = ({ findings, onlyReads }: Verdict, surroundings: Surroundings): ReadonlyArray<Finding> => {
+  if (surroundings === "confined") return findings.filter(({ family }) => inside.has(family))
+  return findings.length > 0 || onlyReads || surroundings === "allow" ? findings : [unknown]
 }
+
+const rules: ReadonlyArray<Rule> = [...FloorRules.rules, ...LossRules.rules, ...Explanations.rules]
+
+const findingsOf = (commands: ReadonlyArray<Command>): ReadonlyArray<Finding> =>
+  commands.flatMap((command) => rules.flatMap((rule) => rule(command) ?? []))
 
 const unreadable = (why: string): Finding => floor("unreadable", `command that cannot be read: ${why}`)
 
-const verdict = (findings: ReadonlyArray<Finding>, commands: ReadonlyArray<Command>): Verdict => {
+const verdict = (line: string, findings: ReadonlyArray<Finding>, commands: ReadonlyArray<Command>): Verdict => {
   const unique = new Map<string, Finding>()
   for (const finding of findings) {
     if (!unique.has(finding.key) || finding.gravity === "floor") unique.set(finding.key, finding)
@@ -117,18 +114,19 @@ const verdict = (findings: ReadonlyArray<Finding>, commands: ReadonlyArray<Comma
   return {
     floor: all.find(({ gravity }) => gravity === "floor"),
     findings: all,
-    commands: commands.flatMap(({ args, program }) => program === "" && args.length === 0 ? [] : [[program, ...args].join(" ")])
+    commands: commands.flatMap(({ args, program }) => program === "" && args.length === 0 ? [] : [[program, ...args].join(" ")]),
+    onlyReads: all.length === 0 && Reading.onlyReads(line, commands)
   }
 }
 
 /** Judges the text of a shell command. */
 export const judge = (command: string): Verdict => {
-  if (command.length > maxLength) return verdict([unreadable("it is too long")], [])
+  if (command.length > maxLength) return verdict(command, [unreadable("it is too long")], [])
   const { commands, fault } = ScriptInterpreter.read(command)
   const found = [...findingsOf(commands)]
   if (fault !== undefined) found.push(unreadable(fault))
   const plain = normalise(command)
   if (plain !== command) for (const finding of findingsOf(ScriptInterpreter.read(plain).commands)) found.push(finding)
   if (isDeceptive(command)) found.push(ask("encoded payload", "characters that hide or reorder text"))
-  return verdict(found, commands)
+  return verdict(command, found, commands)
 }

@@ -7,7 +7,7 @@
  * Work is bounded: nesting by {@link maxNesting}, expansion by a budget that grows with the text. What does not fit is a
  * `fault`, and the floor fails closed on it.
  */
-import { type Command, type Field, type Redirect } from "./Command.ts"
+import { type Command, type Field, known, type Redirect } from "./Command.ts"
 import * as WordExpansion from "./WordExpansion.ts"
 import * as EmbeddedCommands from "./EmbeddedCommands.ts"
 import * as CommandOutput from "./CommandOutput.ts"
@@ -39,6 +39,7 @@ interface Frame {
 const closers: Readonly<Record<string, string>> = {
   "{": "}", "(": ")", "if": "fi", "while": "done", "until": "done", "for": "done", "select": "done", "case": "esac"
 }
+const nameless = known("")
 const connecting = new Set(["!", "then", "else", "elif", "do", "time"])
 const assignment = /^([A-Za-z_]\w*)(?:\[[^\]]*\])?\+?=/
 /** Length of the longest directory that is followed; a longer chain of `cd` counts as unknown. */
@@ -231,13 +232,13 @@ class Reader {
   }
 
   /** A command and, below its wrappers, what it runs in the end. Answers what it writes. */
-  #layers(fields: ReadonlyArray<Field>, rest: Omit<Command, "program" | "args" | "fields">): string | undefined {
+  #layers(fields: ReadonlyArray<Field>, rest: Omit<Command, "program" | "called" | "args" | "fields">): string | undefined {
     let words = fields
     let wrappers = rest.wrappers
     for (let layer = 0; layer < maxLayers; layer++) {
       const [first, ...args] = words
       const program = first === undefined ? "" : Wrappers.resolved(first)
-      const command: Command = { ...rest, program, args: args.map(({ text }) => text), fields: args, wrappers }
+      const command: Command = { ...rest, program, called: first ?? nameless, args: args.map(({ text }) => text), fields: args, wrappers }
       this.out.push(command)
       this.#effects(command)
       for (const inner of Wrappers.executed(program, args)) this.#layers(inner, { ...rest, wrappers: [...wrappers, program] })

@@ -1,14 +1,17 @@
 // What is dangerous, and what is not: two corpora, and garbage that must neither throw nor take long.
 import { assert, describe, it } from "@effect/vitest"
 import * as Danger from "../../../src/tool/danger/Danger.ts"
+import * as Reading from "../../../src/tool/danger/Reading.ts"
+import * as ScriptInterpreter from "../../../src/tool/danger/ScriptInterpreter.ts"
 import * as Schema from "effect/Schema"
 import { hostile as basic } from "./hostile.ts"
 import { hostileDisguised } from "./hostileDisguised.ts"
 import { hostileMore } from "./hostileMore.ts"
-import { hostileSelf, ordinarySelf } from "./hostileSelf.ts"
+import { hostileSelf } from "./hostileSelf.ts"
 import { ordinary as daily } from "./ordinary.ts"
 import { ordinaryDisguised } from "./ordinaryDisguised.ts"
 import { ordinaryMore } from "./ordinaryMore.ts"
+import { doesMore, looks } from "./reading.ts"
 import { prop } from "../../support/property.ts"
 
 const hostile = [...basic, ...hostileMore, ...hostileDisguised, ...hostileSelf]
@@ -29,31 +32,48 @@ const nasty: ReadonlyArray<readonly [unit: string, around?: readonly [before: st
 ]
 
 describe("Danger", () => {
-  it("finds every hostile command, for its reason", () => {
-    assert.isAtLeast(hostile.length, 150)
-    const missed = hostile.flatMap(([command, family, gravity]) => {
-      const { findings } = Danger.judge(command)
-      return findings.some((finding) => finding.family === family && finding.gravity === gravity)
-        ? []
-        : [`${JSON.stringify(command)}: ${findings.map(({ family, gravity }) => `${family}/${gravity}`).join(", ")}`]
+  it("stops or asks about every hostile command where no wall stands, and keeps those of the floor on it", () => {
+    assert.isAtLeast(hostile.length, 1_100)
+    const missed = hostile.flatMap(([command, , gravity]) => {
+      const verdict = Danger.judge(command)
+      const isSeen = gravity === "floor" ? verdict.floor !== undefined : Danger.askedAbout(verdict, "ask").length > 0
+      return isSeen ? [] : [command]
     })
     assert.deepStrictEqual(missed, [])
   })
 
-  it("raises fewer than two false alarms in a hundred ordinary commands", () => {
-    assert.isAtLeast(ordinary.length, 150)
-    const alarms = ordinary.flatMap((command) => {
-      const { findings } = Danger.judge(command)
-      return findings.length === 0 ? [] : [`${command}: ${findings.map(({ key }) => key).join(", ")}`]
-    })
-    assert.isBelow(alarms.length / ordinary.length, 0.02, alarms.join("\n"))
+  it("takes no hostile command for one that only reads, even without the rules that name its danger", () => {
+    const taken = hostile.filter(([command, , gravity]) => gravity !== "floor" && Reading.onlyReads(command, ScriptInterpreter.read(command).commands))
+    assert.deepStrictEqual(taken.map(([command]) => command), ["echo \u202ehs.x | tac"])
   })
 
-  it("asks before an agent lifts its own rules, and not when it only looks at them", () => {
-    for (const command of ordinarySelf) assert.deepStrictEqual(Danger.judge(command).findings, [], command)
-    for (const [command, , , key] of hostileSelf) {
-      assert.isTrue(Danger.judge(command).findings.some((finding) => finding.key.startsWith(key)), command)
-    }
+  it("asks behind a wall about losses that it does not stop", () => {
+    const kinds = new Set(["file destruction", "history rewriting", "database"])
+    const losses = hostile.filter(([, family, gravity]) => gravity === "ask" && kinds.has(family))
+    const passed = losses.filter(([command]) => Danger.askedAbout(Danger.judge(command), "confined").length === 0).map(([command]) => command)
+    assert.strictEqual(losses.length - passed.length, 116)
+    // What passes changes a system file or a file of the home directory, which the wall keeps, or a shell's own record.
+    assert.deepStrictEqual(passed.filter((command) => !/(?:^| )[~/]|HIST|history|journalctl/.test(command)), [])
+  })
+
+  it("asks behind a wall about what is published, and about fewer than two in a thousand other ordinary commands", () => {
+    const asked = ordinary.flatMap((command) => Danger.askedAbout(Danger.judge(command), "confined").map(({ family, key }) => `${command}: ${family} ${key}`))
+    const kept = asked.filter((line) => !line.includes(": publication "))
+    assert.isBelow(kept.length / ordinary.length, 0.002, asked.join("\n"))
+  })
+
+  it("knows the ordinary commands that only read", () => {
+    assert.strictEqual(ordinary.filter((command) => Danger.askedAbout(Danger.judge(command), "ask").length === 0).length, 152)
+  })
+
+  it("tells looking from what only seems to", () => {
+    const reads = (command: string) => Danger.judge(command).onlyReads
+    assert.deepStrictEqual(looks.filter((command) => !reads(command)), [])
+    assert.deepStrictEqual(doesMore.filter(reads), [])
+  })
+
+  it("asks before an agent lifts its own rules", () => {
+    for (const [command] of hostileSelf) assert.isNotEmpty(Danger.askedAbout(Danger.judge(command), "ask"), command)
   })
 
   it("keeps the floor for what nobody may lift", () => {

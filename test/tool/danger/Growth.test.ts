@@ -70,7 +70,7 @@ const headOf = (source: string): string => /[a-z]{2,}/.exec(source.replaceAll(/\
 
 describe("Growth", () => {
   it("reads a text of any kind in time linear in its length, by every expression of the rules", () => {
-    assert.isAbove(expressions.length, 450)
+    assert.isAbove(expressions.length, 280)
     const found = expressions.flatMap(({ file, flags, source }) => {
       const pattern = new RegExp(source, flags)
       const read = (text: string): number => {
@@ -95,7 +95,7 @@ describe("Growth", () => {
 
   it("names enough programs to be a test of every rule", () => {
     assert.isAbove(words.length, 800)
-    for (const word of ["sed", "psql", "curl", "find", "git", "nc", "icacls", "docker", "xargs"]) assert.include(words, word)
+    for (const word of ["sed", "psql", "curl", "find", "git", "nc", "chmod", "docker", "xargs"]) assert.include(words, word)
   })
 
   it("judges an argument of any kind in time linear in its length, for every program", () => {
@@ -137,10 +137,10 @@ describe("Growth", () => {
     assert.deepStrictEqual(steep("sed", script, 6_000), [])
     assert.deepStrictEqual(steep("sed s0e0", (size) => `sed 's0${"e0".repeat(size / 2)}'`, 6_000), [])
     for (const runs of ["s/a/b/e", "s|a|b|ge", "s1a1b1e", "s///e", "s/a/b/e\np", "s/a;b/c/e", "s/a/b/e;p"]) {
-      assert.include(Danger.judge(`sed '${runs}' file`).findings.map(({ family }) => family), "inline code", runs)
+      assert.isNotEmpty(Danger.askedAbout(Danger.judge(`sed '${runs}' file`), "ask"), runs)
     }
     for (const plain of ["s/a/b/g", "s/e/e/", "s/a/b/;s/c/d/", "/e/d"]) {
-      assert.deepStrictEqual(Danger.judge(`sed '${plain}' file`).findings, [], plain)
+      assert.deepStrictEqual(Danger.askedAbout(Danger.judge(`sed '${plain}' file`), "ask"), [], plain)
     }
   })
 

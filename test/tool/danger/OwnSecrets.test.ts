@@ -10,7 +10,7 @@ const names = [
 ]
 
 const asks = (command: string): boolean =>
-  Danger.judge(command).findings.some(({ family, key }) => family === "exfiltration" && /credentials/.test(key))
+  Danger.askedAbout(Danger.judge(command), "ask").length > 0
 
 const home = "/srv/data/agent"
 const around: Boundary.Surroundings = {
@@ -42,7 +42,7 @@ describe("OwnSecrets", () => {
       "strace -f -p 12", "python3 -c 'print(open(\"/proc/1/environ\").read())'", "awk 1 /proc/1/environ", "cat ~/.hermes/*", "tar c ~/.hermes", "grep -r sk- ~/.hermes",
       "cd ~/.hermes && cat config.yaml"
     ]
-    assert.deepStrictEqual(commands.filter((command) => !asks(command) && !Danger.judge(command).findings.some(({ family }) => family === "inline code")), [])
+    assert.deepStrictEqual(commands.filter((command) => !asks(command)), [])
   })
 
   it("knows a home directory of another name by where it is", () => {
@@ -56,7 +56,7 @@ describe("OwnSecrets", () => {
 
   it("leaves ordinary commands alone", () => {
     for (const command of ["ps aux", "ps -ef", "ps -e -o pid,comm", "ps -p 12 -o etime", "cat config.yaml", "ls ~/.hermes", "cat ~/.hermes/skills/a/SKILL.md", "cat /proc/cpuinfo", "cat /proc/self/status", "git commit -m 'read ~/.hermes/config.yaml'", "echo ~/.hermes/.env"]) {
-      assert.isFalse(asks(command), command)
+      assert.isFalse(Danger.judge(command).findings.some(({ family }) => family === "exfiltration"), command)
     }
   })
 

@@ -128,13 +128,13 @@ describe("security.unknown_hosts: ask", () => {
       put("turns.yaml", turns(["web_extract", { urls: [`${url}/x`] }], ["terminal", { command: `curl -sS ${url}/x` }]))
       const outputs = Effect.map(hermes(["-q", "go", "--script", "turns.yaml", "--format", "stream-json"]), ({ stdout }) =>
         stdout.split("\n").filter((line) => line.includes("\"tool_result\"")).map((line) => String(JSON.parse(line).output)))
-      keep("config.yaml", "security: { allow_private_urls: true, unknown_hosts: ask }\n")
+      keep("config.yaml", "security: { allow_private_urls: true, unknown_hosts: ask }\napprovals: { unknown_commands: allow }\n")
       for (const output of yield* outputs) assert.include(output, `BLOCKED: this needs an approval (request to ${new URL(url).host}, a host that is not approved)`)
-      keep("config.yaml", `security: { allow_private_urls: true, unknown_hosts: ask }\ncommand_allowlist: ["host: ${new URL(url).host}"]\n`)
+      keep("config.yaml", `security: { allow_private_urls: true, unknown_hosts: ask }\napprovals: { unknown_commands: allow }\ncommand_allowlist: ["host: ${new URL(url).host}"]\n`)
       const listed = yield* outputs
       assert.include(listed[0], "the page")
       assert.notInclude(listed[1], "BLOCKED")
-      keep("config.yaml", "security: { allow_private_urls: true }\n")
+      keep("config.yaml", "security: { allow_private_urls: true }\napprovals: { unknown_commands: allow }\n")
       for (const output of yield* outputs) assert.notInclude(output, "BLOCKED")
     })))
 

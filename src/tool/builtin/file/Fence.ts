@@ -206,7 +206,7 @@ const systemTemporary = ["/tmp", "/var/tmp", "/dev/shm", "/private/tmp", "/priva
 interface WorkingTree {
   /** Concerns about the files that a call of a file tool writes. */
   readonly files: (paths: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>
-  /** Concerns about the places that a command writes to. */
+  /** Concerns about the secrets of hermes that a command reads, wherever its home directory is. */
   readonly command: (args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>
 }
 
@@ -260,9 +260,10 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
   })
 
   const command: WorkingTree["command"] = Effect.fnUntraced(function*({ command, workdir }) {
-    if (typeof command !== "string") return []
+    // Behind a wall its secrets are not there to be read.
+    if (typeof command !== "string" || isConfined) return []
     const around = yield* surroundings(typeof workdir === "string" ? workdir : undefined)
-    return [...Boundary.reads(command, around), ...Boundary.writes(command, around)].map(({ path, reason }): Concern => ({ key: `${reason}: ${path}`, permanent: true }))
+    return Boundary.reads(command, around).map(({ path, reason }): Concern => ({ key: `${reason}: ${path}`, permanent: true }))
   })
 
   return { files, command }

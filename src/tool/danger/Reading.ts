@@ -1,0 +1,202 @@
+/**
+ * Commands that are known to do nothing but look: at files, at a repository, at the machine. Where no wall stands around commands,
+ * every other one is asked about.
+ *
+ * **Details**
+ *
+ * Programs are named one by one, with the arguments that keep them from writing and from running something else. They are called
+ * by their bare names or from a directory of the system. What stands around them must be as plain: no file is written, no variable
+ * is set that a program reads, no value is computed that a shell might run (arithmetic, subscripts, `${x@P}`), no argument comes
+ * from a place that only the machine knows where it could be a flag or the name of a secret.
+ *
+ * Pure, never throws, linear in the text.
+ *
+ * **Gotchas**
+ *
+ * Absence from the list says nothing: a test run or a build is not on it, because it runs what the project holds.
+ *
+ * Source: `ARCHITECTURE.md` §7 (walls: "without one, whatever is not known to read asks").
+ */
+import { type Command, type Field, hasFlag, named, operands, written } from "./Command.ts"
+import * as PathClass from "./PathClass.ts"
+
+/** True when a program with these arguments does nothing but look. */
+type Looks = (command: Command) => boolean
+
+/** Programs that only look, whatever their arguments are. */
+const looking = named(`
+  ls dir vdir pwd cat head tail wc nl tac rev fold column cut tr paste join comm cmp diff od hexdump strings stat which type whereis
+  whoami id groups uname uptime df du free pgrep basename dirname realpath readlink seq expr sleep md5sum sha1sum sha224sum
+  sha256sum sha384sum sha512sum b2sum cksum sum grep egrep fgrep jq locale nproc lscpu tty getconf numfmt base64 base32 factor cal
+  true false : popd dirs wait jobs exit return break continue echo printenv
+`)
+
+/** Those of {@link looking} that show nothing of what is in a file. */
+const blind = named("ls dir vdir pwd wc stat which type whereis df du basename dirname realpath readlink md5sum sha1sum sha256sum sha512sum cksum echo printf test [ [[ cd pushd sleep seq")
+
+/** Programs that take values which only the machine knows as text, never as a flag or a file. */
+const speaking = named("echo printf test [ [[ read true false :")
+
+/** Programs that run the rest of their words, which are judged on their own. */
+const wrapping = named("time timeout nice ionice stdbuf command builtin xargs")
+
+const without = (letters: string, long: ReadonlyArray<string> = []): Looks => ({ args }) => !hasFlag(args, letters, long)
+
+const everyArgument = (pattern: RegExp): Looks => ({ args }) => args.every((arg) => pattern.test(arg))
+
+const first = (words: ReadonlySet<string>): Looks => ({ args }) => words.has(operands(args)[0] ?? "")
+
+const sedCommand = String.raw`(?:(?:\d+|\$|/[^/\\]*/)(?:,(?:\d+|\$|/[^/\\]*/))?)?\s*(?:[pdq=]|s([/|#,])(?:(?!\1)[^\\;\n])*\1(?:(?!\1)[^\\;\n])*\1[gpiI\d]{0,4})?`
+const sedScript = new RegExp(String.raw`^\s*${sedCommand}(?:\s*[;\n]\s*${sedCommand.replaceAll("\\1", "\\2")})?\s*$`)
+
+/** The scripts of sed: of its flags, or its first operand. */
+const sed: Looks = ({ args }) => {
+  const given = args.filter((_, index) => /^-n?[Er]?e$|^--expression$/.test(args[index - 1] ?? ""))
+  const scripts = given.length > 0 ? given : operands(args).slice(0, 1)
+  return scripts.length > 0 && scripts.every((script) => script.length <= 500 && sedScript.test(script)) &&
+    args.every((arg) => !arg.startsWith("-") || /^-(?:[nErsuz]*e?|-quiet|-silent|-regexp-extended|-expression|-)$/.test(arg))
+}
+
+const awk: Looks = ({ args }) => {
+  const script = args.findIndex((arg, index) => !arg.startsWith("-") && !/^-[Fv]$/.test(args[index - 1] ?? ""))
+  return script !== -1 && !/system|getline|[|>@`]|-i\b|close|fflush|ENVIRON|ARGV/.test(args[script] ?? "") &&
+    args.slice(0, script).every((arg, index) => /^-[Fv]/.test(arg) || /^-[Fv]$/.test(args[index - 1] ?? "")) &&
+    args.slice(script + 1).every((arg) => !arg.startsWith("-"))
+}
+
+const gitLooks = named(`
+  status log show diff diff-tree diff-index ls-files ls-tree rev-parse rev-list grep blame annotate describe cat-file shortlog
+  merge-base name-rev show-ref for-each-ref cherry count-objects check-ignore check-attr whatchanged version
+`)
+const gitRuns = /^(?:--output|--open-files-in-pager|-O|--ext-diff|--textconv|--filters|--exec|--upload-pack|--paginate)/
+const gitChanges = ["delete", "move", "copy", "force", "set-upstream", "unset-upstream", "edit-description", "create-reflog", "track", "annotate", "sign", "message", "file", "local-user"]
+
+const listsRefs = (args: ReadonlyArray<string>): boolean => hasFlag(args, "l", ["list", "merged", "no-merged", "contains", "points-at"])
+
+const git: Looks = ({ args }) => {
+  let at = 0
+  while (at < args.length && /^(?:-C|--no-pager|--no-optional-locks)$/.test(args[at] ?? "")) at += args[at] === "-C" ? 2 : 1
+  const verb = args[at] ?? ""
+  const rest = args.slice(at + 1)
+  const [what] = operands(rest)
+  if (rest.some((arg) => gitRuns.test(arg))) return false
+  switch (verb) {
+    case "branch":
+      return (what === undefined || listsRefs(rest)) && !hasFlag(rest, "dDmMcCfut", gitChanges)
+    case "tag":
+      return (what === undefined || listsRefs(rest)) && !hasFlag(rest, "dasmFfu", gitChanges)
+    case "remote":
+      return what === undefined || what === "get-url"
+    case "stash":
+      return what === "list" || what === "show"
+    case "reflog":
+      return what === undefined || what === "show"
+    case "worktree":
+      return what === "list"
+    case "config":
+      return /^(?:--get(?:-all|-regexp)?|--list|-l)$/.test(rest[0] ?? "") && !hasFlag(rest, "e", ["edit", "unset", "unset-all", "add", "replace-all"])
+    default:
+      return gitLooks.has(verb)
+  }
+}
+
+/** What `-exec` runs is judged on its own. */
+const finding: Looks = ({ args }) => args.every((arg) => !/^-(?:execdir|ok|delete|fprint|fls|files0-from)/.test(arg))
+
+const containers: Looks = first(named("ps images version info logs inspect top"))
+
+/** A directory below `/proc/<id>` hides what its files are. */
+const outsideOfProcesses: Looks = ({ fields }) => fields.every(({ shown }) => !/^\/*proc\/+[\d$*s]/.test(shown))
+
+/** Programs that only look with some arguments. */
+const rules: Readonly<Record<string, Looks>> = {
+  git,
+  // With `e` it shows the environments of processes.
+  ps: ({ args }) => args.every((arg, index) => !/^(?:[a-df-z]*e[a-z]*|-[a-zA-Z]*E)$/.test(arg) || /^-(?:[a-zA-Z]*[oOCuUpgGt]|-\w[\w-]*)$/.test(args[index - 1] ?? "")),
+  cd: outsideOfProcesses,
+  pushd: outsideOfProcesses,
+  sed,
+  awk,
+  gawk: awk,
+  mawk: awk,
+  find: finding,
+  fd: without("xX", ["exec", "exec-batch"]),
+  fdfind: without("xX", ["exec", "exec-batch"]),
+  rg: without("", ["pre", "hostname-bin"]),
+  file: without("C", ["compile"]),
+  sort: without("o", ["output", "compress-program"]),
+  tree: without("o"),
+  yq: without("i", ["inplace"]),
+  uniq: ({ args }) => operands(args).length <= 1,
+  xxd: ({ args }) => operands(args).length <= 1 && !hasFlag(args, "r", ["revert"]),
+  date: ({ args }) => operands(args).every((arg) => arg.startsWith("+")) && !hasFlag(args, "s", ["set"]),
+  hostname: ({ args }) => args.length === 0,
+  env: ({ args }) => args.length === 0,
+  less: everyArgument(/^[^-+]/),
+  more: everyArgument(/^[^-+]/),
+  bat: everyArgument(/^[^-+]/),
+  printf: without("v"),
+  test: ({ args }) => !args.some((arg) => /^-[vR]$/.test(arg)),
+  "[": ({ args }) => !args.some((arg) => /^-[vR]$/.test(arg)),
+  // Its numbers are expressions, which may hold commands.
+  "[[": ({ args }) => !args.some((arg) => /^-(?:v|R|eq|ne|lt|le|gt|ge)$/.test(arg)),
+  set: everyArgument(/^(?:[-+][eux]*o?|pipefail)$/),
+  read: everyArgument(/^(?:-r|[a-z_][a-z0-9_]{0,30})$/),
+  tar: ({ args }) => /^-?t[vzjJf]*$/.test(args[0] ?? "") && args.slice(1).every((arg) => !arg.startsWith("-")),
+  unzip: ({ args }) => args[0] === "-l" && args.slice(1).every((arg) => !arg.startsWith("-")),
+  npm: first(named("ls list root prefix")),
+  pip: first(named("list show freeze")),
+  pip3: first(named("list show freeze")),
+  docker: containers,
+  podman: containers,
+  systemctl: first(named("status list-units list-unit-files is-active is-enabled is-failed show")),
+  dpkg: ({ args }) => /^-[lLsS]$/.test(args[0] ?? ""),
+  crontab: ({ args }) => args.length === 1 && args[0] === "-l",
+  hermes: ({ args }) => args.length === 1 && /^(?:version|--version|--help)$/.test(args[0] ?? "")
+}
+
+const systemDirectory = /^\/(?:usr\/(?:local\/)?)?s?bin\/[^/]+$/
+
+/** The program by its name alone, or from a directory of the system; undefined for any other. */
+const nameOf = ({ called: { commands, glob, text, unknown }, program }: Command): string | undefined =>
+  unknown || glob && !text.startsWith("[") || commands.length > 0 || text.includes("/") && !systemDirectory.test(text) || !text.endsWith(program) ? undefined : program
+
+/** A value that is not there to be read, or could be taken for a flag. */
+const isOpen = ({ commands, glob, text, unknown }: Field): boolean => unknown || commands.length > 0 || glob && /^[*?[]/.test(text)
+
+const daily = /(?:^|\/)\.env(?:\.[^/]*)?$/i
+
+/** The secret that a program would show. */
+const showsSecret = (program: string, { args, cwd, fields, redirects }: Command): boolean => {
+  if (blind.has(program)) return false
+  const paths = [...args, ...redirects.map(({ target }) => target.text)]
+  // A pattern may stand for what its words do not say.
+  if (fields.some(({ glob, text }) => glob && /^[/~]|(?:^|\/)\.[^/]*[*?[]/.test(text))) return true
+  if (/^[ef]?grep$|^rg$/.test(program) && paths.some((path) => /^[/~]/.test(path) && PathClass.territory(path, cwd) !== undefined)) return true
+  return paths.some((path) => PathClass.isOwnSecretFile(path, cwd) || PathClass.isSecret(path, cwd) && !(/^[ef]?grep$/.test(program) && daily.test(path)))
+}
+
+const setsForShell = /^[a-z_][a-z0-9_]*$/
+
+const isLooking = (command: Command): boolean => {
+  const { args, assignments, fields, redirects, wrappers } = command
+  const targets = written(command).filter((path) => path !== "/dev/null")
+  const opens = redirects.some(({ target }) => target.unknown && target.commands.length === 0 || /^\/dev\/(?:tcp|udp)\//.test(target.text))
+  if (opens || targets.length > 0 || assignments.some(([name]) => !setsForShell.test(name) || name.endsWith("path"))) return false
+  if (command.called.text === "" && !command.called.unknown) return command.called.commands.length === 0
+  const program = nameOf(command)
+  if (program === undefined || assignments.length > 0) return false
+  if (args.length === 1 && /^--(?:version|help)$/.test(args[0] ?? "")) return true
+  if (wrapping.has(program)) return true
+  if (showsSecret(program, command)) return false
+  if (looking.has(program)) return speaking.has(program) || blind.has(program) || fields.every(({ commands, unknown }) => !unknown && commands.length === 0)
+  const rule = Object.hasOwn(rules, program) ? rules[program] : undefined
+  return rule?.(command) === true && !wrappers.includes("xargs") && (speaking.has(program) || blind.has(program) || !fields.some(isOpen))
+}
+
+/** Arithmetic, subscripts and the expansions that a shell runs or computes. */
+const computes = /\(\(|\$\[|\$\{(?![A-Za-z_]\w*(?:\}|:?-|%|#))|\$\{#|\w\[[^\]]{0,200}\]?\+?=/
+
+/** True when all commands of a line, as they were read from it, are known to do nothing but look. */
+export const onlyReads = (line: string, commands: ReadonlyArray<Command>): boolean =>
+  commands.length > 0 && !computes.test(line) && commands.every(isLooking)

@@ -1,0 +1,109 @@
+/**
+ * Why a command that is not known to only read is more than an ordinary one, in a sentence for the question about it.
+ *
+ * **Gotchas**
+ *
+ * Nothing hangs on completeness here: where a wall stands, it stops these; where none stands, every command that is not known to
+ * only read is asked about. What is found says what an approval of a prefix may not hold for.
+ */
+import { ask, asksForHelp, type Command, type Family, type Finding, named, operands, type Rule, written } from "../Command.ts"
+import * as PathClass from "../PathClass.ts"
+import * as Wrappers from "../Wrappers.ts"
+
+export const interpreters = /^(?:python[\d.]*|pypy3?|perl|ruby|node|nodejs|deno|bun|tsx|php|lua|osascript|tclsh|rscript|groovy|julia|elixir)$/
+const downloaders = named("curl wget aria2c fetch http https xh nc ncat netcat socat scp ftp tftp iwr irm")
+
+/** A sentence about a program, where its words match. */
+type Row = readonly [program: RegExp, words: RegExp, family: Family, key: string]
+
+const rows: ReadonlyArray<Row> = [
+  [/^(?:su|runuser|gosu|su-exec|pkexec|doas)$/, /^/, "privilege", "rights of another user"],
+  [/^sudo$/, /^(?!-v$|-k$)/, "privilege", "rights of root"],
+  [/^chmod$/, /(?:^| )0*[0-7]?(?:[0-7][0-7][2367])(?: |$)|(?:^| )[ugoa]{1,4}[+=][rxXst]{0,4}w/, "privilege", "permissions for everybody (chmod 777)"],
+  [/^chown$/, /-R\b.*\broot\b|-[a-zA-Z]*R.* 0(?::| )/, "privilege", "recursive ownership for root (chown -R root)"],
+  [/^(?:useradd|adduser|userdel|usermod|groupadd|passwd|chpasswd|visudo|chsh|setcap|setfacl|insmod|modprobe|rmmod|nsenter|capsh)$/, /^/, "privilege", "change of users, permissions or the kernel"],
+  [/^(?:dd|gdd)$/, /\bif=/i, "disk", "disk copy (dd)"],
+  [/^(?:fdisk|sfdisk|gdisk|sgdisk|cfdisk|parted|(?:lv|vg|pv)(?:remove|reduce)|mdadm|tune2fs|mount|umount|swapoff|mkswap)$/, /^(?!-l$|--list$)./, "disk", "change of disks or mounts"],
+  [/^(?:pkill|killall|skill|taskkill)$/, /^/, "process kill", "kill of processes by name"],
+  [/^kill$/, /(?:^| )0*[01](?: |$)/, "process kill", "kill of the first process or the own group"],
+  [/^systemctl$/, /^(?:stop|restart|disable|mask|kill|enable|edit|daemon-reexec)\b/, "service", "stopping or changing of a system service"],
+  [/^(?:service|rc-service|launchctl|sc)$/, /\b(?:stop|restart|unload|bootout|disable|delete)\b/, "service", "stopping or changing of a system service"],
+  [/^(?:apt|apt-get|aptitude|dnf|yum|zypper|apk|snap|dpkg|rpm|pacman)$/, /\b(?:remove|purge|autoremove|erase|uninstall)\b|^-[rPeR]/, "service", "removal of system packages"],
+  [/^(?:crontab|at|batch|schtasks)$/, /^(?!-l$)./, "configuration tampering", "change of scheduled commands"],
+  [/^(?:iptables|ip6tables|nft|ufw|firewall-cmd|pfctl|setenforce|csrutil|spctl|chattr)$/, /^(?!-L|list|status)./, "configuration tampering", "change of the firewall or another protection"],
+  [/^(?:sysctl|defaults|reg|update-alternatives|timedatectl|hostnamectl)$/, /=|\b(?:-w|write|delete|add|set-\S+|--set)\b/, "configuration tampering", "change of system configuration"],
+  [/^(?:hermes|hermes-effect)$/, /^(?:config|model|mcp|plugins|hooks|tools|cron|gateway|setup|login|logout|trust|permissions) \S|--yolo|--accept-hooks/, "configuration tampering", "change of the agent's own configuration"],
+  [/^(?:docker|podman|nerdctl|docker-compose)$/, /--privileged|(?:--pid|--userns|--ipc|--uts)[= ]host|docker\.sock|(?:-v|--volume)[= ]?(?:\/|~|\/etc|\/root):/, "container", "container with access to the host"],
+  [/^(?:ssh)$/, /proxycommand|localcommand/i, "inline code", "program that is made to run another one"],
+  [/^git$/, /(?:^| )(?:-c|--config(?:-env)?|--exec(?:-path)?|--upload-pack|--receive-pack|-u|ext::\S*)(?:[= ]|$)|ext::/, "inline code", "program that is made to run another one"],
+  [/^(?:make|gmake|npm|pnpm|yarn|cargo|mvn|gradle)$/, /--eval|SHELL=|--script-shell|--config[= ]/, "inline code", "program that is made to run another one"],
+  [/^(?:security|gpg|gh|gcloud|vault|git)$/, /find-(?:generic|internet)-password|dump-keychain|--export-secret|auth token|print-access-token|^credential fill|^(?:kv )?(?:read|get) /, "exfiltration", "reading of credentials"],
+  [/^(?:ngrok|cloudflared|localtunnel|lt|bore|chisel|frpc)$/, /./, "exfiltration", "tunnel into this machine"]
+]
+
+const listed: Rule = ({ args, program }) => {
+  if (program === "" || asksForHelp(args)) return undefined
+  const row = rows.find(([name]) => name.test(program))
+  if (row === undefined) return undefined
+  const words = args.join(" ")
+  const found = rows.find(([name, pattern]) => name.test(program) && pattern.test(words))
+  return found === undefined ? undefined : ask(found[2], found[3])
+}
+
+const writesFiles = /^(?:tee|sponge|truncate|cp|mv|install|ln|sed|gsed|perl|dd)$/
+
+const configuration: Rule = (command) => {
+  const { args, cwd, program } = command
+  const edits = writesFiles.test(program) && (!/^(?:sed|gsed|perl)$/.test(program) || args.some((arg) => /^-(?:[a-zA-Z]*i|-in-place)/.test(arg)))
+  const paths = [...written(command), ...edits ? args.map((arg) => arg.replace(/^of=/, "")) : []]
+  const what = paths.filter((path) => path !== "/dev/null").map((path) => PathClass.configuration(path, cwd)).find((found) => found !== undefined)
+  return what === undefined ? undefined : ask("configuration tampering", `change of ${what}`)
+}
+
+/** Programs that show nothing of what is in a file, or speak about it only. */
+export const blind = named("ls stat test [ [[ file du echo printf hermes cd mkdir pushd touch chmod chown wc rm rmdir git")
+/** Reading these is daily work. */
+const daily = /(?:^|\/)(?:\.env[^/]*|\.npmrc|\.envrc|[^/]*\.(?:pem|crt)|secrets?\.[a-z]+|credentials\.[a-z]+)$/i
+const working = /^(?:grep|egrep|rg|source|\.|diff|cmp|vi|vim|nano|sed|awk|cp|mv|tee|openssl|sort|jq|yq)$/
+
+/** Paths that a command may read: its operands, values of flags, and its input. */
+export const sources = ({ fields, redirects }: Pick<Command, "fields" | "redirects">): ReadonlyArray<string> => [
+  ...fields.flatMap(({ shown }) => {
+    const value = shown.slice(Math.max(shown.lastIndexOf("="), shown.lastIndexOf("@")) + 1)
+    return value === shown ? [shown] : [shown, value]
+  }),
+  ...redirects.filter(({ operator }) => operator === "<" || operator === "<>").map(({ target }) => target.shown)
+]
+
+const credentials: Rule = (command) => {
+  const { args, cwd, program } = command
+  const adds = program === "git" && args.includes("add")
+  if (blind.has(program) && !adds) return undefined
+  const paths = sources(command)
+  if (paths.some((path) => PathClass.isOwnSecretFile(path, cwd)) || interpreters.test(program) && args.some(PathClass.namesOwnSecret)) {
+    return ask("exfiltration", "reading of the agent's own credentials")
+  }
+  return paths.some((path) => PathClass.isSecret(path, cwd) && !(working.test(program) && daily.test(path))) ? ask("exfiltration", "reading of credentials") : undefined
+}
+
+const runs = (program: string): boolean => Wrappers.shells.has(program) || interpreters.test(program) || /^(?:source|\.|eval)$/.test(program)
+
+const fetches = (commands: ReadonlyArray<Command>): boolean => commands.some(({ program }) => downloaders.has(program))
+
+const piped: Rule = ({ fields, input, program, redirects }) => {
+  if (!runs(program)) return undefined
+  const given = [...input, ...fields.flatMap(({ commands }) => commands), ...redirects.flatMap(({ target }) => target.commands)]
+  if (fetches(given)) return ask("remote code", "download piped to a shell or interpreter")
+  return input.length > 0 && (fields.length === 0 || fields.every(({ text }) => text.startsWith("-"))) ? ask("remote code", "text piped to a shell or interpreter") : undefined
+}
+
+const code: Finding = ask("inline code", "script for a shell or an interpreter in its arguments (sh -c, python -c, node -e)")
+
+const inline: Rule = ({ args, program }) => {
+  const own = args.slice(0, args.findIndex((arg) => !arg.startsWith("-")) + 1 || args.length)
+  const flag = Wrappers.shells.has(program) ? /^-[a-z]*c/i : interpreters.test(program) ? /^-(?:[a-zA-Z0-9]*[ceEpr]|-eval|-print)(?:=|$)/ : undefined
+  return flag !== undefined && own.some((arg) => flag.test(arg)) || program === "deno" && operands(args)[0] === "eval" ? code : undefined
+}
+
+/** Explanations. */
+export const rules: ReadonlyArray<Rule> = [credentials, configuration, piped, inline, listed]

@@ -1,0 +1,109 @@
+/**
+ * The floor: what no flag, mode or approval lifts. Deletion of the root, a system directory or a home, file systems and raw disks,
+ * fork bombs, killing every process, shutting down.
+ */
+import { asksForHelp, floor, hasFlag, operands, type Rule, written } from "../Command.ts"
+import * as PathClass from "../PathClass.ts"
+import { deleters, deletesFound, isRecursive } from "./LossRules.ts"
+
+const formatting = "making of a file system"
+const raw = "write to a raw disk device"
+
+const format: Rule = ({ args, program }) => {
+  const formats = /^(?:mkfs(?:\..+)?|mke2fs|newfs(?:_.+)?|mkdosfs|mkntfs|mkexfatfs)$/.test(program) && !asksForHelp(args) ||
+    program === "mkswap" && args.some(PathClass.isRawDevice) ||
+    program === "format" && args.some((arg) => /^[a-z]:$/i.test(arg)) ||
+    program === "format-volume" || program === "clear-disk" ||
+    program === "diskutil" && args.some((arg) => /^(?:erase(?:disk|volume)?|zerodisk|secureerase|partitiondisk|reformat|randomdisk)$/i.test(arg))
+  return formats ? floor("disk", formatting) : undefined
+}
+
+const device: Rule = (command) => {
+  const { args, program } = command
+  const targets = operands(args)
+  const aimed = targets.some(PathClass.isRawDevice)
+  const writes = written(command).some(PathClass.isRawDevice) ||
+    /^(?:dd|gdd|dcfldd|dc3dd|pv)$/.test(program) && args.some((arg) => /^of=/i.test(arg) && PathClass.isRawDevice(arg.slice(3))) ||
+    /^(?:tee|sponge|shred|blkdiscard|scrub|nwipe|srm)$/.test(program) && aimed ||
+    program === "badblocks" && aimed && hasFlag(args, "w") ||
+    program === "wipefs" && aimed && hasFlag(args, "ao", ["all", "offset"]) ||
+    /^(?:cp|mv|install)$/.test(program) && PathClass.isRawDevice(targets.at(-1) ?? "") ||
+    program === "hdparm" && args.some((arg) => /^--(?:security-erase|trim-sector|write-sector|fwdownload)/.test(arg)) ||
+    program === "nvme" && /^(?:format|sanitize)$/.test(targets[0] ?? "") ||
+    program === "cryptsetup" && /^(?:luks(?:format|erase|killslot)|erase)$/i.test(targets[0] ?? "")
+  return writes ? floor("disk", raw) : undefined
+}
+
+const places = { root: "the root directory", system: "a system directory", home: "a home directory" } as const
+
+/** Deletes everything below a place that nobody can miss. In a container it is that container's. */
+const tree: Rule = (command) => {
+  const { args, cwd, fields, program, wrappers } = command
+  if (!deleters.has(program)) return undefined
+  if (args.includes("--no-preserve-root")) return floor("file destruction", "recursive delete of the root directory")
+  if (wrappers.some((wrapper) => /^(?:docker|podman|nerdctl|kubectl|docker-compose)$/.test(wrapper))) return undefined
+  const recursive = isRecursive(command)
+  for (const { text, unknown } of fields) {
+    if (text.startsWith("-") || /^\/[a-z]$/i.test(text)) continue
+    const place = unknown ? undefined : PathClass.territory(text, cwd)
+    if (place !== undefined && (recursive || text.endsWith("*") && program === "rm")) return floor("file destruction", `recursive delete of ${places[place]}`)
+  }
+  return undefined
+}
+
+const search: Rule = (command) => {
+  const { args, cwd } = command
+  if (!deletesFound(command)) return undefined
+  const firstTest = args.findIndex((arg) => /^[-(!]/.test(arg) && !/^-[HLP]$/.test(arg))
+  const starts = firstTest === -1 ? args : args.slice(0, firstTest)
+  const filtered = args.some((arg) => /^-i?(?:name|path|regex|wholename)$|^-(?:[acm](?:time|min)|newer.*|size|empty|user|perm)$/.test(arg))
+  return !filtered && starts.some((start) => PathClass.territory(start, cwd) !== undefined)
+    ? floor("file destruction", "recursive delete of a whole system or home (find)")
+    : undefined
+}
+
+const everybody = "kill of every process"
+
+const kill: Rule = ({ args, program }) => {
+  if (program === "killall5") return floor("process kill", everybody)
+  if (program !== "kill" || args.some((arg) => /^-l$|^-L$|^--list/.test(arg))) return undefined
+  const end = args.indexOf("--")
+  const signal = end === 0 ? -1 : args.findIndex((arg) => arg.startsWith("-"))
+  const valued = /^(?:-s|-n|--signal)$/.test(args[signal] ?? "")
+  const targets = args.filter((arg, index) => arg !== "--" && index !== signal && !(valued && index === signal + 1))
+  return targets.some((target) => /^-0*1$/.test(target)) ? floor("process kill", everybody) : undefined
+}
+
+const bomb: Rule = ({ inside, program, terminator }) =>
+  program !== "" && (inside.includes(program) || program === "$0") && (terminator === "|" || terminator === "&")
+    ? floor("process kill", "fork bomb")
+    : undefined
+
+const power = new Set(["shutdown", "reboot", "halt", "poweroff", "stop-computer", "restart-computer", "systemctl-poweroff"])
+
+const machine: Rule = (command) => {
+  const { args, program } = command
+  const down = floor("shutdown", "shutdown or restart of the machine")
+  if (power.has(program)) {
+    const harmless = asksForHelp(args) || args.includes("-c") || args.includes("--show") || args.some((arg) => /^\/a$/i.test(arg))
+    return harmless ? undefined : down
+  }
+  if ((program === "init" || program === "telinit") && /^[06]$/.test(args[0] ?? "")) return down
+  if (
+    (program === "systemctl" || program === "loginctl") &&
+    /^(?:poweroff|reboot|halt|kexec|soft-reboot|emergency|rescue|hibernate|suspend|exit)$/.test(operands(args)[0] ?? "")
+  ) {
+    return down
+  }
+  if (program === "systemctl" && args.includes("isolate")) return down
+  if (/^(?:busctl|dbus-send|gdbus|qdbus)$/.test(program) && args.some((arg) => /\b(?:poweroff|reboot|halt)\b/i.test(arg))) {
+    return down
+  }
+  return written(command).some((path) => /^\/+proc\/+sysrq-trigger$/.test(path)) ||
+      program === "tee" && args.some((arg) => /^\/proc\/sysrq-trigger$/.test(arg))
+    ? down
+    : undefined
+}
+
+/** The floor. */
+export const rules: ReadonlyArray<Rule> = [format, device, tree, search, kill, bomb, machine]

@@ -1,0 +1,200 @@
+/**
+ * What cannot be brought back and no wall stops: files of the working tree, uncommitted work, history of repositories, what is
+ * published, data in databases.
+ */
+import { ask, asksForHelp, type Command, type Finding, hasFlag, named, operands, type Rule } from "../Command.ts"
+
+export const deleters = named("rm srm grm remove-item ri rd rmdir del erase unlink shred trash rimraf wipe")
+
+/** True for a deletion of whole trees. */
+export const isRecursive = ({ args, program }: Command): boolean =>
+  program === "rimraf" || hasFlag(args, "rR", ["recursive", "recurse"]) || args.some((arg) => /^\/s$/i.test(arg) || /^-recurse\b/i.test(arg))
+
+/** True for a search that deletes what it finds. */
+export const deletesFound = ({ args, program }: Command): boolean =>
+  /^(?:find|gfind|bfs)$/.test(program) && args.some((arg, index) =>
+    arg === "-delete" || /^-exec(?:dir)?$|^-ok(?:dir)?$/.test(arg) && /(?:^|\/)(?:rm|shred|unlink|srm)$/.test(args[index + 1] ?? ""))
+
+const searches = /^(?:find|gfind|fd|fdfind|bfs)$/
+
+const deletion: Rule = (command) => {
+  const { args, fields, program, wrappers } = command
+  if (deletesFound(command)) return ask("file destruction", "delete of what a search finds (find -delete)")
+  if (!deleters.has(program) || asksForHelp(args)) return undefined
+  if (wrappers.includes("xargs") || wrappers.includes("parallel")) return ask("file destruction", "delete of what the input names (xargs rm)")
+  if (wrappers.some((wrapper) => searches.test(wrapper))) return ask("file destruction", "delete of what a search finds (find -exec rm)")
+  if (isRecursive(command) && program !== "rmdir") return ask("file destruction", "recursive delete")
+  if (program === "shred" || program === "srm" || program === "wipe") return ask("file destruction", "deletion that cannot be undone (shred)")
+  return fields.some(({ text }) => /^[~./]*\*$/.test(text) || text === ".*") ? ask("file destruction", "delete of everything in a directory") : undefined
+}
+
+const emptied: Rule = ({ args, fields, program }) => {
+  if (program === "mv" && operands(args).at(-1) === "/dev/null") return ask("file destruction", "move into nothing (/dev/null)")
+  if ((program === "cp" || program === "ln") && fields[0]?.text === "/dev/null") return ask("file destruction", "overwriting with nothing")
+  return program === "rsync" && args.some((arg) => /^--(?:delete|remove-source-files)/.test(arg)) ? ask("file destruction", "synchronisation that deletes (rsync --delete)") : undefined
+}
+
+const valued = new Set(["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"])
+
+/** The subcommand of git and what follows it. */
+const subcommand = ({ args }: Command): readonly [verb: string, rest: ReadonlyArray<string>] => {
+  let index = 0
+  while (index < args.length && args[index]?.startsWith("-") === true) index += valued.has(args[index] ?? "") ? 2 : 1
+  return [args[index] ?? "", args.slice(index + 1)]
+}
+
+const rewrites = "rewriting of history (git)"
+
+const git: Rule = (command) => {
+  if (command.program !== "git") return undefined
+  const [verb, args] = subcommand(command)
+  const targets = operands(args)
+  switch (verb) {
+    case "reset":
+      return hasFlag(args, "", ["hard", "merge", "keep"]) && args.some((arg) => arg.startsWith("--h"))
+        ? ask("history rewriting", "loss of uncommitted changes (git reset --hard)")
+        : undefined
+    case "push":
+      if (
+        hasFlag(args, "f", ["force", "force-with-lease", "force-if-includes", "mirror", "prune"]) ||
+        targets.some((target) => target.startsWith("+"))
+      ) {
+        return ask("history rewriting", "forced push (git push --force)")
+      }
+      return hasFlag(args, "d", ["delete"]) || targets.slice(1).some((target) => target.startsWith(":"))
+        ? ask("history rewriting", "delete of a remote branch or tag")
+        : hasFlag(args, "n", ["dry-run"]) ? undefined : ask("publication", "push to a remote repository (git push)")
+    case "clean":
+      return hasFlag(args, "f", ["force"]) && !hasFlag(args, "n", ["dry-run"])
+        ? ask("history rewriting", "delete of untracked files (git clean -f)")
+        : undefined
+    case "branch":
+      return args.some((arg) => /^-[a-z]*D/.test(arg)) || hasFlag(args, "d", ["delete"]) && hasFlag(args, "f", ["force"])
+        ? ask("history rewriting", "forced delete of a branch (git branch -D)")
+        : undefined
+    case "filter-branch":
+    case "filter-repo":
+    case "replace":
+      return ask("history rewriting", rewrites)
+    case "rebase":
+      return hasFlag(args, "", ["root"]) || args.some((arg) => /^(?:-x|--exec)/.test(arg))
+        ? ask("history rewriting", rewrites)
+        : undefined
+    case "update-ref":
+      return hasFlag(args, "d", ["delete", "stdin"]) ? ask("history rewriting", rewrites) : undefined
+    case "reflog":
+      return /^(?:expire|delete)$/.test(targets[0] ?? "") ? ask("history rewriting", rewrites) : undefined
+    case "gc":
+      return args.some((arg) => /^--prune=(?:now|all)/.test(arg) || arg === "--aggressive" && args.includes("--prune=now"))
+        ? ask("history rewriting", rewrites)
+        : undefined
+    case "prune":
+      return hasFlag(args, "n", ["dry-run"]) ? undefined : ask("history rewriting", rewrites)
+    case "stash":
+      return /^(?:drop|clear)$/.test(targets[0] ?? "") ? ask("history rewriting", "loss of stashed changes") : undefined
+    case "checkout":
+    case "switch":
+      return hasFlag(args, "f", ["force", "discard-changes"]) ||
+        targets.some((target) => target === "." || target === ":/") && !args.includes("-b")
+        ? ask("history rewriting", "loss of uncommitted changes (git checkout)")
+        : undefined
+    case "restore":
+      return targets.some((target) => target === "." || target === ":/") &&
+        (!hasFlag(args, "S", ["staged"]) || hasFlag(args, "W", ["worktree"]))
+        ? ask("history rewriting", "loss of uncommitted changes (git restore)")
+        : undefined
+    case "worktree":
+      return targets[0] === "remove" && hasFlag(args, "f", ["force"])
+        ? ask("history rewriting", "loss of uncommitted changes (git worktree)")
+        : undefined
+    default:
+      return undefined
+  }
+}
+
+const published: Rule = ({ args, program }) =>
+  /^(?:npm|yarn|pnpm|cargo|twine|gem)$/.test(program) && /^(?:publish|unpublish|yank|deprecate|push|upload)$/.test(operands(args)[0] ?? "")
+    ? ask("publication", "change of a published package")
+    : undefined
+
+const databases = named(`
+  psql mysql mariadb sqlite sqlite3 sqlcmd osql isql duckdb clickhouse clickhouse-client cqlsh cockroach sqlplus
+  usql pgcli mycli litecli snowsql bq trino presto hive beeline impala-shell turso wrangler supabase prisma surreal
+`)
+const textual = named(`
+  echo printf cat grep egrep fgrep rg ag ack git gh glab sed awk gawk find fd less more head tail wc diff jq tee
+  sort code vim vi nano touch ls test [ rm mkdir cp mv open man curl npm jest vitest pytest claude hermes
+`)
+
+const drop = /\bdrop\s+(?:table|database|schema|view|index|user|role|keyspace|collection|owned)\b/i
+const truncate = /\btruncate\s+(?:table\s+)?["'`\w]/i
+const deletes = /\bdelete\s+from\s+[^\s;]/gi
+const updates = /\bupdate\s+[^\s;]{1,200}\s+set\s/gi
+
+/** Finds a statement without a condition: none between its verb and the end of its line, or the next statement. */
+const isWhole = (text: string, verb: RegExp): boolean => {
+  const found = Array.from(text.matchAll(verb), ({ 0: words, index }) => ({ from: index, to: index + words.length }))
+  return found.some(({ to }, index) => {
+    const rest = text.slice(to, found[index + 1]?.from)
+    const end = rest.search(/[\n;]/)
+    return !/\bwhere\b/i.test(end === -1 ? rest : rest.slice(0, end))
+  })
+}
+
+const statement = (text: string): Finding | undefined => {
+  const short = text.length > 100_000 ? text.slice(0, 100_000) : text
+  if (drop.test(short)) return ask("database", "SQL DROP")
+  if (truncate.test(short)) return ask("database", "SQL TRUNCATE")
+  if (isWhole(short, deletes)) return ask("database", "SQL DELETE without WHERE")
+  return isWhole(short, updates) ? ask("database", "SQL UPDATE without WHERE") : undefined
+}
+
+const database: Rule = (command) => {
+  const { args, input, program, redirects, stdin } = command
+  const verb = operands(args).join(" ").toLowerCase()
+  if (/^(?:dropdb|dropuser)$/.test(program) || program === "mysqladmin" && /\bdrop\b/.test(verb)) {
+    return ask("database", "SQL DROP")
+  }
+  if (program === "redis-cli" && /\bflush(?:all|db)\b/.test(verb)) return ask("database", "emptying of a database")
+  if (
+    /^(?:mongo|mongosh)$/.test(program) &&
+    /dropdatabase|\.drop\(|deletemany\(\s*\{\s*\}|\.remove\(\s*\{\s*\}/i.test(args.join(" "))
+  ) {
+    return ask("database", "emptying of a database")
+  }
+  if (/^(?:rails|rake|bin\/rails)$/.test(program) && /\bdb:(?:drop|reset|purge|schema:load|migrate:reset)\b/.test(verb)) {
+    return ask("database", "SQL DROP")
+  }
+  if (/prisma/.test(`${program} ${verb}`) && /\bmigrate reset\b|--force-reset|--accept-data-loss/.test(args.join(" "))) {
+    return ask("database", "SQL DROP")
+  }
+  if (/^(?:php|artisan)$/.test(program) && /\bmigrate:(?:fresh|reset|refresh)\b|\bdb:wipe\b/.test(verb)) {
+    return ask("database", "SQL DROP")
+  }
+  if (
+    /^(?:python[\d.]*|django-admin)$/.test(program) &&
+    /\b(?:flush|reset_db|sqlflush)\b/.test(verb) &&
+    /manage\.py|django/.test(`${program} ${verb}`)
+  ) {
+    return ask("database", "emptying of a database")
+  }
+  if (textual.has(program)) return undefined
+  const given = statement(args.join("\n"))
+  if (given !== undefined) return given
+  if (!databases.has(program)) return undefined
+  const documents = redirects.filter(({ operator }) => operator.startsWith("<<")).map(({ target }) => target.text)
+  const piped = input.filter(({ program }) => /^(?:echo|printf|cat)$/.test(program)).map(({ args }) => args.join(" "))
+  return statement([stdin ?? "", ...documents, ...piped].join("\n"))
+}
+
+const clouds = /^(?:aws|gcloud|az|doctl|heroku|fly|flyctl|gh|gsutil|kubectl|oc|helm|terraform|tofu|terragrunt|pulumi|cdk|serverless|sls|docker|podman|nerdctl|docker-compose)$/
+const removing = /^(?:delete|destroy|remove|rm|rmi|rb|kill|stop|prune|down|drain|cordon|replace|taint|evict|uninstall|rollback|terminate-instances|delete-.+)$/
+
+/** Removal of what runs elsewhere: in a cloud, a cluster, a container engine. */
+const remote: Rule = ({ args, program }) =>
+  clouds.test(program) && (operands(args).slice(0, 4).some((word) => removing.test(word)) || args.some((arg) => /^-(?:-)?(?:auto-approve|destroy)$|^--replicas=0$/.test(arg)))
+    ? ask("container", "removal of what runs in containers, a cluster or a cloud")
+    : undefined
+
+/** Losses. */
+export const rules: ReadonlyArray<Rule> = [deletion, emptied, git, published, database, remote]
