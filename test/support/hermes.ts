@@ -31,10 +31,10 @@ export interface Options {
 }
 
 /**
- * Commands run on this machine as it is: with the default, tests of something else would need a machine that can build a sandbox, or be
- * told that this one cannot.
+ * Commands run on this machine as it is, and are asked about for what they are known to do only: with the defaults, tests of something
+ * else would need a machine that can build a sandbox, or be told that this one cannot.
  */
-export const withoutSandbox = { HERMES_TERMINAL__BACKEND: "local" }
+export const withoutSandbox = { HERMES_TERMINAL__BACKEND: "local", HERMES_APPROVALS__UNKNOWN_COMMANDS: "allow" }
 
 /** Nothing of the environment of the tests but the search path: no key, no home directory, no address. */
 const environment = ({ env, home }: Options): NodeJS.ProcessEnv => ({

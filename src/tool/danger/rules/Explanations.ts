@@ -19,7 +19,7 @@ type Row = readonly [program: RegExp, words: RegExp, family: Family, key: string
 const rows: ReadonlyArray<Row> = [
   [/^(?:su|runuser|gosu|su-exec|pkexec|doas)$/, /^/, "privilege", "rights of another user"],
   [/^sudo$/, /^(?!-v$|-k$)/, "privilege", "rights of root"],
-  [/^chmod$/, /(?:^| )0*[0-7]?(?:[0-7][0-7][2367])(?: |$)|(?:^| )[ugoa]{1,4}[+=][rxXst]{0,4}w/, "privilege", "permissions for everybody (chmod 777)"],
+  [/^chmod$/, /(?:^| )0*[0-7]?(?:[0-7][0-7][2367])(?: |$)|(?:^| )[ug]{0,2}[oa][ugoa]{0,3}[+=][rxXst]{0,4}w/, "privilege", "permissions for everybody (chmod 777)"],
   [/^chown$/, /-R\b.*\broot\b|-[a-zA-Z]*R.* 0(?::| )/, "privilege", "recursive ownership for root (chown -R root)"],
   [/^(?:useradd|adduser|userdel|usermod|groupadd|passwd|chpasswd|visudo|chsh|setcap|setfacl|insmod|modprobe|rmmod|nsenter|capsh)$/, /^/, "privilege", "change of users, permissions or the kernel"],
   [/^(?:dd|gdd)$/, /\bif=/i, "disk", "disk copy (dd)"],
