@@ -11,7 +11,7 @@ import { Output } from "../../src/cli/ProgramOutput.ts"
 import { ProcessVariables } from "../../src/platform/ProcessVariables.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
-import { machine, program } from "../support/hermes.ts"
+import { machine, program, withoutSandbox } from "../support/hermes.ts"
 import { launcher, open } from "../support/pseudoTerminal.ts"
 import { capture } from "./capture.ts"
 
@@ -57,7 +57,7 @@ const desk = Effect.map(machine, (one) => ({
           NodeServices.layer,
           Layer.succeed(Output, output),
           Layer.succeed(Program, { layer: Runtime.program }),
-          Layer.succeed(ProcessVariables, { PATH: process.env["PATH"], HOME: join(one.home, ".."), HERMES_HOME: one.home })
+          Layer.succeed(ProcessVariables, { PATH: process.env["PATH"], HOME: join(one.home, ".."), HERMES_HOME: one.home, ...withoutSandbox })
         ))
       )
       return { code, stdout: stdout(), stderr: stderr() }
