@@ -94,7 +94,7 @@ const piped: Rule = ({ fields, input, program, redirects }) => {
   if (!runs(program)) return undefined
   const given = [...input, ...fields.flatMap(({ commands }) => commands), ...redirects.flatMap(({ target }) => target.commands)]
   if (fetches(given)) return ask("remote code", "download piped to a shell or interpreter")
-  return input.length > 0 && (fields.length === 0 || fields.every(({ text }) => text.startsWith("-"))) ? ask("remote code", "text piped to a shell or interpreter") : undefined
+  return input.length > 0 && fields.every(({ text }) => text.startsWith("-")) ? ask("remote code", "text piped to a shell or interpreter") : undefined
 }
 
 const code: Finding = ask("inline code", "script for a shell or an interpreter in its arguments (sh -c, python -c, node -e)")
