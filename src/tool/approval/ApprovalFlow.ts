@@ -92,7 +92,7 @@ export interface Policy {
   readonly deny: ReadonlyArray<string>
   /** Entries of approvals for good, and globs of commands that need no approval: `approval/AllowList.ts`. */
   readonly allow: ReadonlyArray<string>
-  /** What happens to commands that are not known to only read, where no wall stands around them. */
+  /** Rule about commands that are not known to only read, where no wall stands around them. */
   readonly unknownCommands: "ask" | "allow"
   readonly timeout: Duration.Duration
 }

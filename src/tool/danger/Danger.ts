@@ -89,7 +89,7 @@ const inside: ReadonlySet<Family> = new Set(["file destruction", "history rewrit
 
 const unknown: Finding = ask("unknown", "command that is not known to only read")
 
-/** What stands around a command: a wall, or nothing and this rule about commands that are not known to only read. */
+/** Surroundings of a command: a wall, or nothing and this rule about commands that are not known to only read. */
 export type Surroundings = "confined" | "ask" | "allow"
 
 /** Findings that a user is asked about: behind a wall those that it does not stop. */

@@ -100,7 +100,7 @@ const git: Looks = ({ args }) => {
   }
 }
 
-/** What `-exec` runs is judged on its own. */
+/** A search that writes nothing; the command after `-exec` is judged on its own. */
 const finding: Looks = ({ args }) => args.every((arg) => !/^-(?:execdir|ok|delete|fprint|fls|files0-from)/.test(arg))
 
 const containers: Looks = first(named("ps images version info logs inspect top"))

@@ -1,5 +1,5 @@
 /**
- * Why a command that is not known to only read is more than an ordinary one, in a sentence for the question about it.
+ * Sentences for questions: the reason why a command is more than one that is not known to only read.
  *
  * **Gotchas**
  *

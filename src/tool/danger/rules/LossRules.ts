@@ -1,6 +1,6 @@
 /**
- * What cannot be brought back and no wall stops: files of the working tree, uncommitted work, history of repositories, what is
- * published, data in databases.
+ * Losses that no wall stops: of files of the working tree, uncommitted work, history of repositories, data in databases; and what is
+ * published.
  */
 import { ask, asksForHelp, type Command, type Finding, hasFlag, named, operands, type Rule } from "../Command.ts"
 
