@@ -150,7 +150,7 @@ describe("Architecture", () => {
     const shells = all.filter((source) => source.imports.some(({ specifier, typeOnly }) => !typeOnly && specifier.startsWith(".") && target(source, specifier) === "tool/builtin/terminal/Shell.ts")).map(({ path }) => path)
     assert.deepStrictEqual(shells.toSorted(), ["cli/interactive/ShellLine.ts", "runner/cron/JobScript.ts", "tool/builtin/Terminal.ts", "tool/builtin/terminal/ProcessRegistry.ts"])
     assert.match(all.find(({ path }) => path === "tool/builtin/Terminal.ts")?.text ?? "", /Toolset\.inEnvironment\(/)
-    assert.match(all.find(({ path }) => path === "tool/builtin/terminal/ProcessRegistry.ts")?.text ?? "", /yield\* CommandEnvironment\b/)
+    assert.match(all.find(({ path }) => path === "tool/builtin/terminal/ProcessRegistry.ts")?.text ?? "", /yield\* provide\(Shell\.make\)/)
   })
 
   it("heavy dependencies are loaded only when they are used, each in one place", () => {

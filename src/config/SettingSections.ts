@@ -227,19 +227,51 @@ export const terminal = F.defaulted({
   /** `auto`: the sandbox where this machine can build one, else this machine as it is, which is said once. */
   backend: F.withDefault(
     F.unsupported(F.choice(["auto", "local", "sandbox", "docker", "singularity", "modal", "daytona", "ssh"]), {
-      holds: ["auto", "local", "sandbox"],
+      holds: ["auto", "local", "sandbox", "docker", "ssh"],
       stops: true,
       remedy: "commands would run on this machine; set it to local to allow that, or to sandbox to confine them"
     }),
     "auto"
   ),
   timeout: F.withDefault(F.seconds, 180),
-  lifetimeSeconds: F.withDefault(F.unsupported(F.seconds), 300),
+  /** Time without use after which a container is removed and a connection closed. */
+  lifetimeSeconds: F.withDefault(F.seconds, 300),
+  /** Working directory of the backend `ssh`; the user's home directory there without it. */
+  cwd: F.optional(F.text),
   /** Variables of a credential family that commands get; those of providers, messengers and forges never. */
   envPassthrough: F.withDefault(F.texts, []),
   /** Seconds that a single-query run waits for background processes that will report. */
   oneshotCompletionWaitSeconds: F.withDefault(F.number({ least: 0 }), 600),
-  /** Bounds of the sandbox. */
+  /** Program of the engine of containers: that of Docker, else of Podman, without it. */
+  dockerBinary: F.optional(F.text),
+  dockerImage: F.withDefault(F.text, "nikolaik/python-nodejs:python3.11-nodejs20"),
+  /** `false`: commands work on a copy of the working tree. */
+  dockerMountCwdToWorkspace: F.withDefault(F.flag, true),
+  /** `source:target` or `source:target:ro`. */
+  dockerVolumes: F.withDefault(F.texts, []),
+  /** Variables of the program that commands in a container get. */
+  dockerForwardEnv: F.withDefault(F.texts, []),
+  /** Variables of commands in a container. */
+  dockerEnv: F.withDefault(F.mapOf(F.variable), {}),
+  /** Further arguments of `docker run`. */
+  dockerExtraArgs: F.withDefault(F.texts, []),
+  /** `false`: as the user of the image. */
+  dockerRunAsHostUser: F.withDefault(F.flag, true),
+  containerCpu: F.optional(F.number({ least: 0.01 })),
+  /** Megabytes. */
+  containerMemory: F.withDefault(F.positive, 5120),
+  /** Megabytes, where the storage of the engine has quotas. */
+  containerDisk: F.optional(F.positive),
+  /** Processes. */
+  containerPids: F.withDefault(F.positive, 512),
+  /** Keeps the home directory in a container for the next session of the same working tree. */
+  containerPersistent: F.withDefault(F.flag, false),
+  sshHost: F.optional(F.text),
+  sshUser: F.optional(F.text),
+  sshPort: F.optional(F.positive),
+  /** File of a private key. */
+  sshKey: F.optional(F.text),
+  /** Bounds of the sandbox. Its policy, its network and `hide_env_files` hold for containers too. */
   sandbox: F.defaulted({
     /** No run starts where no sandbox can be built. */
     required: F.withDefault(F.flag, false),

@@ -9,6 +9,8 @@
  *
  * - {@link layerLocal}: this machine as the user who runs the program; nothing is confined.
  * - `Sandbox.layer`: this machine behind a wall of the operating system, which decides what can be written, read and reached.
+ * - `Container.layer`: a container of Docker or Podman with the working tree in it.
+ * - `SshHost.layer`: another machine, over the system's `ssh`.
  *
  * **Example** (An agent whose tools work in a sandbox)
  *
@@ -26,17 +28,26 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { nodePath } from "../platform/CurrentProcess.ts"
 
 /** The place where commands run and files live. */
 export interface Service {
   /** Kind of environment, as hooks are told it (`env_type`). */
-  readonly name: "local" | "sandbox"
+  readonly name: "local" | "sandbox" | "docker" | "ssh"
   /** True where commands cannot do all that the user can. */
   readonly isConfined: boolean
   /** Description for a model that works in it; undefined where there is nothing to say. */
   readonly description: string | undefined
   /** Explains the output of a failed command that the environment stopped; undefined for every other. */
   readonly explain: (output: string) => string | undefined
+  /** Tells once what happened to the environment since the last call: it was started again, it ended under a command. */
+  readonly notice: Effect.Effect<string | undefined>
+  /** Directory in it that stands for an absolute directory of this machine. */
+  readonly directory: (given: string) => Effect.Effect<string>
+  /** Program in it that runs JavaScript. */
+  readonly node: string
+  /** `elsewhere`: ids of its processes mean nothing on this machine, and a process that is killed takes everything below it along. */
+  readonly processes: "here" | "elsewhere"
   /** Starts processes in it. */
   readonly spawner: ChildProcessSpawner["Service"]
   /** Its files, as its processes see them. */
@@ -52,11 +63,22 @@ export class CommandEnvironment extends Context.Service<CommandEnvironment, Serv
  */
 export const CallDirectory = Context.Reference<string | undefined>("hermes-effect/environment/CallDirectory", { defaultValue: () => undefined })
 
+/** Place of the processes that are served: `here` they are looked for and signalled by their ids. */
+export const ProcessPlace = Context.Reference<Service["processes"]>("hermes-effect/environment/ProcessPlace", { defaultValue: () => "here" })
+
+/** Facts of every environment on this machine. */
+export const onThisMachine: Pick<Service, "directory" | "node" | "notice" | "processes"> = {
+  notice: Effect.undefined,
+  directory: Effect.succeed,
+  node: nodePath,
+  processes: "here"
+}
+
 /** This machine, as the user who runs the program. */
 export const layerLocal: Layer.Layer<CommandEnvironment, never, ChildProcessSpawner | FileSystem.FileSystem> = Layer.effect(
   CommandEnvironment,
   Effect.gen(function*() {
-    return { name: "local", isConfined: false, description: undefined, explain: () => undefined, spawner: yield* ChildProcessSpawner, files: yield* FileSystem.FileSystem }
+    return { ...onThisMachine, name: "local", isConfined: false, description: undefined, explain: () => undefined, spawner: yield* ChildProcessSpawner, files: yield* FileSystem.FileSystem }
   })
 )
 
@@ -64,5 +86,8 @@ export const layerLocal: Layer.Layer<CommandEnvironment, never, ChildProcessSpaw
 export const provide = <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, CommandEnvironment | Exclude<R, ChildProcessSpawner | FileSystem.FileSystem>> =>
-  Effect.flatMap(CommandEnvironment, ({ files, spawner }) =>
-    Effect.provideContext(effect, Context.add(Context.make(ChildProcessSpawner, spawner), FileSystem.FileSystem, files)))
+  Effect.flatMap(CommandEnvironment, ({ files, processes, spawner }) =>
+    Effect.provideContext(effect, Context.make(ChildProcessSpawner, spawner).pipe(
+      Context.add(FileSystem.FileSystem, files),
+      Context.add(ProcessPlace, processes)
+    )))

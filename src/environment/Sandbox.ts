@@ -57,7 +57,7 @@ import { ConfigError } from "../domain/AgentError.ts"
 import * as TextCut from "../domain/TextCut.ts"
 import { type Admission, carrier, listen } from "../platform/ForwardProxy.ts"
 import { nodePath } from "../platform/CurrentProcess.ts"
-import { CallDirectory, CommandEnvironment, type Service as Environment } from "./CommandEnvironment.ts"
+import { CallDirectory, CommandEnvironment, onThisMachine, type Service as Environment } from "./CommandEnvironment.ts"
 import * as SandboxFiles from "./SandboxFiles.ts"
 import { described, mounts, ordered, type Rule, within } from "./SandboxRules.ts"
 import * as WorkingTree from "./WorkingTree.ts"
@@ -176,37 +176,14 @@ const makeNetwork = Effect.fnUntraced(function*(spawner: ChildProcessSpawner["Se
 /** Rules of the calls from each directory, for the files that exist now. */
 const makeRules = Effect.fnUntraced(function*(options: Options, temporary: { readonly tmp: string; readonly varTmp: string }) {
   const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const trees = yield* WorkingTree.make(options.home)
 
-  /** A rule at the real path; none where nothing is there. */
-  const present = (allows: Rule["allows"]) => (named: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
-    Effect.gen(function*() {
-      const real = yield* fs.realPath(named)
-      const { type } = yield* fs.stat(real)
-      return [{ path: real, allows, isFile: type !== "Directory" }]
-    }).pipe(
-      // Not there, or not to be seen by this user and so by no command either. After any other error nothing runs: a hidden path would be seen.
-      Effect.catchIf(({ reason: { _tag } }) => _tag === "NotFound" || _tag === "PermissionDenied", () => Effect.succeed([]))
-    )
-
-  const environmentFiles = (tree: string) =>
-    !options.hidesEnvFiles ? Effect.succeed([]) : fs.readDirectory(tree).pipe(
-      Effect.map((names) => names.filter((name) => /^\.env(?:\.|$)/.test(name) && !/\.(?:example|sample|template|dist|defaults)$/.test(name))),
-      Effect.map((names) => names.map((name) => path.join(tree, name)))
-    )
+  const present = (allows: Rule["allows"]) => (named: string) => Effect.provideContext(WorkingTree.ruleAt(allows, named), services)
 
   const ofTree = Effect.fnUntraced(function*(directory: string) {
     const tree = yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () => directory)
-    if (tree === "/" || options.home !== undefined && within(options.home, tree)) return []
-    const git = yield* WorkingTree.gitFiles(tree)
-    const lists = yield* Effect.all([
-      Effect.forEach([tree, ...git.directories], present(options.policy === "read-only" ? "read" : "write")),
-      Effect.forEach([...git.fixed, path.join(tree, ".hermes")], present("read")),
-      Effect.forEach(yield* environmentFiles(tree), present("nothing"))
-    ])
-    return lists.flat(2)
+    return tree === "/" || options.home !== undefined && within(options.home, tree) ? [] : yield* WorkingTree.rulesOf(tree, options)
   }, Effect.provideContext(services))
 
   const fixed: ReadonlyArray<Rule> = [
@@ -302,6 +279,7 @@ const build = Effect.fnUntraced(function*(options: Options) {
     ))
 
   return CommandEnvironment.of({
+    ...onThisMachine,
     name: "sandbox",
     isConfined: true,
     description: described(options.policy, typeof network === "string" ? network : "hosts"),

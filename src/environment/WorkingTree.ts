@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
+import type { Rule } from "./SandboxRules.ts"
 
 /** Finds working trees, each once. */
 export interface WorkingTrees {
@@ -71,4 +72,36 @@ export const gitFiles = Effect.fnUntraced(function*(tree: string): Effect.fn.Ret
   const isLinked = path.basename(path.dirname(linked)) === "worktrees" && path.basename(repository) === ".git"
   const back = isLinked ? (yield* read(path.join(linked, "gitdir"))).trim() : ""
   return back === own ? of(repository, [own]) : { directories: [], fixed: [own] }
+})
+
+/** A rule at the real path of a file or a directory; none where nothing is there. */
+export const ruleAt = Effect.fnUntraced(function*(allows: Rule["allows"], named: string): Effect.fn.Return<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem> {
+  const fs = yield* FileSystem.FileSystem
+  return yield* Effect.gen(function*() {
+    const real = yield* fs.realPath(named)
+    const { type } = yield* fs.stat(real)
+    return [{ path: real, allows, isFile: type !== "Directory" }]
+  }).pipe(
+    // Not there, or not to be seen by this user and so by no command either. After any other error nothing runs: a hidden path would be seen.
+    Effect.catchIf(({ reason: { _tag } }) => _tag === "NotFound" || _tag === "PermissionDenied", () => Effect.succeed([]))
+  )
+})
+
+const isEnvironmentFile = (name: string): boolean => /^\.env(?:\.|$)/.test(name) && !/\.(?:example|sample|template|dist|defaults)$/.test(name)
+
+/** Rules for a working tree and for what is fixed or hidden in it, for the files that exist now. */
+export const rulesOf = Effect.fnUntraced(function*(
+  tree: string,
+  { hidesEnvFiles, policy }: { readonly policy: "read-only" | "workspace-write"; readonly hidesEnvFiles: boolean }
+): Effect.fn.Return<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const git = yield* gitFiles(tree)
+  const hidden = hidesEnvFiles ? (yield* fs.readDirectory(tree)).filter(isEnvironmentFile) : []
+  const lists = yield* Effect.all([
+    Effect.forEach([tree, ...git.directories], (named) => ruleAt(policy === "read-only" ? "read" : "write", named)),
+    Effect.forEach([...git.fixed, path.join(tree, ".hermes")], (named) => ruleAt("read", named)),
+    Effect.forEach(hidden, (name) => ruleAt("nothing", path.join(tree, name)))
+  ])
+  return lists.flat(2)
 })

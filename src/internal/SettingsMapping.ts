@@ -42,7 +42,7 @@ export const commandVariables = (
     return detect({ provider, apiMode: route.apiMode, baseUrl: route.baseUrl, model: "" }).apiMode === "bedrock_converse"
   })
   return {
-    passThrough: terminal.envPassthrough,
+    passThrough: [...terminal.envPassthrough, ...terminal.backend === "docker" ? terminal.dockerForwardEnv : []],
     reserved: [
       ...[...customProviders, ...fallbackProviders].flatMap(({ keyEnv }) => keyEnv ?? []),
       ...signs ? awsSecrets : []

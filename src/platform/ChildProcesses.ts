@@ -64,7 +64,7 @@ done
 patterns=''
 for entry in $live; do
   group=\${entry#*:}
-  [ -z "$group" ] || kill -KILL -- "-$group" 2>/dev/null
+  [ -z "$group" ] || kill -KILL "-$group" 2>/dev/null
   patterns="$patterns -e ${markVariable}=\${entry%%:*}"
 done
 [ -d /proc/self ] || exit 0

@@ -9,6 +9,10 @@ export const nodePath = process.execPath
 /** Version of the Node that runs this program. */
 export const nodeVersion = process.versions.node
 
+/** User and group of this process; undefined where the system has none (Windows). */
+export const owner = (): { readonly uid: number; readonly gid: number } | undefined =>
+  process.getuid === undefined || process.getgid === undefined ? undefined : { uid: process.getuid(), gid: process.getgid() }
+
 /** Name of the operating system: `linux`, `darwin`, `win32`. */
 export const operatingSystem: string = process.platform
 

@@ -1,5 +1,5 @@
 /**
- * The place where the commands of a program run, as its settings choose it: `terminal.backend` and `terminal.sandbox`.
+ * The place where the commands of a program run, as its settings choose it: `terminal.backend` and what it needs.
  *
  * **Details**
  *
@@ -8,6 +8,7 @@
  *
  * Source: `ARCHITECTURE.md` §7 ("walls").
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import type * as Layer from "effect/Layer"
@@ -18,6 +19,8 @@ import * as FolderTrust from "../config/FolderTrust.ts"
 import type { Values } from "../config/Settings.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 import type { CommandEnvironment } from "../environment/CommandEnvironment.ts"
+import type * as Container from "../environment/Container.ts"
+import type * as SshHost from "../environment/SshHost.ts"
 import type * as Sandbox from "../environment/Sandbox.ts"
 import { described } from "../environment/SandboxRules.ts"
 import * as UserPrograms from "../environment/UserPrograms.ts"
@@ -165,6 +168,8 @@ export const choose = Effect.fnUntraced(function*(given: Values, host: Host): Ef
   const contradicted = contradiction(settings)
   if (contradicted !== undefined) return yield* contradicted
   const { backend, sandbox: { network, policy } } = settings.terminal
+  const remote = yield* elsewhere(settings, host)
+  if (remote !== undefined) return remote
   if (backend !== "auto" && backend !== "sandbox" || policy === "full") return thisMachine
   const [Sandbox, SandboxProbe, Urls] = yield* parts
   const options = sandbox(settings, host, yield* Urls.fence)
@@ -175,6 +180,71 @@ export const choose = Effect.fnUntraced(function*(given: Values, host: Host): Ef
   if (!isOptional(settings)) return yield* Sandbox.refusal(found.reason, backend === "sandbox" ? undefined : required)
   if (found.isNews) yield* Effect.logWarning(`commands run without a sandbox: ${found.reason}. Remedy: ${Sandbox.remedy} and end this notice`)
   return thisMachine
+})
+
+/** Containers, as the settings describe them. */
+const container = ({ terminal }: Values, { environment, home }: Host): Effect.Effect<Container.Options, ConfigError> => {
+  const { hideEnvFiles, network, policy } = terminal.sandbox
+  if (network === "hosts") {
+    return Effect.fail(new ConfigError({
+      path: "terminal.sandbox.network",
+      message: "terminal.sandbox.network: a container cannot be kept to some hosts. Set it to none or to all, or terminal.backend to sandbox."
+    }))
+  }
+  const userHome = environment.get("HOME")
+  return Effect.succeed({
+    binary: terminal.dockerBinary === undefined ? undefined : Places.expandHome(terminal.dockerBinary, userHome),
+    image: terminal.dockerImage,
+    policy: policy === "read-only" ? policy : "workspace-write",
+    workspace: terminal.dockerMountCwdToWorkspace ? "mount" : "copy",
+    network,
+    limits: { cpus: terminal.containerCpu, memory: terminal.containerMemory, disk: terminal.containerDisk, processes: terminal.containerPids },
+    volumes: terminal.dockerVolumes.map((volume) => Places.expandHome(volume, userHome)),
+    readable: [home.skills],
+    variables: terminal.dockerEnv,
+    forwarded: [...terminal.dockerForwardEnv, ...terminal.envPassthrough],
+    user: terminal.dockerRunAsHostUser ? "caller" : "image",
+    isPersistent: terminal.containerPersistent,
+    lifetime: Duration.seconds(terminal.lifetimeSeconds),
+    home: userHome,
+    hidesEnvFiles: hideEnvFiles,
+    extraArguments: terminal.dockerExtraArgs
+  })
+}
+
+/** The other machine, as the settings describe it. */
+const sshHost = ({ terminal }: Values, { environment }: Host): Effect.Effect<SshHost.Options, ConfigError> => {
+  const { cwd, sshHost, sshKey, sshPort, sshUser } = terminal
+  const bad = (path: string, message: string) => Effect.fail(new ConfigError({ path, message: `${path}: ${message}` }))
+  if (sshHost === undefined) return bad("terminal.ssh_host", "terminal.backend is ssh: set the host that commands run on")
+  if (cwd !== undefined && !/^[~/]/.test(cwd)) return bad("terminal.cwd", `"${cwd}" is not an absolute directory of ${sshHost}`)
+  return Effect.succeed({
+    host: sshHost,
+    user: sshUser,
+    port: sshPort,
+    key: sshKey === undefined ? undefined : Places.expandHome(sshKey, environment.get("HOME")),
+    directory: cwd,
+    forwarded: terminal.envPassthrough,
+    lifetime: Duration.seconds(terminal.lifetimeSeconds)
+  })
+}
+
+/** The place on another machine that the settings choose; undefined for this one. */
+const elsewhere = Effect.fnUntraced(function*(settings: Values, host: Host): Effect.fn.Return<Choice | undefined, ConfigError> {
+  switch (settings.terminal.backend) {
+    case "docker": {
+      const options = yield* container(settings, host)
+      const { described, layer } = yield* Effect.promise(() => import("../environment/Container.ts"))
+      return { layer: layer(options), description: described(options) }
+    }
+    case "ssh": {
+      const options = yield* sshHost(settings, host)
+      const { described, layer } = yield* Effect.promise(() => import("../environment/SshHost.ts"))
+      return { layer: layer(options), description: described(options) }
+    }
+    default:
+      return undefined
+  }
 })
 
 /** Finding of `hermes doctor`. */

@@ -189,8 +189,8 @@ export const fromHandlers = <Tools extends Record<string, Tool.Any>>(
 })
 
 /**
- * The toolset with the processes and the files of the runtime's environment in the place of this machine's. A call may write where its
- * directory lies.
+ * The toolset with the processes and the files of the runtime's environment in the place of this machine's. A call works in the directory
+ * of the environment that stands for its own, and may write where that lies.
  */
 export const inEnvironment = <E, R>(
   toolset: Toolset<E, R>
@@ -198,10 +198,16 @@ export const inEnvironment = <E, R>(
   ...toolset,
   bind: Effect.gen(function*() {
     const tools = yield* CommandEnvironment.provide(toolset.bind)
-    const { isConfined } = yield* CommandEnvironment.CommandEnvironment
-    if (!isConfined) return tools
-    const inDirectory = <A, E>(effect: Effect.Effect<A, E, ToolContext>): Effect.Effect<A, E, ToolContext> =>
-      Effect.flatMap(ToolContext, ({ cwd }) => Effect.provideService(effect, CommandEnvironment.CallDirectory, cwd))
+    const { directory, isConfined, processes } = yield* CommandEnvironment.CommandEnvironment
+    if (!isConfined && processes === "here") return tools
+    const inDirectory = Effect.fnUntraced(function*<A, E>(effect: Effect.Effect<A, E, ToolContext>): Effect.fn.Return<A, E, ToolContext> {
+      const context = yield* ToolContext
+      const cwd = yield* directory(context.cwd)
+      return yield* effect.pipe(
+        Effect.provideService(CommandEnvironment.CallDirectory, cwd),
+        Effect.provideService(ToolContext, { ...context, cwd })
+      )
+    })
     return tools.map((bound): BoundTool => {
       const { concerns } = bound
       return {

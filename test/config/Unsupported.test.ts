@@ -13,11 +13,11 @@ describe("a key that has no effect yet", () => {
   it.effect("is one warning with its place, whichever source it comes from", () =>
     Effect.gen(function*() {
       const { refusals, warnings } = yield* resolve(
-        { terminal: { lifetime_seconds: 60 }, auxiliary: { vision: { context_length: 5 }, compression: { model: "m" } }, database: { journal_mode: "delete" } },
+        { agent: { gateway_timeout: 60 }, auxiliary: { vision: { context_length: 5 }, compression: { model: "m" } }, database: { journal_mode: "delete" } },
         { HERMES_LOGGING__LEVEL: "DEBUG" }
       )
       assert.deepStrictEqual(warnings, [
-        noEffect("config.yaml: terminal.lifetime_seconds"),
+        noEffect("config.yaml: agent.gateway_timeout"),
         noEffect("config.yaml: auxiliary.vision.context_length"),
         noEffect("config.yaml: database.journal_mode"),
         noEffect("HERMES_LOGGING__LEVEL")

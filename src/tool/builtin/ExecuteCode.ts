@@ -40,10 +40,9 @@ import * as Toolkit from "effect/ai/Toolkit"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { Timeout } from "../Annotations.ts"
-import { nodePath } from "../../platform/CurrentProcess.ts"
 import * as Ids from "../../domain/Ids.ts"
 import { NestedCalls, StopRequested, ToolContext } from "../ToolContext.ts"
-import type { CommandEnvironment } from "../../environment/CommandEnvironment.ts"
+import { CommandEnvironment } from "../../environment/CommandEnvironment.ts"
 import * as Toolset from "../Toolset.ts"
 import { CodeSettings } from "./BuiltinSettings.ts"
 import * as ScriptBridge from "./ScriptBridge.ts"
@@ -100,7 +99,7 @@ const buffers = () => ({
   stderr: OutputText.make({ head: stderrBytes * 0.4, tail: stderrBytes * 0.6 })
 })
 
-const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof tool.parametersSchema.Type) {
+const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof tool.parametersSchema.Type, node: string) {
   if (code.trim() === "") return yield* Problem.fail("the code is empty")
   const spawner = yield* ChildProcessSpawner
   const fs = yield* FileSystem.FileSystem
@@ -116,7 +115,7 @@ const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof to
   yield* fs.writeFileString(scriptPath, code)
   const [command, args] = language === "python"
     ? ["python3", [preludePath, scriptPath]] as const
-    : [nodePath, ["--import", preludePath, scriptPath]] as const
+    : [node, ["--import", preludePath, scriptPath]] as const
 
   const mark = yield* Ids.hex(12)
   const { NODE_OPTIONS: _, PYTHONSTARTUP: __, ...environment } = yield* StartedProcess.inherited(settings.environment, mark)
@@ -175,11 +174,12 @@ const toolkit = Toolkit.make(tool)
 type Needs = ChildProcessSpawner | FileSystem.FileSystem | Path.Path
 
 const handlers = toolkit.toLayer(Effect.gen(function*() {
+  const { node } = yield* CommandEnvironment
   const services = yield* Effect.context<Needs>()
-  return { execute_code: (params) => Effect.provideContext(run(params), services) }
+  return { execute_code: (params) => Effect.provideContext(run(params, node), services) }
 }))
 
-const unplaced: Toolset.Toolset<never, Needs> = Toolset.make("code_execution", toolkit, handlers)
+const unplaced: Toolset.Toolset<never, Needs | CommandEnvironment> = Toolset.make("code_execution", toolkit, handlers)
 
 /** The toolset `code_execution`. */
 export const toolset: Toolset.Toolset<never, CommandEnvironment | Path.Path> = Toolset.inEnvironment(unplaced)

@@ -201,6 +201,8 @@ export const Result = Schema.Struct({
   pty_note: Schema.optionalKey(Schema.String),
   /** Reason that a confined environment stopped the command. */
   sandbox_note: Schema.optionalKey(Schema.String),
+  /** Change of the environment: it was started again, it ended under the command. */
+  environment_note: Schema.optionalKey(Schema.String),
   notify_on_complete: Schema.optionalKey(Schema.Boolean),
   watch_patterns: Schema.optionalKey(Schema.Array(Schema.String)),
   hint: Schema.optionalKey(Schema.String)
@@ -309,6 +311,8 @@ const make = Effect.gen(function*() {
       })
   })
 
+  const environmentNote = Effect.map(environment.notice, (notice) => notice === undefined ? {} : { environment_note: notice })
+
   const background = Effect.fnUntraced(function*(params: typeof Parameters.Type): Handled {
     const cwd = yield* admit(params, Guidance.background(Guidance.parse(params.command)))
     const { sessionId, taskId } = yield* ToolContext
@@ -331,6 +335,7 @@ const make = Effect.gen(function*() {
       ...ptyNote(params.pty),
       ...(notify ? { notify_on_complete: true } : {}),
       ...(patterns.length === 0 ? {} : { watch_patterns: patterns }),
+      ...yield* environmentNote,
       hint: (notify ? "You are told when it ends. " : "") +
         `Check it with process(action="poll", session_id="${id}"), read it with "log", wait for its end with "wait", ` +
         "stop it with \"kill\"."
@@ -352,7 +357,7 @@ const make = Effect.gen(function*() {
       onProgress: (output) => preliminary({ output, exit_code: null, error: null })
     })
     const note = exitCode(finished.outcome) === 0 ? undefined : environment.explain(finished.output)
-    return { ...resultOf(finished, commands, seconds), ...ptyNote(params.pty), ...(note === undefined ? {} : { sandbox_note: note }) }
+    return { ...resultOf(finished, commands, seconds), ...ptyNote(params.pty), ...(note === undefined ? {} : { sandbox_note: note }), ...yield* environmentNote }
   })
 
   const terminal = (params: typeof Parameters.Type, context: Toolkit.HandlerContext<typeof Terminal>) =>

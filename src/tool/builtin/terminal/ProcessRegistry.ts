@@ -48,9 +48,8 @@ import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
-import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Ids from "../../../domain/Ids.ts"
-import { CommandEnvironment } from "../../../environment/CommandEnvironment.ts"
+import { type CommandEnvironment, provide } from "../../../environment/CommandEnvironment.ts"
 import * as BackgroundProcess from "./BackgroundProcess.ts"
 import { ProcessEvents } from "./ProcessEvents.ts"
 import * as Shell from "./Shell.ts"
@@ -102,8 +101,7 @@ export const make: Effect.Effect<
   never,
   Scope.Scope | ProcessEvents | CommandEnvironment | FileSystem.FileSystem
 > = Effect.gen(function*() {
-  const { spawner } = yield* CommandEnvironment
-  const shell = yield* Effect.provideService(Shell.make, ChildProcessSpawner, spawner)
+  const shell = yield* provide(Shell.make)
   const events = yield* ProcessEvents
   // Processes that are slow to die must not wait for each other.
   const scope = yield* Effect.acquireRelease(Scope.make("parallel"), Scope.close)

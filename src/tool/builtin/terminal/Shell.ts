@@ -13,6 +13,7 @@
  * Source: `hermes-product.md` §2.3, `hermes-llm.md` §19.10.
  */
 import type * as Arr from "effect/Array"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
@@ -24,6 +25,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { ProcessPlace } from "../../../environment/CommandEnvironment.ts"
 import * as StartedProcess from "./StartedProcess.ts"
 import { TerminalSettings } from "../BuiltinSettings.ts"
 
@@ -83,7 +85,7 @@ const notStarted = (error: PlatformError.PlatformError): NotStarted =>
     message: isTransient(error)
       ? `the system cannot start a process now (${codeOf(error)}): end some of the running ones, then try again`
       : `the command could not be started: ${
-        error.reason._tag === "BadArgument" ? error.reason.description ?? error.message : codeOf(error) ?? error.message
+        codeOf(error) ?? error.reason.description ?? error.message
       }`,
     cause: error
   })
@@ -136,6 +138,7 @@ const drained = (reader: Fiber.Fiber<void>, received: () => number): Effect.Effe
 export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.FileSystem> = Effect.gen(function*() {
   const spawner = yield* ChildProcessSpawner
   const fs = yield* FileSystem.FileSystem
+  const taking = Context.make(FileSystem.FileSystem, fs).pipe(Context.add(ProcessPlace, yield* ProcessPlace))
   const shell = yield* Effect.cached(
     fs.exists("/bin/bash").pipe(
       // A file that cannot be looked at cannot be run either.
@@ -147,7 +150,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
   const kill = Effect.fnUntraced(function*(handle: ChildProcessHandle) {
     const running = yield* Effect.orElseSucceed(handle.isRunning, () => false)
     if (running) yield* StartedProcess.takeDown(handle, "SIGTERM")
-  }, Effect.provideService(FileSystem.FileSystem, fs))
+  }, Effect.provideContext(taking))
 
   const spawn = Effect.fnUntraced(function*({ command, cwd, mark, stdin }: Command) {
     const settings = yield* TerminalSettings
@@ -184,7 +187,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
       Effect.mapError(notStarted)
     )
     const { mark } = command
-    if (mark !== undefined) yield* Effect.addFinalizer(() => Effect.provideService(StartedProcess.killMarked(mark), FileSystem.FileSystem, fs))
+    if (mark !== undefined) yield* Effect.addFinalizer(() => Effect.provideContext(StartedProcess.killMarked(mark), taking))
     yield* Effect.addFinalizer(() => kill(handle))
     let received = 0
     const reader = yield* Stream.runForEachArray(handle.stdout, (chunks) => {

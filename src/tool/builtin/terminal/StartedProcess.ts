@@ -20,6 +20,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import type { ChildProcessHandle } from "effect/process/ChildProcessSpawner"
 import { isCredential, isReserved } from "../../../domain/CredentialNames.ts"
+import { ProcessPlace } from "../../../environment/CommandEnvironment.ts"
 import * as TraceContext from "../../../hooks/TraceContext.ts"
 import { signal } from "../../../platform/CurrentProcess.ts"
 import { ProcessEnvironment } from "../../../platform/ProcessVariables.ts"
@@ -113,11 +114,12 @@ const readStat = (pid: number): Work<Stat | undefined> =>
     Effect.orElseSucceed(() => undefined)
   )
 
-/** Ids of all processes; none where there is no `/proc`. */
-const processIds: Work<ReadonlyArray<number>> = FileSystem.FileSystem.use((fs) => fs.readDirectory("/proc")).pipe(
-  Effect.map((names) => names.filter((name) => /^\d+$/.test(name)).map(Number)),
-  Effect.orElseSucceed(() => [])
-)
+/** Ids of all processes of this machine; none where there is no `/proc`, or where the processes that are served are elsewhere. */
+const processIds: Work<ReadonlyArray<number>> = Effect.flatMap(ProcessPlace, (place) =>
+  place === "elsewhere" ? Effect.succeed([]) : FileSystem.FileSystem.use((fs) => fs.readDirectory("/proc")).pipe(
+    Effect.map((names) => names.filter((name) => /^\d+$/.test(name)).map(Number)),
+    Effect.orElseSucceed(() => [])
+  ))
 
 /** All processes below `root`, nearest first. */
 const descendants = Effect.fnUntraced(function*(root: number): Effect.fn.Return<ReadonlyArray<Identity>, never, FileSystem.FileSystem> {

@@ -1,0 +1,352 @@
+/**
+ * An environment in containers of Docker or Podman, over their command line: one for each working tree, started by the first command and
+ * removed after a time without use and with the runtime.
+ *
+ * **Details**
+ *
+ * A container has no capabilities, gains no privileges, has bounds for memory, processors and processes, its own `/tmp` and home directory,
+ * and no network unless it is given. The working tree stands at its own path, mounted, or as a copy that this machine never sees again. In
+ * a mounted tree `.git/hooks`, `.git/config` and `.hermes`, from which something runs on this machine later, are read-only, and `.env` files
+ * are empty. Files that it makes belong to the caller. Of the variables of this program only those that are named enter it.
+ *
+ * The container lives as long as the client that holds it, which lives as long as this program: a program that is killed leaves none. What
+ * is left nevertheless is labelled with its owner, and removed by the next program that finds the owner gone.
+ *
+ * The engine is asked when the layer is built, and a `ConfigError` says what is missing. An image or a mount that is missing fails the
+ * command, with the remedy. Images are not fetched.
+ *
+ * **Gotchas**
+ *
+ * Files outside of mounts are gone with the container, by its lifetime too; the next call is told. The kernel is shared.
+ *
+ * **Example** (An agent whose commands run in a container)
+ *
+ * ```ts
+ * import * as Duration from "effect/Duration"
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Container, Runtime, Terminal } from "hermes-effect"
+ *
+ * const environment = Container.layer({
+ *   ...Container.defaults,
+ *   image: "debian:12",
+ *   home: "/home/ada",
+ *   lifetime: Duration.minutes(5)
+ * })
+ *
+ * export const program = Agent.run({ prompt: "Run the tests." }).pipe(
+ *   Effect.provide(Runtime.layer({ environment, tools: [Terminal.toolset] }))
+ * )
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §3 and §7 ("walls").
+ */
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import type * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
+import * as Stream from "effect/Stream"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { ConfigError } from "../domain/AgentError.ts"
+import * as Ids from "../domain/Ids.ts"
+import * as TextCut from "../domain/TextCut.ts"
+import { owner } from "../platform/CurrentProcess.ts"
+import * as Digest from "../platform/Digest.ts"
+import { CallDirectory, CommandEnvironment } from "./CommandEnvironment.ts"
+import * as RemoteEnvironment from "./RemoteEnvironment.ts"
+import * as RemoteShell from "./RemoteShell.ts"
+import { ordered, type Rule, within } from "./SandboxRules.ts"
+import * as WorkingTree from "./WorkingTree.ts"
+
+/** Containers of an environment. Paths are absolute. */
+export interface Options {
+  /** Program of the engine. Default: `docker`, else `podman`, as the search path has them. */
+  readonly binary?: string | undefined
+  readonly image: string
+  /** `read-only`: the working tree is not written. */
+  readonly policy: "read-only" | "workspace-write"
+  /** `mount`: the tree of this machine; `copy`: a copy of it, which is gone with the container. */
+  readonly workspace: "mount" | "copy"
+  /** `all`: the network that the engine gives. */
+  readonly network: "none" | "all"
+  /** Bounds; those that are absent are the engine's. Memory and disk are megabytes. */
+  readonly limits: { readonly cpus?: number | undefined; readonly memory?: number | undefined; readonly disk?: number | undefined; readonly processes: number }
+  /** Further mounts: `source:target` or `source:target:ro`; a source without a slash is a volume of the engine. */
+  readonly volumes: ReadonlyArray<string>
+  /** Directories of this machine that can be read at their own path. Those that do not exist are left out. */
+  readonly readable: ReadonlyArray<string>
+  /** Variables of every command. */
+  readonly variables: Readonly<Record<string, string | Redacted.Redacted<string>>>
+  /** Variables of this program that commands get. */
+  readonly forwarded: ReadonlyArray<string>
+  /** User that commands run as. */
+  readonly user: "caller" | "image"
+  /** True: the home directory in the container is a volume that the next session of the tree has too. */
+  readonly isPersistent: boolean
+  /** Time without use after which a container is removed. */
+  readonly lifetime: Duration.Duration
+  /** The user's home directory. A tree that holds it is not mounted. */
+  readonly home: string | undefined
+  readonly hidesEnvFiles: boolean
+  /** Further arguments of `run`. */
+  readonly extraArguments: ReadonlyArray<string>
+}
+
+/** A container without a network, with bounds, of which nothing stays. */
+export const defaults = {
+  policy: "workspace-write",
+  workspace: "mount",
+  network: "none",
+  limits: { memory: 5120, processes: 512 },
+  volumes: [],
+  readable: [],
+  variables: {},
+  forwarded: [],
+  user: "caller",
+  isPersistent: false,
+  lifetime: Duration.minutes(5),
+  hidesEnvFiles: true,
+  extraArguments: []
+} as const satisfies Partial<Options>
+
+/** Home directory in a container. */
+export const containerHome = "/home/hermes"
+const ownerLabel = "hermes.owner"
+
+/** Engine that was found. */
+interface Engine {
+  readonly program: string
+  readonly kind: "docker" | "podman"
+}
+
+const unavailable = (reason: string, remedy: string): ConfigError =>
+  new ConfigError({ path: "terminal.backend", message: `terminal.backend: docker cannot be used: ${reason}. Remedy: ${remedy}, or set terminal.backend to sandbox or local` })
+
+const lastLine = (text: string): string => TextCut.head(text.trim().split("\n").at(-1) ?? "", 300)
+
+/** Runs a command of the engine to its end. */
+const call = Effect.fnUntraced(function*(program: string, args: ReadonlyArray<string>, input: Stream.Stream<Uint8Array, PlatformError> | "ignore" = "ignore") {
+  const spawner = yield* ChildProcessSpawner
+  const handle = yield* spawner.spawn(ChildProcess.make(program, args, { stdin: input, cwd: "/" }))
+  const text = (stream: typeof handle.stdout) => Stream.mkString(Stream.decodeText(stream))
+  const [output, errors, code] = yield* Effect.all([text(handle.stdout), text(handle.stderr), handle.exitCode], { concurrency: "unbounded" })
+  return { output: output.trim(), errors: errors.trim(), code: Number(code) }
+}, Effect.scoped)
+
+/** Removes a container, which may be under way already, and waits until it is gone. */
+const removed = Effect.fnUntraced(function*(program: string, name: string) {
+  yield* call(program, ["rm", "--force", "--volumes", name])
+  const isThere = Effect.map(call(program, ["ps", "--all", "--quiet", "--filter", `name=${name}`]), ({ output }) => output !== "")
+  yield* Effect.repeat(isThere, { schedule: Schedule.spaced("100 millis"), while: (there) => there, times: 50 })
+})
+
+/** Finds the engine, and whether it answers. */
+const findEngine = Effect.fnUntraced(function*(binary: string | undefined): Effect.fn.Return<Engine, ConfigError, ChildProcessSpawner> {
+  for (const program of binary === undefined ? ["docker", "podman"] : [binary]) {
+    const version = yield* Effect.option(call(program, ["--version"]))
+    if (version._tag === "None" || version.value.code !== 0) continue
+    const kind = /podman/i.test(version.value.output) ? "podman" : "docker"
+    const answer = yield* Effect.result(call(program, ["info", "--format", kind === "podman" ? "{{.Host.Arch}}" : "{{.ServerVersion}}"]))
+    if (answer._tag === "Success" && answer.success.code === 0) return { program, kind }
+    const said = answer._tag === "Success" ? lastLine(answer.success.errors) : answer.failure.message
+    return yield* unavailable(`${program} does not answer: ${said}`, kind === "docker" ? "start the Docker daemon and make sure that you may use it" : "see `podman info`")
+  }
+  return yield* binary === undefined
+    ? unavailable("neither docker nor podman is installed", "install one of them")
+    : unavailable(`${binary} cannot be run`, "name the program of Docker or Podman by terminal.docker_binary")
+})
+
+/** One mount of `run`. */
+const mount = (fields: Readonly<Record<string, string>>, isReadOnly: boolean) =>
+  Object.values(fields).some((value) => /[,"\n]/.test(value))
+    ? Effect.fail(RemoteEnvironment.unreachable(`a path with a comma, a quote or a line break cannot be mounted: ${Object.values(fields).join(" ")}`))
+    : Effect.succeed(["--mount", [...Object.entries(fields).map(([name, value]) => `${name}=${value}`), ...isReadOnly ? ["readonly"] : []].join(",")])
+
+const bind = ({ allows, path }: Rule) =>
+  mount({ type: "bind", source: allows === "nothing" ? "/dev/null" : path, target: path }, allows !== "write")
+
+/** Mounts of the settings; a directory that is not there is an error, so that no engine makes it. */
+const volumeMounts = Effect.fnUntraced(function*(volumes: ReadonlyArray<string>) {
+  const fs = yield* FileSystem.FileSystem
+  return (yield* Effect.forEach(volumes, Effect.fnUntraced(function*(volume) {
+    const [source = "", target = "", mode = "rw"] = volume.split(":")
+    if (!target.startsWith("/") || source === "" || !["ro", "rw"].includes(mode)) {
+      return yield* RemoteEnvironment.unreachable(`terminal.docker_volumes: "${volume}" is not source:target or source:target:ro`)
+    }
+    if (!source.startsWith("/")) return yield* mount({ type: "volume", source, target }, mode === "ro")
+    if (!(yield* fs.exists(source))) return yield* RemoteEnvironment.unreachable(`terminal.docker_volumes: ${source} does not exist: create it, or take it out of the setting`)
+    return yield* mount({ type: "bind", source, target }, mode === "ro")
+  }))).flat()
+})
+
+/** Text that names this process for as long as it runs; undefined where the system does not tell. */
+const ownerOf = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, pid: string) {
+  const stat = yield* fs.readFileString(`/proc/${pid}/stat`)
+  const boot = yield* fs.readFileString("/proc/sys/kernel/random/boot_id")
+  const namespace = yield* fs.readLink("/proc/self/ns/pid")
+  const startTime = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? ""
+  return [boot.trim(), /\d+/.exec(namespace)?.[0] ?? "", Number.parseInt(stat, 10), startTime].join(":")
+}, Effect.orElseSucceed(() => undefined))
+
+/** Removes containers whose program is gone. */
+const reap = Effect.fnUntraced(function*({ program }: Engine, own: string | undefined) {
+  if (own === undefined) return
+  const fs = yield* FileSystem.FileSystem
+  const machine = own.split(":").slice(0, 2).join(":")
+  const { output } = yield* call(program, ["ps", "--all", "--quiet", "--filter", `label=${ownerLabel}`])
+  for (const id of output.split("\n").filter((line) => line !== "")) {
+    const { output: label } = yield* call(program, ["inspect", "--format", `{{index .Config.Labels "${ownerLabel}"}}`, id])
+    const pid = label.split(":")[2] ?? ""
+    if (!label.startsWith(`${machine}:`) || !/^\d+$/.test(pid) || (yield* ownerOf(fs, pid)) === label) continue
+    yield* call(program, ["rm", "--force", id])
+  }
+})
+
+/** Processes that one user may have with Podman, which counts those outside of the container too. */
+const podmanProcesses = 4096
+
+/** Ulimits that this process may give: Podman asks for more by itself, and fails. */
+const ulimits = Effect.fnUntraced(function*(fs: FileSystem.FileSystem) {
+  const text = yield* Effect.orElseSucceed(fs.readFileString("/proc/self/limits"), () => "")
+  const hard = (name: string): number => Number(new RegExp(`^${name}\\s+\\S+\\s+(\\d+)`, "m").exec(text)?.[1] ?? Infinity)
+  return ([["nofile", hard("Max open files")], ["nproc", Math.min(hard("Max processes"), podmanProcesses)]] as const).flatMap(([name, limit]) =>
+    Number.isFinite(limit) ? ["--ulimit", `${name}=${limit}:${limit}`] : [])
+})
+
+const missingImage = /no such image|unable to find image|image not known|not found locally|no such object/i
+const missingMount = /bind source path does not exist: (\S+)|statfs (\S+): no such file/i
+
+/** Sentence about a container that could not be started. */
+const startFailure = (engine: Engine, { image, limits }: Options, said: string): string => {
+  if (missingImage.test(said)) return `the image ${image} is not there: run \`${engine.kind} pull ${image}\`, or set terminal.docker_image`
+  const path = missingMount.exec(said)
+  if (path !== null) return `the container was not started: ${path[1] ?? path[2]} does not exist for ${engine.kind}`
+  if (limits.disk !== undefined && /storage-opt|storage option|quota/i.test(said)) return "terminal.container_disk: the storage of the engine has no quotas: leave it out"
+  return `the container was not started: ${lastLine(said)}`
+}
+
+const noNetwork = /could not resolve host|temporary failure in name resolution|network is unreachable|bad address|ENETUNREACH|EAI_AGAIN|ENOTFOUND/i
+
+/** Description of a container for the model that works in it. */
+export const described = ({ image, network, policy, workspace }: Options): string =>
+  `Commands and file tools work in a container of the image ${image}: ${
+    workspace === "copy"
+      ? "the working tree in it is a copy that the user does not get"
+      : policy === "read-only" ? "the working tree can be read, and nothing that they write is kept" : "of what they write only the working tree is kept"
+  }${network === "none" ? ", and there is no network" : ""}. Do not work around it: tell the user what needs more.`
+
+/** Environment in containers; it fails where there is no engine. */
+export const make = Effect.fnUntraced(function*(options: Options) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const outer = yield* ChildProcessSpawner
+  // No more of the surroundings: their scope is not that of a container.
+  const services = Context.make(FileSystem.FileSystem, fs).pipe(Context.add(Path.Path, path), Context.add(ChildProcessSpawner, outer))
+  const engine = yield* findEngine(options.binary)
+  const { program } = engine
+  const trees = yield* WorkingTree.make(options.home)
+  const own = yield* ownerOf(fs, "self")
+  const caller = owner()
+  // Left by others: nothing to wait for, and nothing to fail for.
+  yield* Effect.forkScoped(Effect.ignore(reap(engine, own)))
+
+  const treeRules = Effect.fnUntraced(function*(tree: string) {
+    if (tree === "/" || options.home !== undefined && within(options.home, tree)) {
+      return yield* RemoteEnvironment.unreachable(`${tree} holds your home directory and is not given to a container: start in the directory of a project`)
+    }
+    return yield* WorkingTree.rulesOf(tree, options)
+  })
+
+  const runArguments = Effect.fnUntraced(function*(tree: string, name: string, rules: ReadonlyArray<Rule>) {
+    const { cpus, disk, memory, processes } = options.limits
+    const readable = (yield* Effect.forEach(options.readable, (directory) => WorkingTree.ruleAt("read", directory))).flat()
+    const mounted = ordered([...options.workspace === "mount" ? rules : [], ...readable])
+    return [
+      "run", "--interactive", "--rm", "--pull", "never", "--name", name,
+      "--label", `${ownerLabel}=${own ?? ""}`, "--label", `hermes.tree=${tree}`,
+      ...options.network === "none" ? ["--network", "none"] : [],
+      "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--pids-limit", String(processes),
+      ...memory === undefined ? [] : ["--memory", `${memory}m`, "--memory-swap", `${memory}m`],
+      ...cpus === undefined ? [] : ["--cpus", String(cpus)],
+      ...disk === undefined ? [] : ["--storage-opt", `size=${disk}m`],
+      ...options.user === "caller" && caller !== undefined ? ["--user", `${caller.uid}:${caller.gid}`] : [],
+      ...options.user === "caller" && engine.kind === "podman" && caller !== undefined && caller.uid !== 0 ? ["--userns", "keep-id"] : [],
+      ...engine.kind === "podman" && !options.extraArguments.includes("--ulimit") ? yield* ulimits(fs) : [],
+      "--tmpfs", "/tmp:rw,exec,nosuid,nodev,mode=1777",
+      "--env", `HOME=${containerHome}`,
+      ...options.isPersistent
+        ? yield* mount({ type: "volume", source: `hermes-home-${Digest.hex(tree, 16)}`, target: containerHome }, false)
+        : ["--tmpfs", `${containerHome}:rw,exec,nosuid,nodev,mode=1777`],
+      ...(yield* Effect.forEach(mounted, bind)).flat(),
+      ...yield* volumeMounts(options.volumes),
+      ...options.extraArguments,
+      "--entrypoint", "/bin/sh", options.image
+    ]
+  })
+
+  /** Copies the tree into a container that runs. */
+  const copyIn = Effect.fnUntraced(function*(tree: string, name: string, rules: ReadonlyArray<Rule>) {
+    const done = Effect.fnUntraced(function*(args: ReadonlyArray<string>, input?: Stream.Stream<Uint8Array, PlatformError>) {
+      const { code, errors } = yield* call(program, args, input)
+      if (code !== 0) yield* RemoteEnvironment.unreachable(`the working tree could not be copied into the container: ${lastLine(errors)}`)
+    })
+    yield* done(["exec", "--user", "0:0", name, "mkdir", "-p", tree])
+    // As an archive, which keeps the owners of the files; the engine's own copy gives them to root.
+    const hidden = rules.filter(({ allows }) => allows === "nothing").map((rule) => `--exclude=.${rule.path.slice(tree.length)}`)
+    yield* done(["cp", "-", `${name}:${tree}`], Stream.unwrap(Effect.map(
+      outer.spawn(ChildProcess.make("tar", ["-C", tree, ...hidden, "-cf", "-", "."], { stdin: "ignore", stderr: "ignore" })),
+      ({ stdout }) => stdout
+    )))
+  })
+
+  const start = Effect.fnUntraced(function*(tree: string) {
+    const rules = yield* treeRules(tree)
+    const name = `hermes-${yield* Ids.hex(12)}`
+    const run = yield* runArguments(tree, name, rules)
+    // It goes with the client that holds it, and is waited for.
+    yield* Effect.addFinalizer(() => Effect.ignore(removed(program, name)))
+    const shell = yield* RemoteShell.open(outer, (script, words) => ChildProcess.make(program, [...run, "-c", script, "hermes", ...words], { cwd: "/" })).pipe(
+      Effect.mapError(({ errors }) => RemoteEnvironment.unreachable(startFailure(engine, options, errors)))
+    )
+    if (options.workspace === "copy") yield* copyIn(tree, name, rules)
+    const client: RemoteShell.Client = (script, words) => ChildProcess.make(program, ["exec", "--interactive", name, "/bin/sh", "-c", script, "hermes", ...words], { cwd: "/" })
+    return { client, shell }
+  }, Effect.provideContext(services))
+
+  const environment = yield* RemoteEnvironment.make({
+    name: "docker",
+    isConfined: true,
+    description: described(options),
+    explain: (output) =>
+      options.network === "none" && noNetwork.test(output)
+        ? "the container has no network. Do not work around it: tell the user what needs it, who can change terminal.sandbox.network."
+        : undefined,
+    key: Effect.gen(function*() {
+      const directory = yield* CallDirectory
+      if (directory === undefined) return yield* RemoteEnvironment.unreachable("there is no working directory to start a container for")
+      return yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () => path.resolve(directory))
+    }),
+    start,
+    lifetime: options.lifetime,
+    admitted: options.forwarded,
+    variables: options.variables,
+    refused: (errors) => `the container does not answer: ${lastLine(errors)}`,
+    notices: {
+      lost: "The container ended while the command ran: it was stopped from outside, or it ran out of memory. The next command starts a new one.",
+      again: (reason) =>
+        `A new container was started, because the last one ${
+          reason === "idle" ? `was not used for ${Duration.format(options.lifetime)}` : "had ended"
+        }: what was installed or written outside of the mounted directories is gone, and background processes have ended.`
+    }
+  })
+  return CommandEnvironment.of(environment)
+})
+
+/** {@link make} as a Layer; the containers end with it. */
+export const layer = (options: Options): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
+  Layer.effect(CommandEnvironment, make(options))

@@ -1,0 +1,149 @@
+/**
+ * An environment on machines that are started when they are needed: containers, connections. One for each working directory or one for
+ * all, held while something runs, let go after a time without use, and started again when it is gone.
+ *
+ * **Details**
+ *
+ * Only variables that the environment admits leave this machine: those of an allow-list and those that a call itself gives, never what
+ * this program has in its own.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { type PlatformError, systemError } from "effect/PlatformError"
+import * as RcMap from "effect/RcMap"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import type * as Stream from "effect/Stream"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { type ChildProcessHandle, ChildProcessSpawner, make as makeSpawner, makeHandle } from "effect/process/ChildProcessSpawner"
+import { ProcessEnvironment } from "../platform/ProcessVariables.ts"
+import type { Service } from "./CommandEnvironment.ts"
+import * as RemoteFiles from "./RemoteFiles.ts"
+import { type Machine, spawn } from "./RemoteProcesses.ts"
+import type { ShellEnded } from "./RemoteShell.ts"
+
+/** Machines of an environment. */
+export interface Options extends Pick<Service, "name" | "isConfined" | "description" | "explain"> {
+  /** Name of the machine that serves a call. */
+  readonly key: Effect.Effect<string, PlatformError>
+  /** Starts a machine; it lives as long as the scope. */
+  readonly start: (key: string) => Effect.Effect<Machine, PlatformError, Scope.Scope>
+  /** Time without use after which a machine is let go. */
+  readonly lifetime: Duration.Duration
+  /** Variables of this program that its processes get, besides those of the language and the terminal. */
+  readonly admitted: ReadonlyArray<string>
+  /** Variables of every command. */
+  readonly variables: Readonly<Record<string, string | Redacted.Redacted<string>>>
+  /** Error of a client that ended before it had started anything. */
+  readonly refused: (errors: string) => string
+  /** Sentences about a machine that is gone while a command runs, and about one that is started again. */
+  readonly notices: { readonly lost: string; readonly again: (reason: "idle" | "lost") => string | undefined }
+}
+
+/** Variables of this program that every environment gets. */
+const ordinary = /^(?:LANG|LC_[A-Z]+|TZ|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|TRACEPARENT|TRACESTATE)$/
+/** Variables that are of a machine, and never those of another one. */
+const ofMachine = /^(?:PATH|HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|TMPDIR|HOSTNAME|SSH_[A-Z_]+|XDG_[A-Z_]+|DISPLAY|DBUS_[A-Z_]+|DOCKER_[A-Z_]+)$/
+
+/** Error of a machine. */
+export const unreachable = (description: string): PlatformError =>
+  systemError({ _tag: "Unknown", module: "ChildProcess", method: "spawn", description })
+
+/** Stream of a process that the next one of a pipeline reads. */
+const source = (handle: ChildProcessHandle, from: ChildProcess.PipeFromOption | undefined): Stream.Stream<Uint8Array, PlatformError> =>
+  from === "stderr" ? handle.stderr : from === "all" ? handle.all : handle.stdout
+
+/** An environment on machines; they are gone with the scope. */
+export const make = Effect.fnUntraced(function*(options: Options) {
+  const outer = yield* ChildProcessSpawner
+  const variables = yield* ProcessEnvironment
+  const notices: Array<string> = []
+  /** Machines that were started, and how the last one of a name ended. */
+  const known = new Map<string, "idle" | "lost">()
+
+  const tell = (notice: string) =>
+    Effect.suspend(() => {
+      notices.push(notice)
+      return Effect.logWarning(notice)
+    })
+
+  const machines = yield* RcMap.make({
+    lookup: (key: string) =>
+      Effect.gen(function*() {
+        const machine = yield* options.start(key)
+        const before = known.get(key)
+        known.set(key, "idle")
+        const notice = before === undefined ? undefined : options.notices.again(before)
+        if (notice !== undefined) yield* tell(notice)
+        return machine
+      }),
+    idleTimeToLive: options.lifetime
+  })
+
+  /** The machine of the call, started where there is none or where it is gone; it stays while the scope is open. */
+  const machine = Effect.gen(function*() {
+    const key = yield* options.key
+    const get = Effect.onError(RcMap.get(machines, key), () => RcMap.invalidate(machines, key))
+    const found = yield* get
+    if (found.shell.isOpen()) return found
+    known.set(key, "lost")
+    yield* RcMap.invalidate(machines, key)
+    return yield* get
+  })
+
+  const admits = (name: string, value: string): boolean => {
+    if (options.admitted.includes(name) || ordinary.test(name)) return true
+    return !ofMachine.test(name) && variables()[name] !== value
+  }
+  const admitted = ({ env = {} }: ChildProcess.CommandOptions): ChildProcess.CommandOptions["env"] => ({
+    ...options.variables,
+    ...Object.fromEntries(Object.entries(env).filter(([name, value]) => value !== undefined && admits(name, Redacted.isRedacted(value) ? Redacted.value(value) : value)))
+  })
+
+  const start = Effect.fnUntraced(function*(command: ChildProcess.StandardCommand, input: Stream.Stream<Uint8Array, PlatformError> | undefined) {
+    const settled = ChildProcess.make(command.command, command.args, {
+      ...command.options,
+      env: admitted(command.options),
+      ...input === undefined ? {} : { stdin: input }
+    })
+    return yield* spawn({
+      outer,
+      machine: yield* machine,
+      refused: (errors) => unreachable(options.refused(errors)),
+      onLost: tell(options.notices.lost)
+    }, settled)
+  })
+
+  const startAny = (
+    command: ChildProcess.Command,
+    input?: Stream.Stream<Uint8Array, PlatformError>
+  ): Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope> =>
+    command._tag === "StandardCommand" ? start(command, input) : Effect.gen(function*() {
+      const left = yield* startAny(command.left, input)
+      const right = yield* startAny(command.right, source(left, command.options.from))
+      return makeHandle({
+        ...right,
+        stdin: left.stdin,
+        kill: (how) => Effect.forEach([right, left], (handle) => Effect.ignore(handle.kill(how)), { discard: true })
+      })
+    })
+
+  const spawner = makeSpawner((command) => startAny(command))
+  const gone = ({ errors }: ShellEnded): PlatformError => unreachable(options.refused(errors))
+  const files = RemoteFiles.make((script) => Effect.scoped(Effect.flatMap(machine, ({ shell }) => Effect.mapError(shell.run(script), gone))), spawner)
+
+  return {
+    name: options.name,
+    isConfined: options.isConfined,
+    description: options.description,
+    explain: options.explain,
+    directory: Effect.succeed<string>,
+    notice: Effect.sync(() => notices.length === 0 ? undefined : notices.splice(0).join(" ")),
+    node: "node",
+    processes: "elsewhere" as const,
+    spawner,
+    files,
+    /** The machine of the call; it stays while the scope is open. */
+    machine
+  }
+})

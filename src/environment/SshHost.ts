@@ -1,0 +1,143 @@
+/**
+ * An environment on another machine, over the system's `ssh`: one connection that every command and every file shares.
+ *
+ * **Details**
+ *
+ * The user's own configuration of `ssh` applies (aliases, jumps, keys, how the keys of hosts are checked), and nothing is ever asked: what
+ * needs an answer fails with the remedy. The agent of keys, the display and local ports are not passed on. The connection is opened by
+ * the first command, closed after a time without use, and opened again when it broke.
+ *
+ * **Gotchas**
+ *
+ * The other machine is as it is: nothing confines a command there. It needs a POSIX shell and the tools of GNU or BusyBox. A command that
+ * runs while the connection breaks may run on.
+ *
+ * **Example** (An agent that works on another machine)
+ *
+ * ```ts
+ * import * as Duration from "effect/Duration"
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Runtime, SshHost, Terminal } from "hermes-effect"
+ *
+ * const environment = SshHost.layer({ host: "build.example.com", user: "ada", directory: "/home/ada/project", lifetime: Duration.minutes(5) })
+ *
+ * export const program = Agent.run({ prompt: "Run the tests." }).pipe(
+ *   Effect.provide(Runtime.layer({ environment, tools: [Terminal.toolset] }))
+ * )
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §3.
+ */
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { ConfigError } from "../domain/AgentError.ts"
+import * as TextCut from "../domain/TextCut.ts"
+import { CommandEnvironment } from "./CommandEnvironment.ts"
+import * as RemoteEnvironment from "./RemoteEnvironment.ts"
+import * as RemoteShell from "./RemoteShell.ts"
+
+/** Another machine. */
+export interface Options {
+  /** Name, address, or alias of the user's configuration. */
+  readonly host: string
+  readonly user?: string | undefined
+  readonly port?: number | undefined
+  /** File of a private key. */
+  readonly key?: string | undefined
+  /** Working directory there, absolute. Default: the user's home directory there. */
+  readonly directory?: string | undefined
+  /** Variables of this program that commands get. */
+  readonly forwarded?: ReadonlyArray<string> | undefined
+  /** Time without use after which the connection is closed. */
+  readonly lifetime: Duration.Duration
+  /** Further arguments of `ssh`. */
+  readonly extraArguments?: ReadonlyArray<string> | undefined
+}
+
+const unavailable = (path: string, reason: string, remedy: string): ConfigError =>
+  new ConfigError({ path, message: `${path}: ${reason}. Remedy: ${remedy}, or set terminal.backend to sandbox or local` })
+
+/** Arguments that every connection has, before those of the user: the first of two wins. */
+const fixedArguments = [
+  "BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=15", "ServerAliveCountMax=3", "ForwardAgent=no", "ForwardX11=no",
+  "ClearAllForwardings=yes", "PermitLocalCommand=no", "RequestTTY=no", "RemoteCommand=none", "LogLevel=ERROR"
+].flatMap((option) => ["-o", option])
+
+/** Sentence about a connection that failed. */
+const failure = ({ host, key, port, user }: Options, errors: string): string => {
+  const where = `${user === undefined ? "" : `${user}@`}${host}${port === undefined ? "" : `:${port}`}`
+  const by = `ssh ${port === undefined ? "" : `-p ${port} `}${user === undefined ? "" : `${user}@`}${host}`
+  if (/host key verification failed|REMOTE HOST IDENTIFICATION/i.test(errors)) return `${where}: the key of the host is not known or has changed: check it, and connect once by \`${by}\``
+  if (/permission denied/i.test(errors)) return `${where}: no key is accepted${key === undefined ? "" : ` (terminal.ssh_key: ${key})`}: set terminal.ssh_user and terminal.ssh_key, or load the key into your agent`
+  const last = TextCut.head(errors.trim().split("\n").at(-1) ?? "", 300)
+  return `${where} cannot be reached: ${last === "" ? "the connection was closed" : last}`
+}
+
+/** Description of another machine for the model that works there. */
+export const described = ({ directory = "the user's home directory there", host }: Options): string =>
+  `Commands and file tools work on the machine ${host}, in ${directory}. Files of the machine that you are started on are not there.`
+
+/** Environment on another machine; it fails where there is no `ssh` here. Nothing is connected before the first command. */
+export const make = Effect.fnUntraced(function*(options: Options) {
+  const fs = yield* FileSystem.FileSystem
+  const outer = yield* ChildProcessSpawner
+  const { host, key, port, user } = options
+  if (host === "" || host.startsWith("-") || user?.startsWith("-") === true) return yield* unavailable("terminal.ssh_host", `"${host}" is not the name of a host`, "name one")
+  const version = yield* Effect.result(outer.exitCode(ChildProcess.make("ssh", ["-V"], { stdin: "ignore" })))
+  if (version._tag === "Failure") return yield* unavailable("terminal.backend", "ssh is not installed", "install the OpenSSH client")
+  if (key !== undefined && !(yield* Effect.orElseSucceed(fs.exists(key), () => false))) return yield* unavailable("terminal.ssh_key", `there is no ${key}`, "name the file of a private key")
+
+  const destination = [
+    ...port === undefined ? [] : ["-p", String(port)],
+    ...user === undefined ? [] : ["-l", user],
+    ...key === undefined ? [] : ["-i", key],
+    ...options.extraArguments ?? [],
+    "--", host
+  ]
+  let home = "/"
+
+  const start = Effect.fnUntraced(function*() {
+    // The path of a socket is short, and that of the user's own directory for temporary files may not be.
+    const sockets = yield* fs.makeTempDirectoryScoped({ directory: "/tmp", prefix: "hermes-ssh-" })
+    const client = (...how: ReadonlyArray<string>): RemoteShell.Client => (script, words) =>
+      ChildProcess.make("ssh", [
+        "-S", `${sockets}/s`, ...how, ...fixedArguments, ...destination,
+        ["exec", "/bin/sh", "-c", script, "hermes", ...words].map((word, index) => index < 3 ? word : RemoteShell.quoted(word)).join(" ")
+      ], { cwd: "/" })
+    const shell = yield* RemoteShell.open(outer, client("-o", "ControlMaster=yes", "-o", "ControlPersist=no"))
+    const answer = yield* shell.run("printf %s \"$HOME\"")
+    home = new TextDecoder().decode(answer.output)
+    return { client: client("-o", "ControlMaster=no"), shell }
+  }, Effect.catch((error) =>
+    Effect.fail(error._tag === "ShellEnded" ? RemoteEnvironment.unreachable(failure(options, error.errors)) : error)), Effect.provideService(FileSystem.FileSystem, fs))
+
+  const environment = yield* RemoteEnvironment.make({
+    name: "ssh",
+    isConfined: false,
+    description: described(options),
+    explain: () => undefined,
+    key: Effect.succeed(host),
+    start,
+    lifetime: options.lifetime,
+    admitted: options.forwarded ?? [],
+    variables: {},
+    refused: (errors) => failure(options, errors),
+    notices: {
+      lost: `The connection to ${host} broke while the command ran: it may run on there. The next command connects again.`,
+      again: (reason) => reason === "idle" ? undefined : `The connection to ${host} was opened again: background processes of this session are not followed any more.`
+    }
+  })
+  const { directory = "~" } = options
+  // A host that cannot be reached fails the command itself, which says why.
+  const opened = Effect.scoped(Effect.ignore(environment.machine))
+  const workingDirectory = directory.startsWith("~") ? Effect.map(opened, () => home + directory.slice(1)) : Effect.succeed(directory)
+  return CommandEnvironment.of({ ...environment, directory: () => workingDirectory })
+})
+
+/** {@link make} as a Layer; the connection ends with it. */
+export const layer = (options: Options): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem> =>
+  Layer.effect(CommandEnvironment, make(options))

@@ -1,0 +1,57 @@
+// One suite for every environment, over real engines and daemons where this machine has them.
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { spawnSync } from "node:child_process"
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll } from "vitest"
+import * as CommandEnvironment from "../../src/environment/CommandEnvironment.ts"
+import * as Container from "../../src/environment/Container.ts"
+import * as Sandbox from "../../src/environment/Sandbox.ts"
+import * as SshHost from "../../src/environment/SshHost.ts"
+import { engine, sshReason, sshServer } from "../support/containerMachine.ts"
+import { built, conformance, graceful, type MakeSubject } from "../support/environmentConformance.ts"
+
+/** Outside of the directories for temporary files, of which some environments have their own. */
+const project = Effect.acquireRelease(
+  Effect.sync(() => {
+    const cache = join(import.meta.dirname, "../../node_modules/.cache")
+    mkdirSync(cache, { recursive: true })
+    const directory = realpathSync(mkdtempSync(join(cache, "environment-")))
+    mkdirSync(join(directory, ".git"))
+    return directory
+  }),
+  (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
+)
+
+const bwrap = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"])
+
+conformance("local", Effect.gen(function*() {
+  return { environment: yield* built(CommandEnvironment.layerLocal), directory: yield* project }
+}))
+
+conformance("sandbox", Effect.gen(function*() {
+  const directory = yield* project
+  const environment = yield* built(Sandbox.layer({ policy: "workspace-write", network: "none", home: undefined, writable: [], hidden: [], shown: [], hidesEnvFiles: true }))
+  return { environment, directory }
+}), {
+  reason: bwrap.status === 0 ? undefined : "bubblewrap does not work here",
+  exception: { rule: graceful, why: "what is stopped in the sandbox is killed at once" }
+})
+
+for (const kind of ["docker", "podman"] as const) {
+  const found = engine(kind)
+  afterAll(found.dispose)
+  const make: MakeSubject = Effect.gen(function*() {
+    const environment = yield* built(Container.layer({ ...Container.defaults, binary: found.engine?.program, image: found.engine?.image ?? "", home: undefined }))
+    return { environment, directory: yield* project }
+  })
+  conformance(kind, make, found)
+}
+
+conformance("ssh", Effect.gen(function*() {
+  const { key, known, port, user } = yield* sshServer
+  const directory = yield* project
+  const environment = yield* built(SshHost.layer({ host: "127.0.0.1", user, port, key, directory, extraArguments: known, lifetime: Duration.minutes(1) }))
+  return { environment, directory }
+}), { reason: sshReason })
