@@ -15,7 +15,7 @@ import {
 import * as LangfuseSettings from "../../src/observability/langfuse/LangfuseSettings.ts"
 import * as Observations from "../../src/observability/langfuse/Observations.ts"
 import * as OtelSettings from "../../src/observability/otel/OtelSettings.ts"
-import * as SpanExport from "../../src/observability/otlp/SpanExport.ts"
+import * as SpanEncoding from "../../src/observability/otlp/SpanEncoding.ts"
 import * as LiveSpans from "../../src/observability/LiveSpans.ts"
 import * as RunSpans from "../../src/observability/RunSpans.ts"
 import * as RunTree from "../../src/observability/RunTree.ts"
@@ -241,7 +241,7 @@ const stored = (path: string, sessionId: string, by: RunSpans.View) =>
   Effect.gen(function*() {
     const store = yield* SessionStore.SessionStore
     const session = yield* Effect.fromOption(yield* store.get(Ids.SessionId.make(sessionId)))
-    const spans: ReadonlyArray<WireSpan> = JSON.parse(JSON.stringify(RunSpans.of(yield* StoredRuns.read(session), by).map(SpanExport.encode)))
+    const spans: ReadonlyArray<WireSpan> = JSON.parse(JSON.stringify(RunSpans.of(yield* StoredRuns.read(session), by).map(SpanEncoding.toJson)))
     return spans
   }).pipe(Effect.provide(SessionStore.layerSqlite({ path })))
 

@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * Two things are added to it. A batch is sent when its texts are as large as {@link maxRequestChars}, because collectors refuse
+ * Two things are added to it. A batch is sent when its spans are as large as {@link maxRequestChars}, because collectors refuse
  * larger requests and a span of a model call holds whole texts. Spans have the ids and times of the record, and a scope and a
  * schema of their own, which Effect's tracer does not give them.
  */
@@ -13,17 +13,13 @@ import * as FiberSet from "effect/FiberSet"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as OtlpExporter from "effect/observability/OtlpExporter"
-import { entriesToAttributes, type Resource } from "effect/observability/OtlpResource"
-import { OtlpSerialization } from "effect/observability/OtlpSerialization"
-import type { TraceData } from "effect/observability/OtlpTracer"
-import { redactText } from "../../domain/Redaction.ts"
-import { scope, type Span } from "../RunSpans.ts"
+import type { Resource } from "effect/observability/OtlpResource"
+import type { Span } from "../RunSpans.ts"
+import * as SpanEncoding from "./SpanEncoding.ts"
 import * as Transport from "./Transport.ts"
 
-/** Characters of the texts of one request, unless a single span has more. */
+/** Characters or bytes of the spans of one request, unless a single span has more. */
 export const maxRequestChars = 2_000_000
-
-type OtlpSpan = TraceData["resourceSpans"][number]["scopeSpans"][number]["spans"][number]
 
 /** Collector, resource and pace. */
 export interface Options {
@@ -41,56 +37,21 @@ export interface Options {
   readonly onSent?: ((spans: number) => Effect.Effect<void>) | undefined
 }
 
-const kinds = { internal: 1, client: 3 } as const
-
-const nanos = (millis: number): bigint => BigInt(Math.round(millis * 1000)) * 1000n
-
-/** Start and end; spans of the same millisecond are told apart by their order. */
-const timesOf = ({ endedAt, order, startedAt }: Span) => {
-  const start = nanos(startedAt) + BigInt(order)
-  const end = nanos(endedAt)
-  return { startTimeUnixNano: String(start), endTimeUnixNano: String(end < start ? start : end) }
+/** A way to hand in spans, for as long as the scope lives. Spans of runs that are not sampled are left out. */
+export const make = (options: Options): Effect.Effect<(span: Span) => void, never, Scope.Scope> => {
+  const { encoding, resource, schemaUrl } = options
+  return encoding === "json"
+    ? makeWith(options, SpanEncoding.json(resource, schemaUrl))
+    : makeWith(options, SpanEncoding.protobuf(resource, schemaUrl))
 }
 
-const statusOf = ({ outcome }: Span): OtlpSpan["status"] =>
-  outcome._tag === "Failed" ? { code: 2, message: redactText(outcome.failure.message) } : { code: 0 }
-
-/** A span as OTLP writes it. */
-export const encode = (span: Span): OtlpSpan => ({
-  traceId: span.traceId,
-  spanId: span.spanId,
-  ...(span.traceState === undefined ? {} : { traceState: span.traceState }),
-  parentSpanId: span.parentSpanId,
-  name: span.name,
-  kind: kinds[span.kind],
-  ...timesOf(span),
-  attributes: entriesToAttributes(Object.entries(span.attributes)),
-  droppedAttributesCount: 0,
-  events: span.events.map(({ at, attributes, name }) => ({
-    name,
-    timeUnixNano: String(nanos(at)),
-    attributes: entriesToAttributes(Object.entries(attributes)),
-    droppedAttributesCount: 0
-  })),
-  droppedEventsCount: 0,
-  status: statusOf(span),
-  links: [],
-  droppedLinksCount: 0
-})
-
-/** Characters of the texts of a span. */
-const charsOf = ({ attributes }: Span): number =>
-  Object.values(attributes).reduce((sum: number, value) => sum + (typeof value === "string" ? value.length : 16), 200)
-
-/** A way to hand in spans, for as long as the scope lives. Spans of runs that are not sampled are left out. */
-export const make = (options: Options): Effect.Effect<(span: Span) => void, never, Scope.Scope> =>
+const makeWith = <A>(options: Options, { body, encode, sizeOf }: SpanEncoding.Encoding<A>): Effect.Effect<(span: Span) => void, never, Scope.Scope> =>
   Effect.gen(function*() {
-    const { encoding, headers, onSent, resource, schemaUrl, url } = options
-    const services = yield* Layer.build(Layer.merge(Transport.layer(options.transport, encoding), OtlpExporter.layerFlusher))
+    const { headers, onSent, url } = options
+    const services = yield* Layer.build(Layer.merge(Transport.layerClient(options.transport), OtlpExporter.layerFlusher))
     return yield* Effect.gen(function*() {
-      const { traces } = yield* OtlpSerialization
       const { flush } = yield* OtlpExporter.Flusher
-      let chars = 0
+      let size = 0
       const { push } = yield* OtlpExporter.make({
         label: "hermes-effect",
         url,
@@ -100,11 +61,9 @@ export const make = (options: Options): Effect.Effect<(span: Span) => void, neve
         maxBatchSize: options.maxBatchSize ?? 1000,
         shutdownTimeout: options.shutdownMillis,
         // The exporter hands in what was pushed.
-        body: (spans: Array<OtlpSpan>) => {
-          chars = 0
-          const schema = schemaUrl === undefined ? {} : { schemaUrl }
-          const body = traces({ resourceSpans: [{ resource, ...schema, scopeSpans: [{ scope, ...schema, spans }] }] })
-          return [body, onSent?.(spans.length) ?? Effect.void]
+        body: (spans: Array<A>) => {
+          size = 0
+          return [body(spans), onSent?.(spans.length) ?? Effect.void]
         }
       })
       const sending = yield* FiberSet.make<void>()
@@ -117,10 +76,11 @@ export const make = (options: Options): Effect.Effect<(span: Span) => void, neve
       )
       return (span: Span): void => {
         if (!span.sampled) return
-        const more = charsOf(span)
-        if (chars > 0 && chars + more > maxRequestChars) sendNow(flush)
-        chars += more
-        push(encode(span))
+        const encoded = encode(span)
+        const more = sizeOf(encoded)
+        if (size > 0 && size + more > maxRequestChars) sendNow(flush)
+        size += more
+        push(encoded)
       }
     }).pipe(Effect.provideContext(services))
   })

@@ -130,6 +130,10 @@ export const client = ({ timeoutMillis, told, warning }: Options) =>
     })
   })
 
+/** A client with the limits of this module, over HTTP. */
+export const layerClient = (options: Options): Layer.Layer<HttpClient.HttpClient> =>
+  Layer.effect(HttpClient.HttpClient, client(options)).pipe(Layer.provide(FetchHttpClient.layer))
+
 /** Every string of a batch is looked at; its number is bounded by the exporter. */
 const unbounded = { nodes: Number.POSITIVE_INFINITY }
 
@@ -183,10 +187,7 @@ const scoped = ({ resourceLogs }: LogsData): LogsData => ({
   }))
 })
 
-/**
- * Writes log records without secrets: they hold text of models, tools and applications. Spans come without, because a view takes
- * secrets out of a message once, however often it is sent.
- */
+/** Writes log records without secrets: they hold text of models, tools and applications. */
 const redacted = (layer: Layer.Layer<OtlpSerialization.OtlpSerialization>, exemplars: Exemplars.Exemplars | undefined) =>
   Layer.effect(
     OtlpSerialization.OtlpSerialization,
@@ -204,9 +205,9 @@ const redacted = (layer: Layer.Layer<OtlpSerialization.OtlpSerialization>, exemp
 
 const serializations = { json: OtlpSerialization.layerJson, protobuf: OtlpSerialization.layerProtobuf }
 
-/** Client and encoding for Effect's exporters. */
+/** Client and encoding for Effect's exporters of logs and metrics. */
 export const layer = (options: Options, encoding: "json" | "protobuf") =>
   Layer.merge(
-    Layer.effect(HttpClient.HttpClient, client(options)).pipe(Layer.provide(FetchHttpClient.layer)),
+    layerClient(options),
     redacted(serializations[encoding], options.exemplars)
   )

@@ -1,0 +1,268 @@
+/**
+ * Spans as OTLP has them, in both encodings. A span is encoded once, when it is over; a request puts encoded spans together.
+ *
+ * **Details**
+ *
+ * Protobuf is written from its end to its beginning: the length of a message, which stands before it, is known then, and no text is
+ * copied from one message into the next.
+ *
+ * Source: OpenTelemetry Protocol, "OTLP/HTTP", `opentelemetry/proto/trace/v1/trace.proto`.
+ */
+import * as HttpBody from "effect/http/HttpBody"
+import type { Resource } from "effect/observability/OtlpResource"
+import { redactText } from "../../domain/Redaction.ts"
+import { type Event, scope, type Span, type Value } from "../RunSpans.ts"
+
+/** Encoding of the spans of one resource. */
+export interface Encoding<A> {
+  readonly encode: (span: Span) => A
+  /** Characters or bytes of an encoded span. */
+  readonly sizeOf: (encoded: A) => number
+  readonly body: (spans: ReadonlyArray<A>) => HttpBody.HttpBody
+}
+
+const kinds = { internal: 1, client: 3 } as const
+
+const nanos = (millis: number): bigint => BigInt(Math.round(millis * 1000)) * 1000n
+
+/** Start and end; spans of the same millisecond are told apart by their order. */
+const timesOf = ({ endedAt, order, startedAt }: Span): { readonly start: bigint; readonly end: bigint } => {
+  const start = nanos(startedAt) + BigInt(order)
+  const end = nanos(endedAt)
+  return { start, end: end < start ? start : end }
+}
+
+const statusOf = ({ outcome }: Span): { readonly code: number; readonly message?: string } =>
+  outcome._tag === "Failed" ? { code: 2, message: redactText(outcome.failure.message) } : { code: 0 }
+
+/** Bound of the integers of OTLP. */
+const int64Bound = 2 ** 63
+
+const isInteger = (value: number): boolean => Number.isInteger(value) && value >= -int64Bound && value < int64Bound
+
+const valueToJson = (value: Value): object => {
+  switch (typeof value) {
+    case "string":
+      return { stringValue: value }
+    case "boolean":
+      return { boolValue: value }
+    case "number":
+      if (isInteger(value)) return { intValue: Number.isSafeInteger(value) ? value : String(BigInt(value)) }
+      // JSON has no number for NaN and the infinities.
+      return { doubleValue: Number.isFinite(value) ? value : String(value) }
+    default:
+      return { arrayValue: { values: value.map(valueToJson) } }
+  }
+}
+
+const attributesToJson = (attributes: Span["attributes"]): ReadonlyArray<object> =>
+  Object.entries(attributes).map(([key, value]) => ({ key, value: valueToJson(value) }))
+
+/** A span in the JSON form. */
+export const toJson = (span: Span): object => {
+  const { end, start } = timesOf(span)
+  return {
+    traceId: span.traceId,
+    spanId: span.spanId,
+    ...(span.traceState === undefined ? {} : { traceState: span.traceState }),
+    parentSpanId: span.parentSpanId,
+    name: span.name,
+    kind: kinds[span.kind],
+    startTimeUnixNano: String(start),
+    endTimeUnixNano: String(end),
+    attributes: attributesToJson(span.attributes),
+    droppedAttributesCount: 0,
+    events: span.events.map(({ at, attributes, name }) => ({
+      name,
+      timeUnixNano: String(nanos(at)),
+      attributes: attributesToJson(attributes),
+      droppedAttributesCount: 0
+    })),
+    droppedEventsCount: 0,
+    status: statusOf(span),
+    links: [],
+    droppedLinksCount: 0
+  }
+}
+
+/** Spans as JSON. */
+export const json = (resource: Resource, schemaUrl: string | undefined): Encoding<string> => {
+  const schema = schemaUrl === undefined ? {} : { schemaUrl }
+  const head = JSON.stringify({ resourceSpans: [{ resource, ...schema, scopeSpans: [{ scope, ...schema, spans: [] }] }] })
+  const end = "]}]}]}"
+  return {
+    encode: (span) => JSON.stringify(toJson(span)),
+    sizeOf: ({ length }) => length,
+    body: (spans) => HttpBody.text(head.slice(0, -end.length) + spans.join(",") + end, "application/json")
+  }
+}
+
+const encoder = new TextEncoder()
+
+/** What is written stands at the end of the buffer. */
+let buffer = new Uint8Array(65_536)
+let at = buffer.length
+
+/** Makes room for so many bytes before what is written. */
+const claim = (count: number): void => {
+  if (count > at) {
+    const larger = new Uint8Array(Math.max(buffer.length * 2, buffer.length + count))
+    larger.set(buffer.subarray(at), larger.length - buffer.length + at)
+    at += larger.length - buffer.length
+    buffer = larger
+  }
+  at -= count
+}
+
+const bytes = (given: Uint8Array): void => {
+  claim(given.length)
+  buffer.set(given, at)
+}
+
+/** An integer; a negative one has ten bytes. */
+const varint = (value: number): void => {
+  if (value < 0 || !Number.isSafeInteger(value)) return bigVarint(BigInt.asUintN(64, BigInt(value)))
+  let length = 1
+  for (let rest = value; rest > 127; rest = Math.floor(rest / 128)) length++
+  claim(length)
+  let rest = value
+  for (let index = 0; index < length; index++) {
+    buffer[at + index] = (rest % 128) + (index < length - 1 ? 128 : 0)
+    rest = Math.floor(rest / 128)
+  }
+}
+
+const bigVarint = (value: bigint): void => {
+  const out: Array<number> = []
+  for (let rest = value; rest > 0n; rest >>= 7n) out.push(Number(rest & 127n) + (rest > 127n ? 128 : 0))
+  bytes(Uint8Array.from(out))
+}
+
+const wire = { varint: 0, fixed64: 1, delimited: 2 } as const
+
+const tag = (field: number, type: number): void => varint(field * 8 + type)
+
+/** A field of what `write` writes. */
+const delimited = <A>(field: number, write: (value: A) => void, value: A): void => {
+  const end = buffer.length - at
+  write(value)
+  varint(buffer.length - at - end)
+  tag(field, wire.delimited)
+}
+
+const text = (value: string): void => bytes(encoder.encode(value))
+
+const bytesOfHex = (hex: string): void => {
+  claim(hex.length / 2)
+  for (let index = 0; index < hex.length; index += 2) buffer[at + index / 2] = Number.parseInt(hex.slice(index, index + 2), 16)
+}
+
+const number = (field: number, value: number): void => {
+  varint(value)
+  tag(field, wire.varint)
+}
+
+const fixed = (field: number, set: (view: DataView) => void): void => {
+  claim(8)
+  set(new DataView(buffer.buffer, at, 8))
+  tag(field, wire.fixed64)
+}
+
+const time = (field: number, value: bigint): void => fixed(field, (view) => view.setBigUint64(0, value, true))
+
+const anyValue = (value: Value): void => {
+  switch (typeof value) {
+    case "string":
+      return delimited(1, text, value)
+    case "boolean":
+      return number(2, value ? 1 : 0)
+    case "number":
+      return isInteger(value) ? number(3, value) : fixed(4, (view) => view.setFloat64(0, value, true))
+    default:
+      return delimited(5, values, value)
+  }
+}
+
+const values = (list: ReadonlyArray<string>): void => {
+  for (const value of list.toReversed()) delimited(1, anyValue, value)
+}
+
+const attribute = ([key, value]: readonly [string, Value]): void => {
+  delimited(2, anyValue, value)
+  delimited(1, text, key)
+}
+
+const attributesField = (field: number, attributes: Span["attributes"]): void => {
+  for (const one of Object.entries(attributes).reverse()) delimited(field, attribute, one)
+}
+
+const event = ({ at: when, attributes, name }: Event): void => {
+  attributesField(3, attributes)
+  delimited(2, text, name)
+  time(1, nanos(when))
+}
+
+const status = ({ code, message = "" }: ReturnType<typeof statusOf>): void => {
+  number(3, code)
+  if (message !== "") delimited(2, text, message)
+}
+
+const spanMessage = (span: Span): void => {
+  const { end, start } = timesOf(span)
+  delimited(15, status, statusOf(span))
+  for (const one of span.events.toReversed()) delimited(11, event, one)
+  attributesField(9, span.attributes)
+  time(8, end)
+  time(7, start)
+  number(6, kinds[span.kind])
+  delimited(5, text, span.name)
+  if (span.parentSpanId !== undefined) delimited(4, bytesOfHex, span.parentSpanId)
+  if (span.traceState !== undefined && span.traceState !== "") delimited(3, text, span.traceState)
+  delimited(2, bytesOfHex, span.spanId)
+  delimited(1, bytesOfHex, span.traceId)
+}
+
+/** The largest buffer that is kept for the next span. */
+const maxKept = 1_048_576
+
+/** Bytes of what `write` writes. */
+const written = (write: () => void): Uint8Array<ArrayBuffer> => {
+  at = buffer.length
+  write()
+  const out = buffer.slice(at)
+  if (buffer.length > maxKept) buffer = new Uint8Array(65_536)
+  return out
+}
+
+/** Spans as protobuf; an encoded one is a field of its list. */
+export const protobuf = (resource: Resource, schemaUrl: string | undefined): Encoding<Uint8Array> => {
+  const schema = (): void => {
+    if (schemaUrl !== undefined) delimited(3, text, schemaUrl)
+  }
+  const ofResource = (): void => {
+    for (const { key, value } of resource.attributes.toReversed()) {
+      delimited(1, attribute, [key, value.stringValue ?? value.boolValue ?? Number(value.intValue ?? value.doubleValue)] as const)
+    }
+  }
+  const ofScope = (): void => {
+    delimited(2, text, scope.version)
+    delimited(1, text, scope.name)
+  }
+  return {
+    encode: (span) => written(() => delimited(2, spanMessage, span)),
+    sizeOf: ({ length }) => length,
+    body: (spans) => {
+      const scopeSpans = (): void => {
+        schema()
+        for (const one of spans.toReversed()) bytes(one)
+        delimited(1, ofScope, undefined)
+      }
+      const resourceSpans = (): void => {
+        schema()
+        delimited(2, scopeSpans, undefined)
+        delimited(1, ofResource, undefined)
+      }
+      return HttpBody.uint8Array(written(() => delimited(1, resourceSpans, undefined)), "application/x-protobuf")
+    }
+  }
+}

@@ -1,0 +1,110 @@
+// Spans on the wire: the bytes and the JSON that Effect's serialisation makes of the same data.
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type * as HttpBody from "effect/http/HttpBody"
+import * as OtlpResource from "effect/observability/OtlpResource"
+import * as OtlpSerialization from "effect/observability/OtlpSerialization"
+import type { TraceData } from "effect/observability/OtlpTracer"
+import * as SpanEncoding from "../../src/observability/otlp/SpanEncoding.ts"
+import { scope, type Span } from "../../src/observability/RunSpans.ts"
+import type { Run } from "../../src/observability/RunTree.ts"
+import { effectProp } from "../support/property.ts"
+import * as Otlp from "./support/otlpWire.ts"
+
+const node: Run = {
+  kind: "run", sessionId: "s", turnId: "t", startedAt: 1, start: undefined, endedAt: 2, end: undefined, child: undefined, messages: [],
+  steps: [], sideTasks: [], asides: [], children: []
+}
+
+const Text = Schema.Union([
+  Schema.String,
+  Schema.Literals(["", "null", "\u{1F600} é", "x".repeat(100_000), "é".repeat(70_000), "a".repeat(127), "a".repeat(128)])
+])
+const Numeric = Schema.Union([
+  Schema.Int,
+  Schema.Number,
+  Schema.Literals([0, -1, 127, 128, 2 ** 53, 2 ** 60, -(2 ** 62), 2 ** 63])
+])
+const Attributes = Schema.Record(
+  Schema.Literals(["gen_ai.input.messages", "b", "", "\u00fc"]),
+  Schema.Union([Text, Numeric, Schema.Boolean, Schema.Array(Text).check(Schema.isMaxLength(4))])
+)
+const Millis = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4_000_000_000_000 }))
+const Failure = Schema.Struct({ type: Schema.Literal("x"), message: Schema.Literals(["", "it failed"]) })
+
+const Drawn = Schema.Struct({
+  traceId: Schema.Literals(["0123456789abcdef".repeat(2), "f".repeat(32)]),
+  spanId: Schema.Literals(["0123456789abcdef", "f0".repeat(8)]),
+  parentSpanId: Schema.UndefinedOr(Schema.Literal("00ff".repeat(4))),
+  traceState: Schema.UndefinedOr(Schema.Literals(["", "a=b"])),
+  name: Text,
+  kind: Schema.Literals(["internal", "client"]),
+  startedAt: Millis,
+  endedAt: Millis,
+  order: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1000 })),
+  attributes: Attributes,
+  events: Schema.Array(Schema.Struct({ name: Text, at: Millis, attributes: Attributes })).check(Schema.isMaxLength(3)),
+  outcome: Schema.Union([
+    Schema.Struct({ _tag: Schema.Literal("Done") }),
+    Schema.Struct({ _tag: Schema.Literal("Cut") }),
+    Schema.Struct({ _tag: Schema.Literal("Failed"), failure: Failure })
+  ])
+})
+const input = {
+  drawn: Schema.Array(Drawn).check(Schema.isMaxLength(5)),
+  schema: Schema.UndefinedOr(Schema.Literal("https://opentelemetry.io/schemas/1.41.1"))
+}
+const spansOf = (drawn: ReadonlyArray<typeof Drawn.Type>): ReadonlyArray<Span> => drawn.map((one) => ({ ...one, node, sampled: true }))
+
+const resource = OtlpResource.make({ serviceName: "hermes", serviceVersion: "1", attributes: { team: "a", shard: 3, beta: true } })
+
+/** Body of spans by Effect, from their JSON form. */
+const byEffect = (spans: ReadonlyArray<Span>, schemaUrl: string | undefined) =>
+  Effect.map(OtlpSerialization.OtlpSerialization, ({ traces }) => {
+    const schema = schemaUrl === undefined ? {} : { schemaUrl }
+    // The JSON form is what OTLP says of it; Effect's type is that of its own tracer.
+    const data = { resourceSpans: [{ resource, ...schema, scopeSpans: [{ scope, ...schema, spans: spans.map(SpanEncoding.toJson) }] }] } as TraceData
+    return traces(data)
+  })
+
+const bytesOf = (body: HttpBody.HttpBody): Buffer => {
+  assert.strictEqual(body._tag, "Uint8Array")
+  return Buffer.from(body._tag === "Uint8Array" ? body.body : [])
+}
+
+/** A value that JSON has no number for is a text in the JSON form alone. */
+const isFinite = ({ attributes, events }: Span): boolean =>
+  [attributes, ...events.map((event) => event.attributes)].every((facts) => Object.values(facts).every((one) => typeof one !== "number" || Number.isFinite(one)))
+
+describe("SpanEncoding", () => {
+  effectProp("is in protobuf, byte for byte, what Effect makes of the JSON form, and OTLP by its definition", input, ({ drawn, schema }) =>
+    Effect.gen(function*() {
+      const spans = spansOf(drawn)
+      const { body, encode, sizeOf } = SpanEncoding.protobuf(resource, schema)
+      const encoded = spans.map(encode)
+      const own = bytesOf(body(encoded))
+      assert.isAtMost(encoded.reduce((sum, one) => sum + sizeOf(one), 0), own.length)
+      Otlp.decode(own, "TracesData")
+      if (spans.every(isFinite)) assert.isTrue(own.equals(bytesOf(yield* byEffect(spans, schema))))
+    }).pipe(Effect.provide(OtlpSerialization.layerProtobuf)))
+
+  effectProp("is in JSON what Effect makes of it", input, ({ drawn, schema }) =>
+    Effect.gen(function*() {
+      const spans = spansOf(drawn)
+      const { body, encode } = SpanEncoding.json(resource, schema)
+      const own = bytesOf(body(spans.map(encode))).toString("utf8")
+      assert.deepStrictEqual(JSON.parse(own), JSON.parse(bytesOf(yield* byEffect(spans, schema)).toString("utf8")))
+    }).pipe(Effect.provide(OtlpSerialization.layerJson)))
+
+  it("NaN and the infinities are doubles in both", () => {
+    const span: Span = {
+      node, traceId: "1".repeat(32), spanId: "1".repeat(16), parentSpanId: undefined, sampled: true, name: "s", kind: "client", startedAt: 1, endedAt: 2, order: 0,
+      attributes: { a: Number.NaN, b: Number.NEGATIVE_INFINITY }, events: [], outcome: { _tag: "Done" }
+    }
+    const { body, encode } = SpanEncoding.protobuf(resource, undefined)
+    assert.include(JSON.stringify(SpanEncoding.toJson(span)), `{"doubleValue":"NaN"}},{"key":"b","value":{"doubleValue":"-Infinity"}`)
+    const decoded = Otlp.decode(bytesOf(body([encode(span)])), "TracesData")
+    assert.include(JSON.stringify(decoded, (_, one: unknown) => typeof one === "number" ? String(one) : one), `{"doubleValue":"NaN"}},{"key":"b","value":{"doubleValue":"-Infinity"}`)
+  })
+})
