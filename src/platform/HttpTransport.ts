@@ -1,5 +1,5 @@
 /**
- * Sends the requests of the official SDKs by undici: a function of the shape of `fetch` for their `fetch` option, at about
+ * Sends the requests of the official SDKs and of exporters by undici: a function of the shape of `fetch` for their `fetch` option, at about
  * half the CPU of the platform's `fetch` per request.
  *
  * **Details**
@@ -177,7 +177,7 @@ const run = async (agent: Undici.Dispatcher, first: Hop, readTimeoutMillis: numb
     source,
     silenceMillis: isStream ? readTimeoutMillis : undefined
   })
-  // The SDKs, the only callers, use the members that StreamedResponse has; it is not a subclass because constructing a
+  // The callers, the SDKs and Effect's client, use the members that StreamedResponse has; it is not a subclass because constructing a
   // `Response` is what is to be saved.
   return response as unknown as Response
 }

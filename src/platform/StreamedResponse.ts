@@ -1,5 +1,5 @@
 /**
- * A successful HTTP answer: the members of `Response` that the official SDKs use, straight over a Node stream. A
+ * A successful HTTP answer: the members of `Response` that the official SDKs and Effect's client use, straight over a Node stream. A
  * `Response` of the platform costs two stream conversions and a header table for each request.
  */
 import type { IncomingHttpHeaders } from "node:http"
@@ -225,6 +225,11 @@ export class StreamedResponse {
 
   bytes(): Promise<Uint8Array> {
     return this.body.bytes()
+  }
+
+  async arrayBuffer(): Promise<ArrayBuffer> {
+    // A copy: small bodies stand in memory that others share.
+    return new Uint8Array(await this.body.bytes()).buffer
   }
 
   async text(): Promise<string> {

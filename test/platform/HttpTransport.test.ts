@@ -145,6 +145,8 @@ describe("HttpTransport", () => {
       const fetch = yield* client
       for (const name of Object.keys(encodings)) {
         const whole = yield* Effect.promise(() => fetch(`${server.url}/${encodeURIComponent(name)}`, post("x")))
+        const again = yield* Effect.promise(() => fetch(`${server.url}/${encodeURIComponent(name)}`, post("x")))
+        assert.strictEqual(new TextDecoder().decode(yield* Effect.promise(() => again.arrayBuffer())), text)
         assert.strictEqual(yield* Effect.promise(() => whole.text()), text)
         const streamed = yield* Effect.promise(() => fetch(`${server.url}/${encodeURIComponent(name)}`, post("x")))
         const chunks: Array<Uint8Array> = []
