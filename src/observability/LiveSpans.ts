@@ -1,15 +1,17 @@
 /**
- * Spans of runs that go on, made of what the run record gets, away from the runs: whoever writes the record goes on at once. At
- * the end of the scope what was written is taken, and what is still open is ended.
+ * Spans of runs that go on, made of what the run record gets, away from the runs: whoever writes the record goes on at once. All
+ * exporters share one tree of runs, and make spans of its nodes. At the end of an exporter's scope what was written is taken, and what is
+ * still open is ended.
  *
  * Source: `ARCHITECTURE.md` §4 (run record), `hermes-contract.md` §5 ("Trace model").
  */
 import type * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
-import type * as Scope from "effect/Scope"
+import * as RcRef from "effect/RcRef"
+import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Entry } from "../domain/RecordEvent.ts"
 import { RunRecord, type Service } from "../session/RunRecord.ts"
@@ -18,21 +20,24 @@ import * as RunTree from "./RunTree.ts"
 
 const rootOf = (run: RunTree.Run): RunTree.Run => run.child === undefined ? run : rootOf(run.child.parent)
 
-/** Receives spans: `open` in the order in which they begin, a parent before what is in it; `close` each once. */
+/**
+ * Receives spans: `open` in the order in which they begin, a parent before what is in it; `close` each once. Of one that began before the
+ * sink was there it gets the end alone.
+ */
 export interface Sink {
   readonly open?: ((head: RunSpans.Head) => void) | undefined
   readonly close: (span: RunSpans.Span) => void
 }
 
-/** Spans of runs that go on. */
+/** Spans of runs that go on, for all that show them: one tree of runs, of which each view makes spans of its own. */
 export interface Live {
   readonly add: (entries: ReadonlyArray<Entry>) => void
   /** Takes messages and tool sets of earlier runs of a session. */
   readonly remember: (entries: ReadonlyArray<Entry>) => void
   /** Tests whether a run of the session is in the tree, and so its messages. */
   readonly knows: (sessionId: string) => boolean
-  /** Ends everything that is open, at a time in epoch milliseconds. */
-  readonly close: (at: number) => void
+  /** Makes spans for a sink from now on. The result stops that: it ends everything that is open, at a time in epoch milliseconds. */
+  readonly show: (view: RunSpans.View, sink: Sink) => (at: number) => void
 }
 
 /** Runs that go on at once: of more, the one that nothing was heard of for longest is ended. */
@@ -41,10 +46,33 @@ export const maxRuns = 256
 /** Sessions without a run that goes on whose messages are kept, for their next run. */
 export const idleSessions = 64
 
-/** Makes spans of entries as they are written. */
-export const live = (view: RunSpans.View, sink: Sink): Live => {
+/** Ends a node at a time in epoch milliseconds, unless it was ended. */
+type End = (node: RunTree.Node, at: number) => void
+
+const isOver = (run: RunTree.Run): boolean =>
+  run.endedAt !== undefined && RunSpans.childrenOf(run).every((child) => child.endedAt !== undefined)
+
+/** Ends a node with the parts of it that are open. */
+const endWhole = (node: RunTree.Node, at: number, end: End): void => {
+  if (node.kind === "step") for (const part of RunSpans.insideStep(node)) end(part, at)
+  if (node.kind === "run") for (const part of RunSpans.inside(node)) end(part, at)
+  end(node, at)
+}
+
+/** Ends a run with all that is open in it; a run of a child that is cut is over with it. */
+const cutRun = (run: RunTree.Run, at: number, end: End): void => {
+  for (const child of RunSpans.childrenOf(run)) {
+    if (child.run !== undefined) cutRun(child.run, at, end)
+    end(child, at)
+  }
+  endWhole(run, at, end)
+}
+
+/** Makes spans of entries as they are written. `failed` is told of a view or a sink that failed; the others go on. */
+export const make = (failed: (error: unknown) => void): Live => {
   const tree = RunTree.make()
-  const { has, headOf, spanOf } = RunSpans.spansOf(view, tree)
+  /** Views with their sinks. */
+  const shown = new Set<{ readonly open: (node: RunTree.Node) => void; readonly close: End }>()
   const closed = new WeakSet<RunTree.Node>()
   /** Calls that are over, until their result is there. */
   const waiting = new Set<RunTree.Call>()
@@ -54,17 +82,15 @@ export const live = (view: RunSpans.View, sink: Sink): Live => {
   /** Runs that go on, the one that was heard of last at the end. */
   const going = new Map<RunTree.Run, number>()
 
-  const close = (node: RunTree.Node, end: number): void => {
+  const end: End = (node, at) => {
     if (closed.has(node)) return
     closed.add(node)
     if (node.kind === "call") waiting.delete(node)
-    if (has(node)) sink.close(spanOf(node, end))
+    for (const { close } of shown) close(node, at)
   }
   const settle = (): void => {
-    for (const call of waiting) if (RunSpans.resultOf(call) !== undefined) close(call, 0)
+    for (const call of waiting) if (RunSpans.resultOf(call) !== undefined) end(call, 0)
   }
-  const isOver = (run: RunTree.Run): boolean =>
-    run.endedAt !== undefined && RunSpans.childrenOf(run).every((child) => child.endedAt !== undefined)
   const retire = (run: RunTree.Run): void => {
     const before = idle.get(run.sessionId)
     idle.delete(run.sessionId)
@@ -76,30 +102,13 @@ export const live = (view: RunSpans.View, sink: Sink): Live => {
       tree.forget(oldest)
     }
   }
-  const over = (node: RunTree.Node, at: number): void => {
-    if (node.kind === "call") {
-      waiting.add(node)
-      return
-    }
-    if (node.kind === "step") for (const part of RunSpans.insideStep(node)) close(part, at)
-    if (node.kind === "run") for (const part of RunSpans.inside(node)) close(part, at)
-    close(node, at)
-  }
-  /** A run of a child that is cut is over with it. */
-  const cutRun = (run: RunTree.Run, at: number): void => {
-    for (const child of RunSpans.childrenOf(run)) {
-      if (child.run !== undefined) cutRun(child.run, at)
-      close(child, at)
-    }
-    over(run, at)
-  }
 
   const touch = (root: RunTree.Run, at: number): void => {
     going.delete(root)
     if (!isOver(root)) going.set(root, at)
     for (const [oldest, since] of going) {
       if (going.size <= maxRuns) break
-      cutRun(oldest, since)
+      cutRun(oldest, since, end)
       going.delete(oldest)
       tree.forget(oldest)
     }
@@ -110,8 +119,11 @@ export const live = (view: RunSpans.View, sink: Sink): Live => {
       for (const entry of entries) {
         for (const change of tree.add(entry)) {
           touch(rootOf(change._tag === "Noted" ? change.run : RunSpans.runOf(change.node)), entry.at)
-          if (change._tag === "Opened" && has(change.node)) sink.open?.(headOf(change.node))
-          else if (change._tag === "Closed") over(change.node, change.at)
+          if (change._tag === "Opened") for (const { open } of shown) open(change.node)
+          else if (change._tag === "Closed") {
+            if (change.node.kind === "call") waiting.add(change.node)
+            else endWhole(change.node, change.at, end)
+          }
         }
         if (entry.event._tag === "SessionEnded") tree.release(entry.sessionId)
       }
@@ -124,12 +136,103 @@ export const live = (view: RunSpans.View, sink: Sink): Live => {
     },
     remember: (entries) => entries.forEach(tree.remember),
     knows: (sessionId) => tree.roots.some((root) => root.sessionId === sessionId),
-    close: (at) => {
-      settle()
-      for (const root of tree.roots) cutRun(root, at)
+    show: (view, sink) => {
+      const { has, headOf, spanOf } = RunSpans.spansOf(view, tree)
+      const contained = (work: () => void): void => {
+        try {
+          work()
+        } catch (error) {
+          failed(error)
+        }
+      }
+      const open = (node: RunTree.Node): void => {
+        if (sink.open !== undefined && has(node)) contained(() => sink.open?.(headOf(node)))
+      }
+      const close: End = (node, at) => {
+        if (has(node)) contained(() => sink.close(spanOf(node, at)))
+      }
+      const one = { open, close }
+      shown.add(one)
+      return (at) => {
+        if (!shown.delete(one)) return
+        const cut = new Set<RunTree.Node>()
+        const endHere: End = (node, at) => {
+          if (closed.has(node) || cut.has(node)) return
+          cut.add(node)
+          close(node, at)
+        }
+        for (const root of tree.roots) cutRun(root, at, endHere)
+      }
     }
   }
 }
+
+/** Spans of the runs of a record, as long as somebody shows them. */
+interface Followed {
+  readonly show: (view: RunSpans.View, sink: Sink, needsMessages: boolean) => Effect.Effect<void, never, Scope.Scope>
+}
+
+/** Follows a record until the scope closes. */
+const follow = Effect.fnUntraced(function*(record: Service): Effect.fn.Return<Followed, never, Scope.Scope> {
+  const failures: Array<unknown> = []
+  const live = make((error) => void failures.push(error))
+  /** Work in its order. */
+  const queue = yield* Queue.unbounded<Effect.Effect<void>, Cause.Done>()
+  let readers = 0
+
+  const earlier = ({ sessionId }: Entry): Effect.Effect<void> =>
+    Stream.runCollect(record.read({ sessionId, kinds: ["MessageAppended", "ToolsOffered"] })).pipe(
+      Effect.map(live.remember),
+      Effect.catch((error) => Effect.logDebug(`spans of the session ${sessionId} lack its earlier messages: ${error.message}`))
+    )
+  const take = Effect.fnUntraced(function*(entries: ReadonlyArray<Entry>) {
+    if (readers > 0) {
+      for (const entry of entries) {
+        if (entry.event._tag === "RunStarted" && entry.event.resumed && !live.knows(entry.sessionId)) yield* earlier(entry)
+      }
+    }
+    live.add(entries)
+  })
+  const work = Effect.flatMap(Queue.takeAll(queue), (waiting) => Effect.forEach(waiting, (one) => one, { discard: true })).pipe(
+    Effect.andThen(Effect.suspend(() =>
+      failures.length === 0 ? Effect.void : Effect.logWarning("An exporter of spans failed; what it makes of these entries is missing.", failures.splice(0)[0])))
+  )
+  yield* Effect.forkScoped(Effect.catchTag(Effect.forever(work), "Done", () => Effect.void))
+  yield* Effect.addFinalizer(() => Effect.sync(() => Queue.endUnsafe(queue)))
+  yield* record.listen((entries) => void Queue.offerUnsafe(queue, take(entries)))
+
+  return {
+    show: (view, sink, needsMessages) =>
+      Effect.asVoid(Effect.acquireRelease(
+        Effect.sync(() => {
+          if (needsMessages) readers++
+          return live.show(view, sink)
+        }),
+        (stop) =>
+          Effect.gen(function*() {
+            const stopped = yield* Deferred.make<void>()
+            // What was written so far is shown first.
+            yield* Queue.offer(queue, Effect.flatMap(Clock.currentTimeMillis, (at) => {
+              stop(at)
+              return Effect.asVoid(Deferred.succeed(stopped, undefined))
+            }))
+            yield* Deferred.await(stopped)
+            if (needsMessages) readers--
+          })
+      ))
+  }
+})
+
+/** Followers of records, which end with the last one that uses them. */
+const followers = new WeakMap<Service, RcRef.RcRef<Followed>>()
+
+const followerOf = Effect.fnUntraced(function*(record: Service) {
+  // The reference ends its content itself, and goes with the record.
+  const made = yield* Effect.provideService(RcRef.make({ acquire: follow(record) }), Scope.Scope, Scope.makeUnsafe())
+  const ref = followers.get(record) ?? made
+  followers.set(record, ref)
+  return yield* RcRef.get(ref)
+})
 
 /**
  * Makes spans of the runs of this process, for as long as the scope lives. `needsMessages` is true where the view shows what a
@@ -140,36 +243,7 @@ export const listen = (
   sink: Sink,
   needsMessages: boolean
 ): Effect.Effect<void, never, RunRecord | Scope.Scope> =>
-  Effect.gen(function*() {
-    const record = yield* RunRecord
-    const spans = live(view, sink)
-    const queue = yield* Queue.unbounded<Entry, Cause.Done>()
-
-    const earlier = ({ sessionId }: Entry): Effect.Effect<void> =>
-      Stream.runCollect(record.read({ sessionId, kinds: ["MessageAppended", "ToolsOffered"] })).pipe(
-        Effect.map(spans.remember),
-        Effect.catch((error) => Effect.logDebug(`spans of the session ${sessionId} lack its earlier messages: ${error.message}`))
-      )
-    const take = Effect.fnUntraced(function*(entries: ReadonlyArray<Entry>) {
-      if (needsMessages) {
-        for (const entry of entries) {
-          if (entry.event._tag === "RunStarted" && entry.event.resumed && !spans.knows(entry.sessionId)) yield* earlier(entry)
-        }
-      }
-      spans.add(entries)
-    })
-    const worker = yield* Effect.forkScoped(
-      Effect.catchTag(Effect.forever(Effect.flatMap(Queue.takeAll(queue), take)), "Done", () => Effect.void)
-    )
-    yield* Effect.addFinalizer(() =>
-      Effect.sync(() => Queue.endUnsafe(queue)).pipe(
-        Effect.andThen(Fiber.await(worker)),
-        Effect.andThen(Clock.currentTimeMillis),
-        Effect.map(spans.close)
-      )
-    )
-    yield* record.listen((entries) => void Queue.offerAllUnsafe(queue, entries))
-  })
+  Effect.flatMap(RunRecord.use(followerOf), ({ show }) => show(view, sink, needsMessages))
 
 /** Targets that exporters of a record's runs have taken. */
 const targets = new WeakMap<Service, Set<string>>()

@@ -22,16 +22,17 @@ import * as Enablement from "../../src/plugin/Enablement.ts"
 import { withWarnings } from "../hooks/support/events.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import { sentOf } from "../observability/support/sentMessages.ts"
+import { live } from "../observability/support/shownSpans.ts"
 
 /** The observations of entries of the record, and what makes them. */
 const observed = () => {
   const spans: Array<RunSpans.Span> = []
   const settings = LangfuseSettings.complete({ publicKey: "pk-lf-1", secretKey: Redacted.make("sk-lf-1") })
-  const live = LiveSpans.live(Observations.view(settings), { close: (span) => spans.push(span) })
+  const showing = live(Observations.view(settings), { close: (span) => spans.push(span) })
   let at = 0
   const tell = (turnId: string, ...events: ReadonlyArray<RecordEvent.RecordEvent>) =>
-    live.add(events.map((event) => ({ sessionId: Ids.SessionId.make("s"), turnId: Ids.TurnId.make(turnId), at: ++at, event })))
-  return { spans, tell, close: () => live.close(++at) }
+    showing.add(events.map((event) => ({ sessionId: Ids.SessionId.make("s"), turnId: Ids.TurnId.make(turnId), at: ++at, event })))
+  return { spans, tell, close: () => showing.close(++at) }
 }
 
 const begin = (prompt: string): ReadonlyArray<RecordEvent.RecordEvent> => [

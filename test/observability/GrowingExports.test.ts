@@ -9,10 +9,10 @@ import * as AtofRuns from "../../src/observability/atof/FromRuns.ts"
 import * as AtifWriter from "../../src/observability/AtifWriter.ts"
 import * as Draft from "../../src/observability/atif/Draft.ts"
 import * as FromRuns from "../../src/observability/atif/FromRuns.ts"
-import * as LiveSpans from "../../src/observability/LiveSpans.ts"
 import * as Attributes from "../../src/observability/otel/Attributes.ts"
 import * as Observations from "../../src/observability/langfuse/Observations.ts"
 import * as RunTree from "../../src/observability/RunTree.ts"
+import { live } from "./support/shownSpans.ts"
 
 const sessionId = Ids.SessionId.make("s")
 const tools = [{ name: "look", description: "Looks at it. ".repeat(200), parameters: { type: "object", properties: {} } }]
@@ -130,7 +130,7 @@ describe("files of exporters", () => {
     const settings = { environment: undefined, maxChars: 12_000, release: undefined, sampleRate: 1, tags: [], userId: undefined }
     const otel = Attributes.view({ agentName: "a", captureContent: true }, () => ({ traceId: "0".repeat(32), parentSpanId: undefined, sampled: true }))
     const spans = [otel, Observations.view(settings)].map((view) =>
-      LiveSpans.live(view, { close: ({ attributes }) => void lengths.push(Object.values(attributes).join("").length) }))
+      live(view, { close: ({ attributes }) => void lengths.push(Object.values(attributes).join("").length) }))
     const sums = turns(200).map((entries) => {
       lengths.length = 0
       const chars = encoded(() => spans.forEach(({ add }) => add(entries)))

@@ -22,6 +22,7 @@ import * as RunTree from "../../src/observability/RunTree.ts"
 import * as StoredRuns from "../../src/observability/StoredRuns.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import { all, collector, json, names, type Seen, trees, type WireSpan } from "./support/collector.ts"
+import { live } from "./support/shownSpans.ts"
 
 const view: RunSpans.View = {
   hasSteps: true,
@@ -44,7 +45,7 @@ const told = () => {
   const spans: Array<RunSpans.Span> = []
   const open = new Map<string, RunSpans.Head>()
   const known = new Set<string>()
-  const live = LiveSpans.live(view, {
+  const showing = live(view, {
     open: (head) => {
       assert.isFalse(known.has(head.spanId), `${head.name} begins once`)
       if (head.parentSpanId !== undefined && head.node.kind !== "attempt") assert.isTrue(known.has(head.parentSpanId), `what ${head.name} is in began before`)
@@ -58,7 +59,7 @@ const told = () => {
   })
   let at = 1000
   const tell = (turnId: string, ...events: ReadonlyArray<RecordEvent.RecordEvent>) =>
-    live.add(events.map((event) => ({ sessionId: Ids.SessionId.make(`s-${turnId}`), turnId: Ids.TurnId.make(turnId), at: at += 10, event })))
+    showing.add(events.map((event) => ({ sessionId: Ids.SessionId.make(`s-${turnId}`), turnId: Ids.TurnId.make(turnId), at: at += 10, event })))
   type Shape = string | readonly [string, ReadonlyArray<unknown>]
   const shape = (parent?: string): ReadonlyArray<Shape> =>
     spans
@@ -69,7 +70,7 @@ const told = () => {
         const below = shape(spanId)
         return below.length === 0 ? label : [label, below]
       })
-  return { open, spans, tell, shape, close: () => live.close(at += 10) }
+  return { open, spans, tell, shape, close: () => showing.close(at += 10) }
 }
 
 const started: RecordEvent.RecordEvent = {
@@ -172,6 +173,34 @@ describe("RunSpans", () => {
     assert.strictEqual(open.size, 0)
   })
 
+  it("views of one tree of runs have the same spans; one that fails, or that leaves early, is missed by no other", () => {
+    const failures: Array<unknown> = []
+    const runs = LiveSpans.make((error) => failures.push(error))
+    const closed = (): { readonly names: Array<string>; readonly sink: LiveSpans.Sink } => {
+      const names: Array<string> = []
+      return { names, sink: { close: ({ name, outcome, spanId }) => void names.push(`${spanId} ${name}: ${outcome._tag}`) } }
+    }
+    const [early, whole] = [closed(), closed()]
+    runs.show(view, {
+      close: () => {
+        throw new Error("no")
+      }
+    })
+    const leave = runs.show(view, early.sink)
+    const stop = runs.show(view, whole.sink)
+    const tell = (...events: ReadonlyArray<RecordEvent.RecordEvent>) =>
+      runs.add(events.map((event, at) => ({ sessionId: Ids.SessionId.make("s"), turnId: Ids.TurnId.make("t"), at, event })))
+    tell(started, asked("a", 1), answered("a"), asked("b", 2))
+    leave(10)
+    tell(answered("b"), ended)
+    stop(20)
+    const bare = (names: ReadonlyArray<string>) => names.map((name) => name.slice(17))
+    assert.sameMembers(bare(early.names), ["attempt a: Done", "step 1: Done", "attempt b: Cut", "step 2: Cut", "run t: Cut"])
+    assert.sameMembers(bare(whole.names), ["attempt a: Done", "step 1: Done", "attempt b: Done", "step 2: Done", "run t: Done"])
+    assert.sameMembers(early.names.map((name) => name.slice(0, 16)), whole.names.map((name) => name.slice(0, 16)))
+    assert.strictEqual(failures.length, whole.names.length)
+  })
+
   it("arguments that are too deep to be written are those of one span", () => {
     let deep: unknown = 1
     for (let n = 0; n < 50_000; n++) deep = [deep]
@@ -179,12 +208,12 @@ describe("RunSpans", () => {
     assert.isDefined(settings)
     for (const by of [settings === undefined ? view : OtelPlugin.view(settings), Observations.view(LangfuseSettings.complete(keys))]) {
       const spans: Array<RunSpans.Span> = []
-      const live = LiveSpans.live(by, { close: (span) => spans.push(span) })
+      const showing = live(by, { close: (span) => spans.push(span) })
       const answer: RecordEvent.RecordEvent = {
         _tag: "AttemptEnded", apiRequestId: "b", status: "answered", answer: [{ type: "tool-call", id: "z", name: "t", params: deep }]
       }
       const events = [started, asked("a", 1), answered("a"), asked("b", 1), answer, begun("x", { args: deep }), over("x", { parentCallId: "none", output: "" }), begun("y"), over("y"), ended]
-      live.add(events.map((event, n) => ({ sessionId: Ids.SessionId.make("s"), turnId: Ids.TurnId.make("t"), at: n, event })))
+      showing.add(events.map((event, n) => ({ sessionId: Ids.SessionId.make("s"), turnId: Ids.TurnId.make("t"), at: n, event })))
       assert.includeMembers(spans.map(({ spanId }) => spanId), [RunSpans.runId("t"), RunSpans.attemptId("b"), RunSpans.callId("a", "x"), RunSpans.callId("a", "y")])
     }
   })
