@@ -38,7 +38,7 @@
 import * as Context from "effect/Context"
 import * as Redacted from "effect/Redacted"
 import * as KeyShapes from "./KeyShapes.ts"
-import { current, mask } from "./Secrets.ts"
+import { current, mask, type Registry } from "./Secrets.ts"
 
 export { mask } from "./Secrets.ts"
 
@@ -236,13 +236,43 @@ const hint = new RegExp(
 /** Characters of the shortest key of a known shape: of the shapes above, and of the long word in every vendor's key. */
 const shortestKey = 15
 
-/** A text without the secrets in it; the text itself when there are none. */
-export const redactText = (given: string, secrets = current()): string => {
+const withoutSecrets = (given: string, secrets: Registry): string => {
   const text = withoutVendorKeys(secrets.mask(given))
   if (!hint.test(text)) return text
   let out = text
   for (const rule of rules) out = out.replace(rule.pattern, rule.replace)
   return out
+}
+
+/** The newest texts without their secrets, by the texts, for a version of a registry: every exporter is given the same ones. */
+interface RedactedTexts {
+  readonly version: number
+  recent: Map<string, string>
+  before: Map<string, string>
+  chars: number
+}
+
+const redactedTexts = new WeakMap<Registry, RedactedTexts>()
+
+/** Lengths of texts that are kept, and characters of a generation. */
+const [minKept, maxKept, generationChars] = [64, 65_536, 500_000]
+
+/** A text without the secrets in it; the text itself when there are none. */
+export const redactText = (given: string, secrets = current()): string => {
+  if (given.length < minKept || given.length > maxKept) return withoutSecrets(given, secrets)
+  const version = secrets.version()
+  const texts = redactedTexts.get(secrets)
+  if (texts?.version !== version) {
+    redactedTexts.set(secrets, { version, recent: new Map(), before: new Map(), chars: 0 })
+    return redactText(given, secrets)
+  }
+  const known = texts.recent.get(given)
+  if (known !== undefined) return known
+  const made = texts.before.get(given) ?? withoutSecrets(given, secrets)
+  if (texts.chars > generationChars) Object.assign(texts, { before: texts.recent, recent: new Map(), chars: 0 })
+  texts.recent.set(given, made)
+  texts.chars += given.length
+  return made
 }
 
 /**

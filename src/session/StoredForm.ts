@@ -339,6 +339,9 @@ export const maskedEntries = (given: ReadonlyArray<Entry>): Effect.Effect<Readon
       return safe === event ? entry : { ...entry, event: safe }
     }))
 
+/** Entries as they may leave the machine, by the entries: every exporter is given the same ones. */
+const exportedEntries = new WeakMap<Registry, { readonly version: number; readonly redact: boolean; readonly made: WeakMap<Entry, Entry> }>()
+
 /** Takes every secret out of a text that leaves the machine or is shown. */
 export const textForExport: Effect.Effect<(text: string) => string> = Effect.gen(function*() {
   const secrets = yield* Secrets
@@ -350,12 +353,28 @@ export const textForExport: Effect.Effect<(text: string) => string> = Effect.gen
  * under the name of one. An entry without secrets is the same object.
  */
 export const forExport: Effect.Effect<(given: ReadonlyArray<Entry>) => ReadonlyArray<Entry>> = Effect.gen(function*() {
+  const secrets = yield* Secrets
+  const redact = yield* RedactSecrets
   const clean = yield* textForExport
   const exported = (text: string, key?: string): string => text !== "" && key !== undefined && isSensitiveKey(key) ? marker : clean(text)
-  return (given) =>
-    given.map((entry) => {
+  const made = (): WeakMap<Entry, Entry> => {
+    const version = secrets.version()
+    const known = exportedEntries.get(secrets)
+    if (known?.version === version && known.redact === redact) return known.made
+    const made = new WeakMap<Entry, Entry>()
+    exportedEntries.set(secrets, { version, redact, made })
+    return made
+  }
+  return (given) => {
+    const known = made()
+    return given.map((entry) => {
+      const before = known.get(entry)
+      if (before !== undefined) return before
       // Strings are changed and nothing else, so an event stays one.
       const event = masked(entry.event, exported, 0) as Entry["event"]
-      return event === entry.event ? entry : { ...entry, event }
+      const safe = event === entry.event ? entry : { ...entry, event }
+      known.set(entry, safe)
+      return safe
     })
+  }
 })

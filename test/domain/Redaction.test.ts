@@ -3,6 +3,7 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import { isSensitiveKey, marker, mask, redactText, redactValue } from "../../src/domain/Redaction.ts"
+import * as Secrets from "../../src/domain/Secrets.ts"
 import { prop } from "../support/property.ts"
 
 const from = (alphabet: string, minimum: number, maximum = minimum + 30): Arbitrary.Arbitrary<string> =>
@@ -266,5 +267,27 @@ describe("Redaction.redactValue", () => {
   prop("is idempotent on any JSON", [Schema.Json], ([json]) => {
     const shown = redactValue(json)
     assert.deepStrictEqual(redactValue(shown), shown)
+  })
+})
+
+describe("texts that were redacted before", () => {
+  it("are redacted anew for a value that is registered later, and by another registry", () => {
+    const secrets = Secrets.make()
+    const value = "hunter2-Correct-Horse-9"
+    const text = `${"The word of the day is ".repeat(5)}${value}.`
+    assert.strictEqual(redactText(text, secrets), text)
+    secrets.add(value)
+    assert.notInclude(redactText(text, secrets), value)
+    assert.strictEqual(redactText(text, Secrets.make()), text)
+  })
+
+  it("are the same, however many others came between", () => {
+    const secrets = Secrets.make()
+    const key = `sk-${"a1B2c3D4".repeat(6)}`
+    const texts = Array.from({ length: 300 }, (_, n) => `${n} ${"words and ".repeat(800)}${key}`)
+    const first = texts.map((text) => redactText(text, secrets))
+    assert.isTrue(first.every((text) => !text.includes(key)))
+    assert.deepStrictEqual(texts.map((text) => redactText(text, secrets)), first)
+    assert.deepStrictEqual(texts.toReversed().map((text) => redactText(text, secrets)), first.toReversed())
   })
 })
