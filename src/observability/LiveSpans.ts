@@ -211,7 +211,7 @@ const follow = Effect.fnUntraced(function*(record: Service): Effect.fn.Return<Fo
         (stop) =>
           Effect.gen(function*() {
             const stopped = yield* Deferred.make<void>()
-            // What was written so far is shown first.
+            // Behind the entries that were written so far.
             yield* Queue.offer(queue, Effect.flatMap(Clock.currentTimeMillis, (at) => {
               stop(at)
               return Effect.asVoid(Deferred.succeed(stopped, undefined))

@@ -99,7 +99,7 @@ export const json = (resource: Resource, schemaUrl: string | undefined): Encodin
 
 const encoder = new TextEncoder()
 
-/** What is written stands at the end of the buffer. */
+/** Buffer that is filled from its end on; `at` is the first byte that is written. */
 let buffer = new Uint8Array(65_536)
 let at = buffer.length
 
