@@ -6,6 +6,7 @@
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
+import * as Stream from "effect/Stream"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -142,13 +143,26 @@ const rename = Command.make("rename", {
   yield* line(`${id} is now called ${Title.normalise(title)}`)
 }, Effect.provide(Home.layer))).pipe(Command.withDescription("Set the title of a session"))
 
+type Format = "jsonl" | "md" | "html"
+
+interface Exported {
+  readonly count: number
+  readonly content: string | Uint8Array
+}
+
 /** A document of sessions in a format. */
-const written = Effect.fnUntraced(function*(format: "jsonl" | "md" | "html", sessions: ReadonlyArray<Session>) {
+const written = Effect.fnUntraced(function*(format: Format, sessions: ReadonlyArray<Session>) {
   if (format === "jsonl") return (yield* Effect.forEach(sessions, SessionExport.whole)).map((whole) => `${SafeText.json(whole)}\n`).join("")
   const store = yield* SessionStore
   const all = yield* Effect.forEach(sessions, (session) => Effect.map(store.messages(session.id), (messages) => ({ session, messages })))
   return format === "md" ? SessionDocument.markdown(all) : SessionDocument.html(all)
 })
+
+/** An archive with a document for each session. */
+const archived = (format: Format, sessions: ReadonlyArray<Session>) =>
+  Stream.mkUint8Array(SessionExport.archive(Stream.mapEffect(Stream.fromIterable(sessions), (session) =>
+    Effect.map(written(format, [session]), (content) =>
+      ({ name: `${SessionExport.inFileName(session.id)}.${format}`, content, changedAt: session.startedAt })))))
 
 /** Writes sessions in one of the formats. */
 const exportCommand = Command.make("export", {
@@ -159,22 +173,24 @@ const exportCommand = Command.make("export", {
     Flag.Literals("format", ["jsonl", "md", "html"]),
     "jsonl: one line of JSON per session, which `import` reads (default); md: Markdown; html: one page"
   ),
-  output: Flags.text("output", "PATH", "Output file; default: stdout", "o")
+  output: Flags.text("output", "PATH", "Output file; default: stdout; one that ends in .tar.gz has a file per session", "o")
 }, Effect.fn("hermes sessions export")(function*({ format = "jsonl", output, session, ...flags }) {
   const filter = yield* checked(flags)
-  const { count, text } = session === undefined
-    ? yield* stored<{ readonly count: number; readonly text: string }, SessionStoreError>(
-      Effect.gen(function*() {
-        const sessions = yield* found(filter, Number.MAX_SAFE_INTEGER)
-        return { count: sessions.length, text: yield* written(format, sessions) }
-      }),
-      Effect.succeed({ count: 0, text: "" }),
+  const isArchive = output !== undefined && SessionExport.isArchive(output)
+  const put = Effect.fnUntraced(function*(sessions: ReadonlyArray<Session>): Effect.fn.Return<Exported, SessionStoreError, SessionStore> {
+    return { count: sessions.length, content: yield* isArchive ? archived(format, sessions) : written(format, sessions) }
+  })
+  const { content, count } = session === undefined
+    ? yield* stored<Exported, SessionStoreError>(
+      Effect.flatMap(found(filter, Number.MAX_SAFE_INTEGER), put),
+      Effect.succeed({ count: 0, content: "" }),
       forReading
     )
-    : yield* opened(session, (one) => Effect.map(written(format, [one]), (text) => ({ count: 1, text })), forReading)
-  if (output === undefined) return yield* line(text.trimEnd())
+    : yield* opened(session, (one) => put([one]), forReading)
+  if (output === undefined) return yield* line(String(content).trimEnd())
   const fs = yield* FileSystem.FileSystem
-  yield* Effect.mapError(fs.writeFileString(output, text, { mode: 0o600 }), unwritable(output))
+  const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content
+  yield* Effect.mapError(fs.writeFile(output, bytes, { mode: 0o600 }), unwritable(output))
   yield* line(`${count === 1 ? "1 session is" : `${count} sessions are`} in ${output}`)
 }, Effect.provide(Home.layer))).pipe(Command.withDescription("Export sessions with all messages, secrets redacted"))
 

@@ -1,6 +1,7 @@
 /**
  * `hermes trace`: what happened in a run, from a file of events, a trajectory, or a stored session.
  */
+import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -8,6 +9,7 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -28,6 +30,7 @@ import * as Pool from "../observability/trace/Pool.ts"
 import * as TraceStats from "../observability/TraceStats.ts"
 import * as TraceView from "../observability/TraceView.ts"
 import { RunRecord } from "../session/RunRecord.ts"
+import * as SessionExport from "../session/SessionExport.ts"
 import { Outlives } from "../platform/ChildProcesses.ts"
 import { failed, type Failure, notDone, silent, unwritable, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
@@ -154,7 +157,7 @@ const unfolded = (trajectory: Atif.Trajectory): ReadonlyArray<Atif.Trajectory> =
 const convert = Command.make("convert", {
   source,
   session: Flags.text("session", "ID", "Only this session"),
-  output: Flags.text("output", "PATH", "Output file, or directory for several; default: stdout", "o"),
+  output: Flags.text("output", "PATH", "Output file, or directory or .tar.gz file for several; default: stdout", "o"),
   agentName: Flags.text("agent-name", "NAME", "Agent name, if the events have none")
 }, Effect.fn("hermes trace convert")(function*({ agentName, output, session, source }) {
   const pictures = AtifWriter.pictures()
@@ -175,18 +178,30 @@ const convert = Command.make("convert", {
   const paths = yield* Path.Path
   const fs = yield* FileSystem.FileSystem
   const isDirectory = output !== undefined && (yield* Effect.orElseSucceed(Effect.map(fs.stat(output), ({ type }) => type === "Directory"), () => false))
-  if (more.length > 0 && !isDirectory) {
+  const isArchive = output !== undefined && !isDirectory && SessionExport.isArchive(output)
+  if (more.length > 0 && !isDirectory && !isArchive) {
     return yield* usage(
       new Set(wanted.map(({ session_id: id }) => id)).size === 1
-        ? `${source} holds session ${first.session_id} in ${wanted.length} parts: name an existing directory by --output`
-        : `${source} holds ${wanted.length} sessions: name one by --session, or an existing directory by --output (${
+        ? `${source} holds session ${first.session_id} in ${wanted.length} parts: name an existing directory by --output, or a .tar.gz file`
+        : `${source} holds ${wanted.length} sessions: name one by --session, or an existing directory or a .tar.gz file by --output (${
           wanted.slice(0, 5).map(({ session_id: id }) => id).join(", ")}${wanted.length > 5 ? ", …" : ""})`
     )
   }
   if (output === undefined) return yield* line(AtifWriter.render(first).trimEnd())
+  const files = AtifWriter.segments("trajectory-{session_id}.json", wanted)
+  if (isArchive) {
+    const changedAt = yield* Clock.currentTimeMillis
+    const all = [
+      ...files.map(({ name, trajectory }) => ({ name, content: AtifWriter.render(trajectory), changedAt })),
+      ...Array.from(pictures.found, ([name, content]) => ({ name, content, changedAt }))
+    ]
+    const bytes = yield* Stream.mkUint8Array(SessionExport.archive(Stream.fromIterable(all)))
+    yield* Effect.mapError(fs.writeFile(output, bytes, { mode: 0o600 }), unwritable(output))
+    return yield* line(output)
+  }
   yield* putPictures(isDirectory ? output : paths.dirname(output), wanted, pictures.found)
   if (!isDirectory) return yield* Effect.andThen(put(output, AtifWriter.render(first)), line(output))
-  for (const { name, trajectory } of AtifWriter.segments("trajectory-{session_id}.json", wanted)) {
+  for (const { name, trajectory } of files) {
     const path = paths.join(output, name)
     yield* put(path, AtifWriter.render(trajectory))
     yield* line(path)

@@ -1,11 +1,12 @@
 /**
- * Reads the files of a tar archive (ustar, with the long names of GNU and pax). Nothing is written here.
+ * Reads the files of a tar archive (ustar, with the long names of GNU and pax), and makes the bytes of one.
  *
  * **Gotchas**
  *
  * An archive with links, devices, or paths that lead out of it is an error as a whole.
  */
 import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
 
 /** A file of an archive. */
 export interface File {
@@ -77,3 +78,57 @@ export const read = (archive: Uint8Array): Result.Result<ReadonlyArray<File>, st
   }
   return at === archive.length && files.length > 0 ? Result.succeed(files) : Result.fail("it is not a tar archive, or it is damaged")
 }
+
+/** A file to be put into an archive. */
+export interface NewFile {
+  readonly path: string
+  readonly bytes: Uint8Array
+  /** Epoch milliseconds of its last change. */
+  readonly changedAt: number
+}
+
+const encoder = new TextEncoder()
+
+/** Bytes of a name that a header has room for. */
+const longestName = 100
+
+const entry = (kind: "0" | "x", path: string, { bytes, changedAt }: Omit<NewFile, "path">): Uint8Array => {
+  const whole = new Uint8Array(block + Math.ceil(bytes.length / block) * block)
+  const put = (value: string | Uint8Array, from: number): void => whole.set(typeof value === "string" ? encoder.encode(value) : value, from)
+  const number = (value: number, width: number): string => `${Math.trunc(value).toString(8).padStart(width - 1, "0")}\0`
+  put(encoder.encode(path).subarray(0, longestName), 0)
+  put(number(0o600, 8), 100)
+  put(number(0, 8), 108)
+  put(number(0, 8), 116)
+  put(number(bytes.length, 12), 124)
+  put(number(Math.max(0, changedAt / 1000), 12), 136)
+  put(" ".repeat(8), 148)
+  put(kind, 156)
+  put("ustar\u000000", 257)
+  put(`${number(whole.subarray(0, block).reduce((total, byte) => total + byte, 0), 7)} `, 148)
+  put(bytes, block)
+  return whole
+}
+
+/** A record of a pax header; its length counts its own digits. */
+const record = (name: string, value: string): string => {
+  const rest = ` ${name}=${value}\n`
+  const length = encoder.encode(rest).length
+  const digits = String(length + String(length).length).length
+  return `${length + digits}${rest}`
+}
+
+const bytesOf = (file: NewFile): Uint8Array => {
+  const whole = entry("0", file.path, file)
+  // Readers that know pax take the whole name from the entry before.
+  if (encoder.encode(file.path).length <= longestName) return whole
+  const named = entry("x", "name", { bytes: encoder.encode(record("path", file.path)), changedAt: file.changedAt })
+  const both = new Uint8Array(named.length + whole.length)
+  both.set(named)
+  both.set(whole, named.length)
+  return both
+}
+
+/** Makes an archive of files as they come; only their owner may read them. */
+export const write = <E, R>(files: Stream.Stream<NewFile, E, R>): Stream.Stream<Uint8Array, E, R> =>
+  Stream.concat(Stream.map(files, bytesOf), Stream.succeed(new Uint8Array(2 * block)))

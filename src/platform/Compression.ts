@@ -1,6 +1,8 @@
 /**
- * Compressed bodies of HTTP, decoded by their `Content-Encoding`.
+ * Compressed bodies of HTTP, decoded by their `Content-Encoding`, and files that are compressed as they are made.
  */
+import * as NodeStream from "@effect/platform-node/NodeStream"
+import * as Stream from "effect/Stream"
 import { PassThrough, pipeline, type Readable, Transform } from "node:stream"
 import * as Zlib from "node:zlib"
 
@@ -63,3 +65,11 @@ export const withoutEncodings = (body: Readable, contentEncoding: string): Reada
   pipeline([body, ...known, last], () => {})
   return last
 }
+
+/** Compresses bytes by gzip as they come. */
+export const gzip = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uint8Array, E, R> =>
+  // Compressing fails for no input.
+  Stream.catch(
+    NodeStream.pipeThroughDuplex(Stream.mapError(bytes, (error) => ({ error })), { evaluate: () => Zlib.createGzip() }),
+    (failure) => "error" in failure ? Stream.fail(failure.error) : Stream.die(failure)
+  )

@@ -1,16 +1,20 @@
 /**
- * A stored session as one JSON value, with all messages and without secrets: a line of `hermes sessions export`.
+ * A stored session as one JSON value, with all messages and without secrets: a line of `hermes sessions export`. Archives of sessions
+ * with a file for each.
  *
  * Source: `hermes-product.md` §1.7.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
 import type * as Prompt from "effect/ai/Prompt"
 import { SessionStoreError } from "../domain/AgentError.ts"
 import * as Json from "../domain/Json.ts"
 import * as Redaction from "../domain/Redaction.ts"
+import * as TarArchive from "../domain/TarArchive.ts"
 import * as Usage from "../domain/Usage.ts"
+import * as Compression from "../platform/Compression.ts"
 import { type Session, SessionStore } from "./SessionStorePort.ts"
 import * as StoredForm from "./StoredForm.ts"
 
@@ -46,4 +50,35 @@ export const whole = (session: Session): Effect.Effect<unknown, SessionStoreErro
     const store = yield* SessionStore
     const messages = yield* Effect.forEach(yield* store.messages(session.id), encoded)
     return Redaction.redactValue({ ...summary(session), system_prompt: session.systemPrompt, messages })
+  })
+
+/** The id of a session as a part of a file's name. */
+export const inFileName = (sessionId: string): string => sessionId.replace(/[^\w.@#=+-]/gu, "_").slice(0, 200)
+
+/** Tells by its name that a file is to be an archive with a file for each session. */
+export const isArchive = (path: string): boolean => /\.(?:tar\.gz|tgz)$/iu.test(path)
+
+/** A file of an archive. */
+export interface ArchiveFile {
+  readonly name: string
+  readonly content: string | Uint8Array
+  readonly changedAt: number
+}
+
+const encoder = new TextEncoder()
+
+/** Files as a compressed archive, made as they come; a name that is there already gets a number. */
+export const archive = <E, R>(files: Stream.Stream<ArchiveFile, E, R>): Stream.Stream<Uint8Array, E, R> =>
+  Stream.suspend(() => {
+    const counts = new Map<string, number>()
+    const pathOf = (name: string): string => {
+      const count = (counts.get(name) ?? 0) + 1
+      counts.set(name, count)
+      return count === 1 ? name : name.replace(/(\.[^.]*)?$/u, (end) => `-${count}${end}`)
+    }
+    return Compression.gzip(TarArchive.write(Stream.map(files, ({ changedAt, content, name }) => ({
+      path: pathOf(name),
+      bytes: typeof content === "string" ? encoder.encode(content) : content,
+      changedAt
+    }))))
   })

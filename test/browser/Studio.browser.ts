@@ -68,6 +68,8 @@ for (const width of [380, 820, 1400]) {
 
         const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Export 2 selected" }).click()])
         assert.include(download.url(), "format=atif&id=demo&id=other")
+        await page.getByRole("combobox", { name: "As", exact: true }).selectOption("archive")
+        assert.include(await page.getByRole("link", { name: "Export 2 selected" }).getAttribute("href"), "format=atif&archive=true&id=demo&id=other")
 
         await page.getByRole("link", { name: "Compare both" }).click()
         await page.getByText("First difference").waitFor()

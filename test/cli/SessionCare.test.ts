@@ -1,11 +1,14 @@
 // Sessions are found, copied, removed, exported, imported and looked after by the program.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
+import { gunzipSync } from "node:zlib"
 import { SessionId } from "../../src/domain/Ids.ts"
+import * as TarArchive from "../../src/domain/TarArchive.ts"
 import * as RunRecord from "../../src/session/RunRecord.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
 import { sessionIdOf } from "../support/hermes.ts"
@@ -184,6 +187,21 @@ describe("hermes sessions export and import", () => {
       assert.include(page, "&lt;script&gt;alert(1)&lt;/script&gt;")
       assert.include(page, "default-src 'none'")
       assert.notInclude(markdown + page, "abcdefghijkl")
+    }))
+
+  it.live("as an archive with a file for each session, where the name of the output says so", () =>
+    Effect.gen(function*() {
+      const { at, hermes, id } = yield* talked
+      yield* hermes(["sessions", "fork", id])
+      const ids: ReadonlyArray<string> = JSON.parse((yield* hermes(["sessions", "list", "--json"])).stdout).map((session: { readonly id: string }) => session.id)
+      const filesOf = (name: string) => Result.getOrThrow(TarArchive.read(gunzipSync(readFileSync(at(name)))))
+      assert.deepInclude(yield* hermes(["sessions", "export", "-o", "all.tar.gz"]), { code: 0, stdout: "2 sessions are in all.tar.gz\n" })
+      const files = filesOf("all.tar.gz")
+      assert.deepStrictEqual(files.map(({ path }) => path), ids.map((one) => `${one}.jsonl`))
+      assert.strictEqual(files.map(({ bytes }) => Buffer.from(bytes).toString()).join(""), (yield* hermes(["sessions", "export"])).stdout)
+      yield* hermes(["sessions", "export", "--format", "md", "--session-id", id, "--output", "One.TGZ"])
+      assert.deepStrictEqual(filesOf("One.TGZ").map(({ path }) => path), [`${id}.md`])
+      assert.strictEqual(statSync(at("all.tar.gz")).mode & 0o777, 0o600)
     }))
 })
 

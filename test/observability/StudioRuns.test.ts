@@ -3,14 +3,17 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Result from "effect/Result"
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import type { AddressInfo } from "node:net"
 import { DatabaseSync } from "node:sqlite"
 import { dirname, join } from "node:path"
+import { gunzipSync } from "node:zlib"
 import * as AtifCheck from "../../src/observability/AtifCheck.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
+import * as TarArchive from "../../src/domain/TarArchive.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
 import { machine } from "../support/hermes.ts"
 import { applied, type Event, type Json, price, timeless, totals, world } from "./support/studio.ts"
@@ -210,6 +213,15 @@ describe("hermes trace serve, of runs", () => {
       assert.deepStrictEqual([response.tool_call_id, response.name, JSON.stringify(response.content).includes("rye bread")], ["c1", "read_file", true])
       const whole = yield* ask(`/api/export?format=sharegpt&id=${one}`)
       assert.deepStrictEqual([whole.headers.get("content-disposition"), whole.headers.get("content-type")], ["attachment; filename=\"hermes-sharegpt.jsonl\"", "application/x-ndjson; charset=utf-8"])
+      const archives = yield* Effect.forEach(["atif", "jsonl", "sharegpt"], (format) => Effect.gen(function*() {
+        const archive = yield* ask(`/api/export?format=${format}&archive=true&sort=started&order=asc`)
+        assert.deepStrictEqual([archive.headers.get("content-disposition"), archive.headers.get("content-type")], [`attachment; filename="hermes-${format}.tar.gz"`, "application/gzip"])
+        const files = Result.getOrThrow(TarArchive.read(gunzipSync(archive.bytes)))
+        assert.deepStrictEqual(files.map(({ bytes }) => JSON.parse(Buffer.from(bytes).toString())), yield* lines(`format=${format}&sort=started&order=asc`))
+        return files.map(({ path }) => path)
+      }))
+      assert.deepStrictEqual(archives, [[`trajectory-${one}.json`, `trajectory-${two}.json`], [`${one}.jsonl`, `${two}.jsonl`], [`${one}.json`, `${two}.json`]])
+      assert.strictEqual((yield* ask("/api/export?format=atif&archive=zip")).status, 400)
       assert.deepStrictEqual((yield* ask("/api/export?format=csv")).json, { error: "format is one of atif, jsonl, sharegpt, not \"csv\"" })
       assert.strictEqual((yield* ask("/api/export?format=atif&id=nobody")).status, 404)
     }))

@@ -2,11 +2,14 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Prompt from "effect/ai/Prompt"
 import { readdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
+import { gunzipSync } from "node:zlib"
 import * as Agent from "../../src/agent/Agent.ts"
+import * as TarArchive from "../../src/domain/TarArchive.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
 import type * as Atif from "../../src/observability/Atif.ts"
@@ -167,6 +170,9 @@ describe("hermes trace", () => {
       const { code, stdout } = yield* hermes(["trace", "convert", "events.jsonl", "-o", "out"])
       const names = ["trajectory-s.json", "trajectory-s-2.json", "trajectory-s-3.json"]
       assert.deepStrictEqual([code, stdout], [0, names.map((name) => `out/${name}\n`).join("")])
+      assert.strictEqual((yield* hermes(["trace", "convert", "events.jsonl", "-o", "parts.tar.gz"])).stdout, "parts.tar.gz\n")
+      const files = Result.getOrThrow(TarArchive.read(gunzipSync(readFileSync(at("parts.tar.gz")))))
+      assert.deepStrictEqual(files.map(({ bytes, path }) => [path, Buffer.from(bytes).toString()]), names.map((name) => [name, readFileSync(at(`out/${name}`), "utf8")]))
       const parts = names.map((name) => JSON.parse(readFileSync(at(`out/${name}`), "utf8")) as Atif.Trajectory)
       assert.deepStrictEqual(parts.map(({ continued_trajectory_ref: next }) => next), ["trajectory-s-2.json", "trajectory-s-3.json", undefined])
       assert.deepStrictEqual(

@@ -11,7 +11,12 @@ import type * as Atif from "../Atif.ts"
 import * as FromRuns from "../atif/FromRuns.ts"
 import { textOf } from "../atif/RunContent.ts"
 import type { Tree } from "../RunTree.ts"
-import type { SessionSummary } from "./StudioApi.ts"
+import { inFileName } from "../../session/SessionExport.ts"
+import type { ExportFormat, SessionSummary } from "./StudioApi.ts"
+
+/** Name of a session's file in an archive. */
+export const fileName = (format: ExportFormat, { id }: SessionSummary): string =>
+  format === "atif" ? `trajectory-${inFileName(id)}.json` : `${inFileName(id)}.${format === "jsonl" ? "jsonl" : "json"}`
 
 /** The trajectory of a session, with its scores; undefined where nothing was said in it. */
 export const atif = (tree: Tree, { id, replayOf, scores }: SessionSummary): Atif.Trajectory | undefined => {

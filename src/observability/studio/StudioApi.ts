@@ -18,7 +18,7 @@
  * | `GET /api/compare?left=ID&right=ID&leftRun=TURN&rightRun=TURN` | {@link Comparison}; the runs are optional |
  * | `GET /api/events` | server-sent events `sessions`: {@link SessionsEvent} |
  * | `GET /api/events?session=ID` | server-sent events `session`: {@link SessionEvent} |
- * | `GET /api/export?format=…&…` | a file: {@link ExportFormat}; the query is a {@link SessionQuery}, or `id=ID` once per session |
+ * | `GET /api/export?format=…&…` | a file: {@link ExportFormat}; the query is a {@link SessionQuery}, or `id=ID` once per session. `archive=true`: a `.tar.gz` with a file for each |
  * | `POST /api/sessions/ID/replay` | {@link ReplayRequest} → {@link Replayed}, status 201 |
  * | `POST /api/sessions/ID/scores` | {@link ScoreRequest} → {@link Score}, status 201 |
  * | `POST /api/sessions/ID/notes` | {@link NoteRequest} → {@link Note}, status 201 |
@@ -434,7 +434,7 @@ export interface Comparison {
 
 /**
  * Formats of a dataset, JSON Lines all: `atif` has an ATIF trajectory in each line, `jsonl` a stored session with its messages,
- * `sharegpt` a conversation for training.
+ * `sharegpt` a conversation for training. In an archive each line is a file.
  */
 export type ExportFormat = "atif" | "jsonl" | "sharegpt"
 

@@ -78,6 +78,10 @@ export const format = (search: URLSearchParams): Effect.Effect<ExportFormat, Ref
   Effect.flatMap(one("format", search.get("format"), formats), (found) =>
     found === undefined ? Effect.fail(wrong(`format is missing: it is one of ${formats.join(", ")}`)) : Effect.succeed(found))
 
+/** Reads if an export is to be an archive with a file for each session. */
+export const archive = (search: URLSearchParams): Effect.Effect<boolean, Refusal> =>
+  Effect.map(one("archive", search.get("archive"), ["true", "false"]), (found) => found === "true")
+
 /** Reads a sequence of the record; undefined where none is given. */
 export const sequence = (value: string | null | undefined): Effect.Effect<number | undefined, Refusal> =>
   number("after", value ?? null, { from: 0, whole: true })

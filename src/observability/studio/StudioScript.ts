@@ -1570,9 +1570,10 @@ This software is provided by the copyright holders and contributors “as is” 
 		session: id,
 		after: String(after)
 	}, receiver);
-	const exportAddress = (format, ids, parameters) => {
+	const exportAddress = ({ form, format }, ids, parameters) => {
 		const asked = new URLSearchParams(ids.length === 0 ? parameters : void 0);
 		asked.set("format", format);
+		if (form === "archive") asked.set("archive", "true");
 		for (const id of ids) asked.append("id", id);
 		return \`/api/export?\${asked}\`;
 	};
@@ -1820,6 +1821,7 @@ This software is provided by the copyright holders and contributors “as is” 
 		["jsonl", "JSON Lines of sessions"],
 		["sharegpt", "ShareGPT conversations"]
 	];
+	const forms = [["file", "one file"], ["archive", "archive"]];
 	const titleOf = ({ goal, id, prompt, title }) => title ?? goal ?? prompt ?? id;
 	const scoresOf = ({ scores }) => scores.filter(({ run }) => run === void 0).slice(0, 3).map(({ name, value }) => el("span", "tag", \`\${name}: \${String(value)}\`));
 	const tagsOf = (session) => [
@@ -1868,6 +1870,7 @@ This software is provided by the copyright holders and contributors “as is” 
 			role: "link"
 		}, "Compare");
 		const format = choice(formats);
+		const form = choice(forms, "", { title: "An archive (.tar.gz) has a file for each session" });
 		const download = make("a", {
 			class: "button",
 			download: ""
@@ -1884,7 +1887,10 @@ This software is provided by the copyright holders and contributors “as is” 
 				right
 			});
 			else compare.removeAttribute("href");
-			download.href = exportAddress(format.value, [...chosen], query);
+			download.href = exportAddress({
+				format: format.value,
+				form: form.value
+			}, [...chosen], query);
 			download.textContent = chosen.size > 0 ? \`Export \${chosen.size} selected\` : \`Export all \${exact(total)}\`;
 			download.hidden = total === 0;
 		};
@@ -1945,12 +1951,12 @@ This software is provided by the copyright holders and contributors “as is” 
 				if (!aborter.signal.aborted) problem.replaceChildren(notice(messageOf(error), "bad"));
 			}
 		};
-		format.addEventListener("change", drawActions);
+		for (const one of [format, form]) one.addEventListener("change", drawActions);
 		more.hidden = true;
 		download.hidden = true;
 		drawActions();
 		load(0);
-		const actions = make("div", { class: "actions" }, found, el("span", "gap"), compare, field("Format", format), download);
+		const actions = make("div", { class: "actions" }, found, el("span", "gap"), compare, field("Format", format), field("As", form), download);
 		return {
 			element: make("section", { class: "panel" }, actions, problem, none, make("div", { class: "tableBox" }, tableNode), more),
 			close: () => {
@@ -8920,7 +8926,10 @@ Please report this to https://github.com/markedjs/marked.\`, e) {
 			download: ""
 		}, "Export");
 		const drawDownload = () => {
-			download.href = exportAddress(format.value, [id], new URLSearchParams());
+			download.href = exportAddress({
+				format: format.value,
+				form: "file"
+			}, [id], new URLSearchParams());
 		};
 		format.addEventListener("change", drawDownload);
 		drawDownload();

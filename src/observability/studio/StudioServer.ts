@@ -140,8 +140,9 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
 
     const exported = Effect.fnUntraced(function*(parameters: URLSearchParams) {
       const format = yield* StudioRequests.format(parameters)
+      const isArchive = yield* StudioRequests.archive(parameters)
       const ids = parameters.getAll("id")
-      const { hits, query, world } = yield* found(parameters, ["format", "id"])
+      const { hits, query, world } = yield* found(parameters, ["format", "archive", "id"])
       const summaries = ids.length === 0
         ? SessionQueries.find(world, query, hits)
         : yield* Effect.forEach(ids, (id) => Effect.map(sessionOf(world, id), (session) => SessionQueries.summary(world, session)))
@@ -157,12 +158,23 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
         }).pipe(Effect.provide(context), Effect.map((line) => line === undefined ? "" : `${JSON.stringify(line)}\n`))
       // The first line is read before the answer begins, so that a store that cannot be read is told by the status.
       const [first, ...rest] = summaries
-      const head = first === undefined ? "" : yield* lineOf(first)
-      const body = Stream.concat(Stream.succeed(head), Stream.mapEffect(Stream.fromIterable(rest), lineOf))
-      return HttpServerResponse.stream(Stream.encodeText(body), {
-        contentType: "application/x-ndjson; charset=utf-8",
-        headers: { "content-disposition": `attachment; filename="hermes-${format}.jsonl"` }
-      })
+      const head = first === undefined ? undefined : { summary: first, line: yield* lineOf(first) }
+      const lines = Stream.concat(
+        Stream.fromIterable(head === undefined ? [] : [head]),
+        Stream.mapEffect(Stream.fromIterable(rest), (summary) => Effect.map(lineOf(summary), (line) => ({ summary, line })))
+      )
+      const attachment = (end: string) => ({ "content-disposition": `attachment; filename="hermes-${format}.${end}"` })
+      if (!isArchive) {
+        return HttpServerResponse.stream(Stream.encodeText(Stream.map(lines, ({ line }) => line)), {
+          contentType: "application/x-ndjson; charset=utf-8",
+          headers: attachment("jsonl")
+        })
+      }
+      const files = lines.pipe(
+        Stream.filter(({ line }) => line !== ""),
+        Stream.map(({ line, summary }) => ({ name: SessionExports.fileName(format, summary), content: line, changedAt: summary.activeAt }))
+      )
+      return HttpServerResponse.stream(SessionExport.archive(files), { contentType: "application/gzip", headers: attachment("tar.gz") })
     })
 
     const writes = options.replay === undefined ? undefined : StudioWrites.make(options.replay, news.wake)

@@ -12,6 +12,7 @@ export type Json = ReturnType<typeof JSON.parse>
 export interface Answer {
   readonly status: number
   readonly headers: Headers
+  readonly bytes: Uint8Array
   readonly text: string
   readonly json: Json
 }
@@ -64,8 +65,9 @@ export const start = (home: string, cwd: string, args: ReadonlyArray<string> = [
     const ask = (path: string, init: RequestInit = {}) =>
       Effect.promise(async (): Promise<Answer> => {
         const response = await fetch(`${origin}${path}`, { ...init, headers: { cookie, ...init.headers } })
-        const text = await response.text()
-        return { status: response.status, headers: response.headers, text, json: parsed(text) }
+        const bytes = new Uint8Array(await response.arrayBuffer())
+        const text = new TextDecoder().decode(bytes)
+        return { status: response.status, headers: response.headers, bytes, text, json: parsed(text) }
       })
     const post = (path: string, body: unknown) =>
       ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })

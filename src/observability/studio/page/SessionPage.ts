@@ -123,7 +123,7 @@ export const sessionPage = (id: string, about: About): { readonly element: HTMLE
   const format = choice([["atif", "ATIF"], ["jsonl", "JSON Lines"], ["sharegpt", "ShareGPT"]], "", { "aria-label": "Format of the export" })
   const download = make("a", { class: "button", download: "" }, "Export")
   const drawDownload = (): void => {
-    download.href = StudioClient.exportAddress(format.value, [id], new URLSearchParams())
+    download.href = StudioClient.exportAddress({ format: format.value, form: "file" }, [id], new URLSearchParams())
   }
   format.addEventListener("change", drawDownload)
   drawDownload()

@@ -14,6 +14,8 @@ const together = 1000
 
 const formats: ReadonlyArray<readonly [ExportFormat, string]> = [["atif", "ATIF trajectories"], ["jsonl", "JSON Lines of sessions"], ["sharegpt", "ShareGPT conversations"]]
 
+const forms: ReadonlyArray<readonly [string, string]> = [["file", "one file"], ["archive", "archive"]]
+
 /** Name of a session for people. */
 export const titleOf = ({ goal, id, prompt, title }: SessionSummary): string => title ?? goal ?? prompt ?? id
 
@@ -56,6 +58,7 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
   const tableNode = make("table", { class: "sessions" }, make("caption", { class: "hidden" }, "Sessions"), make("thead", {}, head), body)
   const compare = make("a", { class: "button", role: "link" }, "Compare")
   const format = choice(formats)
+  const form = choice(forms, "", { title: "An archive (.tar.gz) has a file for each session" })
   const download = make("a", { class: "button", download: "" }, "Export")
   const more = button("Show more", () => void load(shown.length), { class: "wideButton" })
 
@@ -67,7 +70,7 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
     compare.setAttribute("aria-disabled", String(!canCompare))
     if (canCompare) compare.href = address("compare", { left, right })
     else compare.removeAttribute("href")
-    download.href = StudioClient.exportAddress(format.value, [...chosen], query)
+    download.href = StudioClient.exportAddress({ format: format.value, form: form.value }, [...chosen], query)
     download.textContent = chosen.size > 0 ? `Export ${chosen.size} selected` : `Export all ${exact(total)}`
     download.hidden = total === 0
   }
@@ -149,12 +152,12 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
     }
   }
 
-  format.addEventListener("change", drawActions)
+  for (const one of [format, form]) one.addEventListener("change", drawActions)
   more.hidden = true
   download.hidden = true
   drawActions()
   void load(0)
-  const actions = make("div", { class: "actions" }, found, el("span", "gap"), compare, field("Format", format), download)
+  const actions = make("div", { class: "actions" }, found, el("span", "gap"), compare, field("Format", format), field("As", form), download)
   return {
     element: make("section", { class: "panel" }, actions, problem, none, make("div", { class: "tableBox" }, tableNode), more),
     close: () => {

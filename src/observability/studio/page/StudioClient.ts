@@ -87,9 +87,14 @@ export const listenToSession = (id: string, after: number, receiver: Receiver<Se
   listen("session", { session: id, after: String(after) }, receiver)
 
 /** Address of a file with sessions: those of the ids, or those that a query finds. */
-export const exportAddress = (format: string, ids: ReadonlyArray<string>, parameters: URLSearchParams): string => {
+export const exportAddress = (
+  { form, format }: { readonly format: string; readonly form: string },
+  ids: ReadonlyArray<string>,
+  parameters: URLSearchParams
+): string => {
   const asked = new URLSearchParams(ids.length === 0 ? parameters : undefined)
   asked.set("format", format)
+  if (form === "archive") asked.set("archive", "true")
   for (const id of ids) asked.append("id", id)
   return `/api/export?${asked}`
 }
