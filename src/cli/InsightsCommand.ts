@@ -19,7 +19,9 @@ import * as Aggregation from "../observability/studio/Aggregation.ts"
 import * as SessionFacts from "../observability/studio/SessionFacts.ts"
 import * as SessionIndex from "../observability/studio/SessionIndex.ts"
 import * as SessionQueries from "../observability/studio/SessionQueries.ts"
-import type { Aggregates, CostBucket, SessionSummary } from "../observability/studio/StudioApi.ts"
+import type { Aggregates, CostBucket } from "../observability/studio/StudioApi.ts"
+import { type Period, SessionActivity, type Spoken } from "../session/SessionActivity.ts"
+import type { SessionStore } from "../session/SessionStore.ts"
 import { usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { line, Output } from "./ProgramOutput.ts"
@@ -38,55 +40,24 @@ export interface Insights {
   /** Minutes east of UTC that the days are counted by. */
   readonly utcOffset: number
   readonly figures: Aggregates
-  /** Conversations with the longest time, the most messages, tokens and tool calls. */
-  readonly notable: ReadonlyArray<{ readonly name: string; readonly session: Conversation }>
-}
-
-/** A session with those that it goes on from after compactions; the id is the newest one's. */
-interface Conversation {
-  readonly id: string
-  readonly duration: number
-  readonly messages: number
-  readonly tokens: number
-  readonly toolCalls: number
 }
 
 const dayMillis = 86_400_000
 const minuteMillis = 60_000
 
-const notable = (world: SessionQueries.World, sessions: ReadonlyArray<SessionSummary>): Insights["notable"] => {
-  // The newest session of a conversation stands for all of them.
-  const conversations = Array.from(Map.groupBy(sessions, ({ id }) => SessionQueries.beginningOf(world, id)).values(), (some): Conversation => {
-    const byStart = some.toSorted((a, b) => b.startedAt - a.startedAt)
-    return {
-      id: byStart[0]?.id ?? "",
-      duration: some.reduce((sum, { duration }) => sum + duration, 0),
-      messages: Math.max(...some.map(({ id }) => world.sessions.get(id)?.messageCount ?? 0)),
-      tokens: some.reduce((sum, { tokens }) => sum + SessionFacts.countOf(tokens), 0),
-      toolCalls: some.reduce((sum, { toolCalls }) => sum + toolCalls, 0)
-    }
-  })
-  const best = (name: string, of: (one: Conversation) => number) => {
-    const [first] = conversations.toSorted((a, b) => of(b) - of(a))
-    return first === undefined || of(first) === 0 ? [] : [{ name, session: first }]
-  }
-  return [
-    ...best("Longest", ({ duration }) => duration),
-    ...best("Most messages", ({ messages }) => messages),
-    ...best("Most tokens", ({ tokens }) => tokens),
-    ...best("Most tool calls", ({ toolCalls }) => toolCalls)
-  ]
-}
+type Gathered = { readonly world: SessionQueries.World; readonly spoken: ReadonlyMap<string, Spoken> }
 
-/** All sessions of the store. */
-const everything = Effect.flatMap(SessionIndex.make(Effect.succeed(true)), ({ refresh }) => refresh)
+/** All sessions of the store, and the messages of a period. */
+const everything = (period: Period) => Effect.gen(function*(): Effect.fn.Return<Gathered, SessionStoreError, SessionActivity | SessionStore> {
+  const { refresh } = yield* SessionIndex.make(Effect.succeed(true))
+  const activity = yield* SessionActivity
+  return { world: yield* refresh, spoken: yield* activity.spoken(period) }
+})
 
-const insightsOf = (world: SessionQueries.World, days: number, source: string | undefined, now: number): Insights => {
+const periodOf = (days: number, now: number) => {
   const utcOffset = DateTime.zonedOffset(DateTime.makeZonedUnsafe(now, { timeZone: DateTime.zoneMakeLocal() })) / minuteMillis
   const today = Math.floor((now + utcOffset * minuteMillis) / dayMillis) * dayMillis - utcOffset * minuteMillis
-  const period = { since: today - (days - 1) * dayMillis, until: today + dayMillis, utcOffset }
-  const found = SessionQueries.find(world, { ...period, ...(source === undefined ? {} : { source: [source] }) }, new Set())
-  return { days, ...period, figures: Aggregation.aggregate(world, found, period), notable: notable(world, found) }
+  return { since: today - (days - 1) * dayMillis, until: today + dayMillis, utcOffset }
 }
 
 const percent = (share: number | undefined): string => share === undefined ? "none" : `${Math.round(share * 100)}%`
@@ -137,13 +108,25 @@ const byWeekday = ({ days }: Aggregates): ReadonlyArray<TextCharts.Bar> =>
   })
 
 /** Rows of the largest lists. */
-const most = { models: 10, tools: 15, failures: 10, hours: 5 }
+const most = { models: 10, tools: 15, skills: 10, failures: 10, hours: 5 }
+
+/** A number for each session, to one place behind the point. */
+const average = (count: number, sessions: number): string => (count / Math.max(1, sessions)).toFixed(1).replace(/\.0$/u, "")
+
+const skillRows = ({ skills }: Aggregates, utcOffset: number): ReadonlyArray<readonly [string, string]> =>
+  skills.slice(0, most.skills).map(({ edits, lastUsed, loads, name }) => [
+    SafeText.line(name),
+    `${counted(loads, "load")} · ${counted(edits, "edit")} · last used ${new Date(lastUsed + utcOffset * minuteMillis).toISOString().slice(0, 10)}`
+  ])
 
 /** The lines of the insights, none wider than the room. */
 export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray<string> => {
   const { columns, paint } = room
-  const { days, figures, notable } = insights
-  const { active: activeMillis, cacheHit, cost, errors, failures, modelCalls, models, runs, sessions, sources, tokens, toolCalls, tools, unpriced } = figures
+  const { days, figures, utcOffset } = insights
+  const {
+    active: activeMillis, cacheHit, cost, errors, failures, messages, modelCalls, models, notable, runs, sessions, sources, tokens, toolCalls, tools,
+    unpriced, userMessages
+  } = figures
   const points = allDays(insights)
   const active = new Set(figures.days.map(({ day }) => day))
   const section = (title: string, lines: ReadonlyArray<string>): ReadonlyArray<string> =>
@@ -153,9 +136,10 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
     ...section("Overview", pairs([
       ["Sessions", counted(sessions, "session")],
       ["Runs", counted(runs, "run")],
+      ["Messages", `${counted(messages, "message")}, ${userMessages} of users, ${average(messages, sessions)} in a session`],
       ["Model calls", counted(modelCalls, "call")],
       ["Tool calls", counted(toolCalls, "call")],
-      ["Tokens", `${short(tokens.input + tokens.cacheRead + tokens.cacheWrite)} in, ${short(tokens.output)} out`],
+      ["Tokens", `${short(tokens.input + tokens.cacheRead + tokens.cacheWrite)} in, ${short(tokens.output)} out, ${short(SessionFacts.countOf(tokens))} in all`],
       ["Cache hits", `${percent(cacheHit)} of the prompt tokens`],
       ["Cost", `${dollars(cost)}${unpriced === 0 ? "" : ` (${counted(unpriced, "call")} without a price)`}`],
       ["Errors", counted(errors, "error")],
@@ -167,7 +151,7 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
     ...section("Models", TextCharts.bars(models.slice(0, most.models).map((one) => ({
       name: SafeText.line(one.name),
       value: SessionFacts.countOf(one.tokens),
-      note: `${short(SessionFacts.countOf(one.tokens))} · ${counted(one.calls, "call")} · ${dollars(one.cost)}`
+      note: `${short(SessionFacts.countOf(one.tokens))} · ${counted(one.calls, "call")} · ${counted(one.sessions, "session")} · ${dollars(one.cost)}`
     })), room)),
     ...section("Platforms", sources.every(({ name }) => name === "cli") ? [] : TextCharts.bars(sources.map((one) => ({
       name: SafeText.line(one.name),
@@ -179,6 +163,7 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
       value: one.calls,
       note: `${one.calls} · ${percent(toolCalls === 0 ? 0 : one.calls / toolCalls)}${one.errors === 0 ? "" : ` · ${one.errors} failed`}`
     })), room, "green")),
+    ...section("Skills", pairs(skillRows(figures, utcOffset))),
     ...section("Model calls by weekday", modelCalls === 0 ? [] : TextCharts.bars(byWeekday(figures), room)),
     ...section("Busiest hours", TextCharts.bars(peakHours(figures), room)),
     ...section("Errors", TextCharts.bars(failures.slice(0, most.failures).map((one) => ({
@@ -201,8 +186,15 @@ const widest = 140
 /** Figures of the last days up to today, from the store of the home directory. */
 const gather = Effect.fnUntraced(function*(days: number, source: string | undefined) {
   const now = yield* Clock.currentTimeMillis
-  const world = yield* stored<SessionQueries.World, SessionStoreError>(everything, Effect.succeed(SessionQueries.nowhere), forReading)
-  return insightsOf(world, days, source, now)
+  const period = periodOf(days, now)
+  const { spoken, world } = yield* stored<Gathered, SessionStoreError>(
+    everything(period),
+    Effect.succeed({ world: SessionQueries.nowhere, spoken: new Map() }),
+    forReading
+  )
+  const found = SessionQueries.find(world, { ...period, ...(source === undefined ? {} : { source: [source] }) }, new Set())
+  const insights: Insights = { days, ...period, figures: Aggregation.aggregate(world, found, period, spoken) }
+  return insights
 }, Effect.provide(Home.layer))
 
 const empty = (days: number): string => `There are no sessions in the last ${counted(days, "day")}.`
@@ -230,8 +222,8 @@ export const command = Command.make("insights", {
   if (!isPeriod(days)) return yield* usage(`--days is a number of days, 1 to ${mostDays}`)
   const found = yield* gather(days, source)
   if (json) {
-    const { figures, notable, ...period } = found
-    return yield* line(SafeText.json({ period, ...figures, notable: notable.map(({ name, session }) => ({ name, id: session.id })) }, 2))
+    const { figures, ...period } = found
+    return yield* line(SafeText.json({ period, ...figures, notable: figures.notable.map(({ name, session }) => ({ name, id: session.id })) }, 2))
   }
   if (found.figures.sessions === 0) return yield* line(empty(days))
   const { streams } = yield* Output

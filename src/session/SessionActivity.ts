@@ -45,6 +45,21 @@ export interface Numbered {
 /** Characters of a prompt in {@link Service.prompts}. */
 export const promptLength = 400
 
+/** A period in epoch milliseconds; `until` is no part of it. */
+export interface Period {
+  readonly since: number
+  readonly until: number
+}
+
+/** What was said in a session in a period; without system prompts and copies of another session's messages. */
+export interface Spoken {
+  readonly messages: number
+  /** Those that a user wrote. */
+  readonly userMessages: number
+  /** Skills that a user chose for a message. */
+  readonly skills: ReadonlyArray<{ readonly name: string; readonly at: number }>
+}
+
 /** Reads what happens in the sessions of a store. */
 export interface Service {
   /** Differs from before when another connection has written to the store. Asking costs next to nothing. */
@@ -55,6 +70,8 @@ export interface Service {
   readonly since: (after: number, filter?: Filter) => Stream.Stream<Numbered, SessionStoreError>
   /** Ids of the sessions that a living process has a run in. */
   readonly running: Effect.Effect<ReadonlySet<string>, SessionStoreError>
+  /** Messages of a period, by session. */
+  readonly spoken: (period: Period) => Effect.Effect<ReadonlyMap<string, Spoken>, SessionStoreError>
   /** Beginnings of the first prompts of sessions, as they were typed: not redacted. */
   readonly prompts: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, string>, SessionStoreError>
 }

@@ -93,6 +93,7 @@ export const layerSqlite = (options: StoreOptions): Layer.Layer<SessionStore | S
       sequence: use(({ activity }) => activity.sequence),
       since: (after, filter) => Stream.unwrap(use(({ activity }) => Effect.succeed(activity.since(after, filter)))),
       running: use(({ activity }) => activity.running),
+      spoken: (period) => use(({ activity }) => activity.spoken(period)),
       prompts: (ids) => use(({ activity }) => activity.prompts(ids))
     })
 

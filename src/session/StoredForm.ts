@@ -198,6 +198,9 @@ export const searchText = (message: Prompt.Message): SearchText => {
   return { content: content.join("\n"), toolNames: toolNames.join(" "), toolCalls: toolCalls.join("\n") }
 }
 
+/** The skill that a user chose for a message, by the beginning of its text; undefined without one. */
+export const chosenSkill = (text: string): string | undefined => /^<skill name="([^"<>]{1,100})"/u.exec(text)?.[1]
+
 const decodeEvent = Schema.decodeUnknownResult(RecordEvent)
 
 /** The JSON of an event; without its message where the session has that at its position. */

@@ -111,12 +111,16 @@ const days = Array.from({ length: 21 }, (_, index) => `2026-11-${String(index + 
 const wave = (index: number): number => 1 + Math.abs(Math.sin(index)) * 4
 
 const share = (name: string, calls: number, errors: number): Share => ({
-  name, calls, errors, tokens: totals(calls / 4).tokens, cost: 0.01 * calls, latency: { p50: 900, p90: 4200, p99: 21_000 },
+  name, calls, errors, sessions: Math.ceil(calls / 9), tokens: totals(calls / 4).tokens, cost: 0.01 * calls, latency: { p50: 900, p90: 4200, p99: 21_000 },
   days: days.map((day, index) => ({ day, calls: Math.round(wave(index)), errors: index % 5 === 0 ? errors : 0, tokens: 1000 * index, cost: 0.001 * index }))
 })
 
 const aggregates = (all: ReadonlyArray<SessionSummary>): Aggregates => ({
-  ...totals(all.length, { errors: 13, unpriced: 2 }), sessions: all.length, cacheHit: 0.79, active: 3_600_000,
+  ...totals(all.length, { errors: 13, unpriced: 2 }), sessions: all.length, cacheHit: 0.79, active: 3_600_000, messages: 812, userMessages: 96,
+  skills: [{ name: "release-notes", loads: 12, edits: 2, lastUsed: now }, { name: "a-skill-with-quite-a-long-name-for-a-table", loads: 1, edits: 0, lastUsed: now - 86_400_000 }],
+  notable: all.slice(0, 2).map((one, index) => ({
+    name: index === 0 ? "Longest" : "Most tokens", session: { id: one.id, title: one.title, duration: one.duration, messages: 31, tokens: 120_000, toolCalls: 14 }
+  })),
   costs: { actual: { calls: 0, cost: 0 }, estimated: { calls: 278, cost: 2.8 }, included: { calls: 0, cost: 0 }, unknown: { calls: 2, cost: 0 } },
   sources: [share("cli", 280, 6)], hours: Array.from({ length: 24 }, (_, hour) => Math.round(wave(hour))),
   modelLatency: { p50: 900, p90: 4200, p99: 21_000 }, firstPart: { p50: 300, p90: 800, p99: 2000 }, toolLatency: { p50: 12, p90: 700, p99: 30_000 },

@@ -57,6 +57,7 @@ interface Figures {
   readonly tokens: Readonly<Record<string, number>>
   readonly models: ReadonlyArray<{ readonly name: string; readonly calls: number; readonly tokens: Readonly<Record<string, number>> }>
   readonly tools: ReadonlyArray<{ readonly name: string; readonly calls: number; readonly errors: number }>
+  readonly skills: ReadonlyArray<{ readonly name: string; readonly loads: number; readonly edits: number; readonly lastUsed: number }>
   readonly [name: string]: unknown
 }
 
@@ -91,10 +92,10 @@ describe("hermes insights", () => {
       const { hermes } = yield* used
       const { stdout } = yield* hermes(["insights", "--days", "7"])
       for (const line of [
-        "Insights: the last 7 days", "Sessions     2 sessions", "Model calls  6 calls", "Tokens       1.0k in, 45 out", "Cache hits   60% of the prompt tokens",
+        "Insights: the last 7 days", "Sessions     2 sessions", "Model calls  6 calls", "Tokens       1.0k in, 45 out, 1.0k in all", "Cache hits   60% of the prompt tokens",
         "Errors       3 errors", "Active       1 day, best streak 1 day"
       ]) assert.include(stdout, `${line}\n`)
-      assert.match(stdout, /\nmodel-one +█+ +815 · 2 calls · /)
+      assert.match(stdout, /\nmodel-one +█+ +815 · 2 calls · 1 session · /)
       assert.match(stdout, /\nread_file +█+ +6 · 100% · 3 failed\n/)
       assert.match(stdout, /\nread_file: \S+ +█+ +3\n/)
       assert.match(stdout, /\nCost\nUnknown price {2}not counted, 6 calls\n/)
@@ -102,6 +103,32 @@ describe("hermes insights", () => {
       assert.match(stdout, /\nBusiest hours\n\d\d:00 +█+ +\d\n/)
       assert.match(stdout, /\nMost messages +\S+ .+, \d+ messages, /)
       assert.isTrue(stdout.split("\n").every((line) => Width.of(line) <= 80))
+    }))
+
+  it.live("counts messages of users, and uses of skills by the model and by the user", () =>
+    Effect.gen(function*() {
+      const { hermes, keep, put } = yield* machine
+      keep("skills/tidy/SKILL.md", "---\nname: tidy\ndescription: Tidies up\n---\n\nTidy the room.\n")
+      put("turns.yaml", [
+        "turns:",
+        "  - { tool_calls: [{ name: skill_view, arguments: { name: tidy } }] }",
+        "  - { tool_calls: [{ name: skill_manage, arguments: { action: patch, name: tidy, old_string: the room, new_string: all rooms } }] }",
+        "  - { tool_calls: [{ name: skill_manage, arguments: { action: patch, name: tidy, old_string: not there, new_string: x } }] }",
+        "  - { text: done }"
+      ].join("\n"))
+      const run = yield* hermes(["-Q", "-q", "go", "-t", "skills", "--yolo", "--script", "turns.yaml"])
+      assert.strictEqual(run.code, 0, run.stderr)
+      put("short.yaml", "turns: [{ text: yes }]")
+      const chosen = yield* hermes(["chat", "-Q", "-q", "go", "--skills", "tidy", "--script", "short.yaml"])
+      assert.strictEqual(chosen.code, 0, chosen.stderr)
+      const figures = figuresOf((yield* hermes(["insights", "--json"])).stdout)
+      assert.deepInclude(figures, { sessions: 2, messages: 10, userMessages: 2 })
+      const [skill, ...others] = figures.skills
+      assert.deepStrictEqual([skill?.name, skill?.loads, skill?.edits, others], ["tidy", 2, 1, []])
+      assert.isBelow(Math.abs((skill?.lastUsed ?? 0) - Date.now()), 600_000)
+      const { stdout } = yield* hermes(["insights"])
+      assert.include(stdout, "\nMessages     10 messages, 2 of users, 5 in a session\n")
+      assert.match(stdout, /\nSkills\ntidy {2}2 loads · 1 edit · last used \d{4}-\d\d-\d\d\n/)
     }))
 
   it.live("leaves out what was before the period", () =>

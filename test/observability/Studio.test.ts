@@ -107,16 +107,19 @@ describe("hermes trace serve", () => {
         assert.deepStrictEqual([answer.status, answer.json], [400, { error }])
       }
 
-      const { active, costs, hours, sources, ...aggregates } = (yield* ask("/api/aggregates")).json
+      const { active, costs, hours, notable, sources, ...aggregates } = (yield* ask("/api/aggregates")).json
       assert.isAtLeast(active, 0)
       assert.deepStrictEqual(costs, { actual: { calls: 0, cost: 0 }, estimated: { calls: 3, cost: price(3) }, included: { calls: 0, cost: 0 }, unknown: { calls: 0, cost: 0 } })
       assert.deepStrictEqual([hours.length, hours.reduce((sum: number, calls: number) => sum + calls, 0)], [24, 4])
       assert.strictEqual(sources.reduce((sum: number, { calls }: Json) => sum + calls, 0), 4)
       const share = (name: string, calls: number, priced: number, more: object = {}) =>
-        ({ name, calls, errors: 0, tokens: tokens(priced), ...(priced === 0 ? {} : { cost: price(priced) }), days: [{ calls, errors: 0, tokens: 110 * priced, ...(priced === 0 ? {} : { cost: price(priced) }), ...more }], ...more })
+        ({ name, calls, sessions: name === "main" ? 3 : name === "gpt-4o" ? 2 : 1, errors: 0, tokens: tokens(priced), ...(priced === 0 ? {} : { cost: price(priced) }), days: [{ calls, errors: 0, tokens: 110 * priced, ...(priced === 0 ? {} : { cost: price(priced) }), ...more }], ...more })
       assert.deepStrictEqual(timeless({ ...aggregates, failures: aggregates.failures.map(({ message: _, ...rest }: Json) => rest) }), {
         ...totals(3, { runs: 3, steps: 4, modelCalls: 4, toolCalls: 1, errors: 2 }),
         sessions: 3,
+        messages: 7,
+        userMessages: 3,
+        skills: [],
         cacheHit: 0.4,
         days: [totals(3, { runs: 3, steps: 4, modelCalls: 4, toolCalls: 1, errors: 2 })],
         models: [share("gpt-4o", 3, 3), share("gpt-4.1", 1, 0, { errors: 1 })],

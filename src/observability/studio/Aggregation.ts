@@ -4,7 +4,10 @@
 import type { Status } from "../../domain/Cost.ts"
 import * as SessionFacts from "./SessionFacts.ts"
 import * as SessionQueries from "./SessionQueries.ts"
-import type { Aggregates, CostBucket, CostBuckets, Day, ErrorShare, ModelTotals, Percentiles, SessionQuery, SessionSummary, Share } from "./StudioApi.ts"
+import type { Spoken } from "../../session/SessionActivity.ts"
+import type {
+  Aggregates, Conversation, CostBucket, CostBuckets, Day, ErrorShare, ModelTotals, Percentiles, SessionQuery, SessionSummary, Share, SkillShare
+} from "./StudioApi.ts"
 
 /** Percentiles by nearest rank; undefined without a value. */
 export const percentiles = (values: ReadonlyArray<number>): Percentiles | undefined => {
@@ -59,10 +62,11 @@ const latencyOf = (calls: ReadonlyArray<Pick<Counted, "millis">>): Percentiles |
 
 const byCount = (a: Share, b: Share): number => b.calls - a.calls || (a.name < b.name ? -1 : 1)
 
-const shares = <A extends Counted>(calls: ReadonlyArray<A>, name: (call: A) => string, utcOffset: number): ReadonlyArray<Share> =>
+const shares = <A extends Counted & { readonly conversation: string }>(calls: ReadonlyArray<A>, name: (call: A) => string, utcOffset: number): ReadonlyArray<Share> =>
   Array.from(Map.groupBy(calls, name), ([name, some]): Share => ({
     name,
     ...sumOf(some),
+    sessions: new Set(some.map(({ conversation }) => conversation)).size,
     latency: latencyOf(some),
     days: Array.from(Map.groupBy(some, ({ at }) => dayOf(at, utcOffset)), ([day, of]) => {
       const { calls, cost, errors, tokens } = sumOf(of)
@@ -70,7 +74,7 @@ const shares = <A extends Counted>(calls: ReadonlyArray<A>, name: (call: A) => s
     }).toSorted((a, b) => a.day < b.day ? -1 : 1)
   })).toSorted(byCount)
 
-type NamedCall<A> = A & Counted & { readonly session: string; readonly agent: string }
+type NamedCall<A> = A & Counted & { readonly session: string; readonly agent: string; readonly conversation: string }
 
 const failuresOf = (
   models: ReadonlyArray<NamedCall<SessionFacts.ModelCall>>,
@@ -88,27 +92,72 @@ const failuresOf = (
   }).flat().toSorted((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1))
 }
 
-const counted = (calls: ReadonlyArray<SessionFacts.ModelCall>) => calls.map((call) => ({ ...call, isFailed: call.status === "failed" }))
+const counted = <A extends SessionFacts.ModelCall>(calls: ReadonlyArray<A>) => calls.map((call) => ({ ...call, isFailed: call.status === "failed" }))
 
 /** Sums of the model calls of some sessions, by model. */
 export const models = (facts: ReadonlyArray<SessionFacts.SessionFacts>): ReadonlyArray<ModelTotals> =>
-  shares(counted(facts.flatMap(({ modelCalls }) => modelCalls)), ({ model }) => model, 0).map(({ days: _, name, ...rest }) => ({ model: name, ...rest }))
+  shares(counted(facts.flatMap(({ id, modelCalls }) => modelCalls.map((call) => ({ ...call, conversation: id })))), ({ model }) => model, 0)
+    .map(({ days: _, name, sessions: __, ...rest }) => ({ model: name, ...rest }))
 
-/** Sums over sessions that were found, and their sub-agents. */
+const notable = (world: SessionQueries.World, sessions: ReadonlyArray<SessionSummary>): Aggregates["notable"] => {
+  // The newest session of a conversation stands for all of them.
+  const conversations = Array.from(Map.groupBy(sessions, ({ id }) => SessionQueries.beginningOf(world, id)).values(), (some): Conversation => {
+    const [newest] = some.toSorted((a, b) => b.startedAt - a.startedAt)
+    return {
+      id: newest?.id ?? "",
+      title: newest?.title ?? newest?.prompt,
+      duration: some.reduce((sum, { duration }) => sum + duration, 0),
+      messages: Math.max(...some.map(({ id }) => world.sessions.get(id)?.messageCount ?? 0)),
+      tokens: some.reduce((sum, { tokens }) => sum + SessionFacts.countOf(tokens), 0),
+      toolCalls: some.reduce((sum, { toolCalls }) => sum + toolCalls, 0)
+    }
+  })
+  const best = (name: string, of: (one: Conversation) => number) => {
+    const [first] = conversations.toSorted((a, b) => of(b) - of(a))
+    return first === undefined || of(first) === 0 ? [] : [{ name, session: first }]
+  }
+  return [
+    ...best("Longest", ({ duration }) => duration),
+    ...best("Most messages", ({ messages }) => messages),
+    ...best("Most tokens", ({ tokens }) => tokens),
+    ...best("Most tool calls", ({ toolCalls }) => toolCalls)
+  ]
+}
+
+/** Uses of skills; a change that failed or was not allowed is none. */
+const skillsOf = (
+  calls: ReadonlyArray<Pick<SessionFacts.ToolCall, "at" | "skill" | "status">>,
+  chosen: ReadonlyArray<Spoken["skills"][number]>
+): ReadonlyArray<SkillShare> => {
+  const uses = [
+    ...calls.flatMap(({ at, skill, status }) => skill === undefined || status !== "ok" ? [] : [{ at, ...skill }]),
+    ...chosen.map(({ at, name }) => ({ at, name, kind: "load" as const }))
+  ]
+  return Array.from(Map.groupBy(uses, ({ name }) => name), ([name, some]) => {
+    const edits = some.filter(({ kind }) => kind === "edit").length
+    return { name, loads: some.length - edits, edits, lastUsed: Math.max(...some.map(({ at }) => at)) }
+  }).toSorted((a, b) => b.loads + b.edits - a.loads - a.edits || b.lastUsed - a.lastUsed)
+}
+
+/** Sums over sessions that were found, and their sub-agents. `spoken` has the messages of the period. */
 export const aggregate = (
   world: SessionQueries.World,
   found: ReadonlyArray<SessionSummary>,
-  { since = 0, until = Infinity, utcOffset = 0 }: Pick<SessionQuery, "since" | "until" | "utcOffset">
+  { since = 0, until = Infinity, utcOffset = 0 }: Pick<SessionQuery, "since" | "until" | "utcOffset">,
+  spoken: ReadonlyMap<string, Spoken> = new Map()
 ): Aggregates => {
   const ids = Array.from(new Set(found.flatMap(({ id }) => SessionQueries.family(world, id))))
   const facts = SessionQueries.factsOf(world, ids)
   const isInside = (at: number): boolean => at >= since && at < until
   const roles = new Map(Array.from(world.facts.values()).flatMap(({ children }) => children.map(({ role, session }) => [session, role] as const)))
   const agentOf = (id: string): string => world.parents.has(id) ? roles.get(id) ?? "sub-agent" : "main"
+  const conversations = new Map(ids.map((id) => [id, SessionQueries.beginningOf(world, SessionQueries.rootOf(world, id))]))
+  const placeOf = (id: string) => ({ session: id, agent: agentOf(id), conversation: conversations.get(id) ?? id })
+  const said = found.flatMap(({ id }) => world.parents.has(id) ? [] : spoken.get(id) ?? [])
   const modelCalls = facts.flatMap(({ id, modelCalls }) =>
-    counted(modelCalls.filter(({ at }) => isInside(at))).map((call) => ({ ...call, session: id, agent: agentOf(id) })))
+    counted(modelCalls.filter(({ at }) => isInside(at))).map((call) => ({ ...call, ...placeOf(id) })))
   const toolCalls = facts.flatMap(({ id, toolCalls }) => toolCalls.filter(({ at }) => isInside(at)).map((call) =>
-    ({ ...call, session: id, agent: agentOf(id), isFailed: SessionFacts.hasFailed(call), tokens: SessionFacts.noTokens, cost: undefined })))
+    ({ ...call, ...placeOf(id), isFailed: SessionFacts.hasFailed(call), tokens: SessionFacts.noTokens, cost: undefined })))
   const runs = facts.flatMap((one) => Array.from(one.runs.values()).filter(({ startedAt }) => isInside(startedAt)))
   // Sessions that are older than the record have sums and no times.
   const isWhole = since === 0 && until === Infinity
@@ -126,6 +175,8 @@ export const aggregate = (
     ...sums,
     sessions: new Set(found.map(({ id }) => SessionQueries.beginningOf(world, id))).size,
     active: facts.filter(({ id }) => !world.parents.has(id)).reduce((sum, one) => sum + SessionQueries.durationOf(one, isInside), 0),
+    messages: said.reduce((sum, { messages }) => sum + messages, 0),
+    userMessages: said.reduce((sum, { userMessages }) => sum + userMessages, 0),
     costs: bucketsOf(modelCalls),
     sources: shares(modelCalls, ({ session }) => world.sessions.get(session)?.source ?? "", utcOffset),
     hours: hoursOf(modelCalls, utcOffset),
@@ -136,6 +187,8 @@ export const aggregate = (
     days,
     models: shares(modelCalls, ({ model }) => model, utcOffset),
     tools: shares(toolCalls, ({ name }) => name, utcOffset),
+    skills: skillsOf(toolCalls, said.flatMap(({ skills }) => skills)),
+    notable: notable(world, found),
     agents: shares(modelCalls, ({ agent }) => agent, utcOffset),
     failures: failuresOf(modelCalls, toolCalls)
   }

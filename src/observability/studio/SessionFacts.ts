@@ -7,6 +7,7 @@
  * Texts are kept in one line and without secrets. Times are epoch milliseconds; a duration is undefined while something runs, and of
  * what was killed.
  */
+import * as Predicate from "effect/Predicate"
 import type { Status } from "../../domain/Cost.ts"
 import type { Entry, Kind } from "../../domain/RecordEvent.ts"
 import { oneLine } from "../trace/Row.ts"
@@ -59,6 +60,14 @@ export interface ToolCall {
   millis: number | undefined
   status: string
   reason: string | undefined
+  /** The skill that the call reads or changes. */
+  readonly skill: SkillUse | undefined
+}
+
+/** A use of a skill. */
+export interface SkillUse {
+  readonly name: string
+  readonly kind: "load" | "edit"
 }
 
 /** A sub-agent that the session started. */
@@ -136,6 +145,14 @@ const runOf = (facts: SessionFacts, { at, turnId }: Entry): RunFacts => {
   return made
 }
 
+/** The skill of a call of `skill_view` or `skill_manage`; the files beside a skill are not the skill. */
+const skillOf = (tool: string, args: unknown): SkillUse | undefined => {
+  if (!Predicate.isObject(args) || typeof args["name"] !== "string") return undefined
+  const name = oneLine(args["name"])
+  if (tool === "skill_view") return typeof args["file_path"] === "string" ? undefined : { name, kind: "load" }
+  return tool === "skill_manage" ? { name, kind: "edit" } : undefined
+}
+
 /** Adds an entry. `clean` takes secrets out of a text. */
 export const add = (facts: SessionFacts, sequence: number, entry: Entry, clean: (text: string) => string): void => {
   const { at, event, turnId } = entry
@@ -189,7 +206,9 @@ export const add = (facts: SessionFacts, sequence: number, entry: Entry, clean: 
       return
     }
     case "CallStarted": {
-      const call: ToolCall = { run: turnId, at, name: event.name, millis: undefined, status: "open", reason: undefined }
+      const call: ToolCall = {
+        run: turnId, at, name: event.name, millis: undefined, status: "open", reason: undefined, skill: skillOf(event.name, event.args)
+      }
       facts.toolCalls.push(call)
       facts.open.set(`call ${event.callId}`, call)
       return
@@ -199,7 +218,7 @@ export const add = (facts: SessionFacts, sequence: number, entry: Entry, clean: 
       facts.open.delete(`call ${event.callId}`)
       const call: ToolCall = known !== undefined && !("tokens" in known)
         ? known
-        : { run: turnId, at, name: event.name, millis: undefined, status: "open", reason: undefined }
+        : { run: turnId, at, name: event.name, millis: undefined, status: "open", reason: undefined, skill: undefined }
       if (call !== known) facts.toolCalls.push(call)
       call.millis = event.ran ? event.durationMillis : undefined
       call.status = event.status

@@ -61,6 +61,18 @@ export const family = (world: World, id: string): ReadonlyArray<string> => {
   return Array.from(found)
 }
 
+/** The session that a sub-agent works for, over all depths; a session without a parent is its own. */
+export const rootOf = (world: World, id: string): string => {
+  let root = id
+  // Parents of a damaged store may go round in a circle.
+  for (let depth = 0; depth < world.parents.size; depth++) {
+    const parent = world.parents.get(root)
+    if (parent === undefined) break
+    root = parent
+  }
+  return root
+}
+
 /** The first session of the conversation that a session is a part of: compaction carries one over several sessions. */
 export const beginningOf = (world: World, id: string): string => {
   const seen = new Set([id])

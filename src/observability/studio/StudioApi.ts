@@ -176,6 +176,8 @@ export interface Day extends Totals {
 export interface Share {
   readonly name: string
   readonly calls: number
+  /** Conversations with such calls, sub-agents counted with theirs. */
+  readonly sessions: number
   /** Calls that failed or were blocked. */
   readonly errors: number
   readonly tokens: Tokens
@@ -210,6 +212,9 @@ export interface Aggregates extends Totals {
   readonly sessions: number
   /** Milliseconds of the runs that began in the period, sub-agents aside. */
   readonly active: number
+  /** Messages without copies, and those that users wrote, sub-agents aside. */
+  readonly messages: number
+  readonly userMessages: number
   /** Model calls that were paid for, by what is known of the amount. */
   readonly costs: CostBuckets
   /** By label of the session, most calls first. Calls are model calls. */
@@ -227,10 +232,32 @@ export interface Aggregates extends Totals {
   readonly models: ReadonlyArray<Share>
   /** By tool, most calls first. Tools have no tokens. */
   readonly tools: ReadonlyArray<Share>
+  /** Most used first. */
+  readonly skills: ReadonlyArray<SkillShare>
+  /** Conversations with the longest time, the most messages, tokens and tool calls. */
+  readonly notable: ReadonlyArray<{ readonly name: string; readonly session: Conversation }>
   /** By agent: `main`, and the roles of sub-agents. Calls are model calls. */
   readonly agents: ReadonlyArray<Share>
   /** Most frequent first. */
   readonly failures: ReadonlyArray<ErrorShare>
+}
+
+/** Uses of a skill: loads by a model or a user, and changes that were made to it. */
+export interface SkillShare {
+  readonly name: string
+  readonly loads: number
+  readonly edits: number
+  readonly lastUsed: number
+}
+
+/** A session with those that it goes on from after compactions; the id is the newest one's. */
+export interface Conversation {
+  readonly id: string
+  readonly title?: string | undefined
+  readonly duration: number
+  readonly messages: number
+  readonly tokens: number
+  readonly toolCalls: number
 }
 
 /** Model calls by what is known of their cost; amounts are US dollars. */

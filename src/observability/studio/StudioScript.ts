@@ -6189,6 +6189,10 @@ This software is provided by the copyright holders and contributors “as is” 
 			cell: ({ calls }) => exact(calls)
 		},
 		{
+			head: "Sessions",
+			cell: ({ sessions }) => exact(sessions)
+		},
+		{
 			head: "Errors",
 			cell: ({ errors }) => errors === 0 ? "" : el("span", "bad", exact(errors))
 		},
@@ -6242,11 +6246,136 @@ This software is provided by the copyright holders and contributors “as is” 
 			left: true
 		}
 	];
-	const tables = ({ agents, failures, models, tools }) => [
-		...models.length === 0 ? [] : [table("Models", models, shareColumns("Model"))],
-		...tools.length === 0 ? [] : [table("Tools", tools, shareColumns("Tool"))],
-		...agents.length === 0 ? [] : [table("Agents", agents, shareColumns("Agent"))],
-		...failures.length === 0 ? [] : [table("Failures", failures, failureColumns)]
+	const weekdays = [
+		"Sunday",
+		"Monday",
+		"Tuesday",
+		"Wednesday",
+		"Thursday",
+		"Friday",
+		"Saturday"
+	];
+	const byWeekday = ({ days }) => [
+		1,
+		2,
+		3,
+		4,
+		5,
+		6,
+		0
+	].map((number) => ({
+		name: weekdays[number] ?? "",
+		calls: days.reduce((sum, { day, modelCalls }) => new Date(\`\${day}T00:00:00Z\`).getUTCDay() === number ? sum + modelCalls : sum, 0)
+	}));
+	const peakHours = ({ hours }) => hours.map((calls, hour) => ({
+		name: \`\${String(hour).padStart(2, "0")}:00\`,
+		calls
+	})).filter(({ calls }) => calls > 0).toSorted((a, b) => b.calls - a.calls).slice(0, 5);
+	const callColumns = (what) => [{
+		head: what,
+		cell: ({ name }) => name,
+		left: true
+	}, {
+		head: "Model calls",
+		cell: ({ calls }) => exact(calls)
+	}];
+	const skillColumns = [
+		{
+			head: "Skill",
+			cell: ({ name }) => name,
+			left: true
+		},
+		{
+			head: "Loads",
+			cell: ({ loads }) => exact(loads)
+		},
+		{
+			head: "Edits",
+			cell: ({ edits }) => edits === 0 ? "" : exact(edits)
+		},
+		{
+			head: "Last used",
+			cell: ({ lastUsed }) => time(lastUsed)
+		}
+	];
+	const notableColumns = [
+		{
+			head: "Notable session",
+			cell: ({ name }) => name,
+			left: true
+		},
+		{
+			head: "Session",
+			cell: ({ session }) => link(session.title ?? session.id, toSession(session.id)),
+			left: true
+		},
+		{
+			head: "Time",
+			cell: ({ session }) => duration(session.duration)
+		},
+		{
+			head: "Messages",
+			cell: ({ session }) => exact(session.messages)
+		},
+		{
+			head: "Tokens",
+			cell: ({ session }) => short(session.tokens)
+		},
+		{
+			head: "Tool calls",
+			cell: ({ session }) => exact(session.toolCalls)
+		}
+	];
+	const costNames = [
+		["actual", "reported"],
+		["estimated", "estimated"],
+		["included", "part of a subscription"],
+		["unknown", "unknown price"]
+	];
+	const costRows = ({ costs }) => costNames.flatMap(([key, name]) => costs[key].calls === 0 ? [] : [{
+		name,
+		...costs[key]
+	}]);
+	const costColumns = [
+		{
+			head: "Cost",
+			cell: ({ name }) => name,
+			left: true
+		},
+		{
+			head: "Calls",
+			cell: ({ calls }) => exact(calls)
+		},
+		{
+			head: "Amount",
+			cell: ({ cost }) => dollars(cost)
+		}
+	];
+	const streak = (days) => days.reduce(({ best, last, now }, { day }) => {
+		const at = Date.parse(day);
+		const next = at - last === 864e5 ? now + 1 : 1;
+		return {
+			best: Math.max(best, next),
+			last: at,
+			now: next
+		};
+	}, {
+		best: 0,
+		last: 0,
+		now: 0
+	}).best;
+	const filled = (name, rows, columns) => rows.length === 0 ? [] : [table(name, rows, columns)];
+	const tables = (sums) => [
+		...filled("Models", sums.models, shareColumns("Model")),
+		...filled("Tools", sums.tools, shareColumns("Tool")),
+		...filled("Skills", sums.skills.slice(0, 10), skillColumns),
+		...filled("Agents", sums.agents, shareColumns("Agent")),
+		...filled("Platforms", sums.sources.every(({ name }) => name === "cli") ? [] : sums.sources, shareColumns("Platform")),
+		...filled("Cost", costRows(sums), costColumns),
+		...filled("Failures", sums.failures, failureColumns),
+		...filled("Notable sessions", sums.notable, notableColumns),
+		...filled("Weekdays", sums.modelCalls === 0 ? [] : byWeekday(sums), callColumns("Weekday")),
+		...filled("Busiest hours", peakHours(sums), callColumns("Hour"))
 	];
 	const insights = (filters) => {
 		const aborter = new AbortController();
@@ -6257,7 +6386,7 @@ This software is provided by the copyright holders and contributors “as is” 
 			for (const name of ["sort", "order"]) query.delete(name);
 			const [sums, list] = await Promise.all([aggregates(query, aborter.signal), sessions(new URLSearchParams({ limit: "1" }), aborter.signal)]);
 			filters.offer(list.known);
-			const figures = make("div", { class: "tiles" }, ...figure(exact(sums.sessions), sums.sessions === 1 ? "session" : "sessions"), ...figure(exact(sums.runs), sums.runs === 1 ? "run" : "runs"), ...figure(exact(sums.modelCalls), "model calls"), ...figure(exact(sums.toolCalls), "tool calls"), ...figure(exact(sums.errors), "errors", sums.errors > 0), ...figure(allTokens(sums.tokens) === 0 ? "" : tokenFlow(sums.tokens), "tokens"), ...figure(sums.cacheHit === void 0 ? "" : \`\${Math.round(sums.cacheHit * 100)} %\`, "cached"), ...figure(costOf(sums), "cost"), ...percentiles(sums.modelLatency, "model call"), ...percentiles(sums.firstPart, "first part of an answer"), ...percentiles(sums.toolLatency, "tool call"));
+			const figures = make("div", { class: "tiles" }, ...figure(exact(sums.sessions), sums.sessions === 1 ? "session" : "sessions"), ...figure(exact(sums.runs), sums.runs === 1 ? "run" : "runs"), ...figure(sums.messages === 0 ? "" : exact(sums.messages), \`messages, \${exact(sums.userMessages)} of users\`), ...figure(sums.messages === 0 ? "" : (sums.messages / Math.max(1, sums.sessions)).toFixed(1), "messages in a session"), ...figure(duration(sums.active), "active time"), ...figure(duration(sums.active / Math.max(1, sums.sessions)), "of it in a session"), ...figure(sums.days.length === 0 ? "" : exact(sums.days.length), sums.days.length === 1 ? "active day" : \`active days, best streak \${streak(sums.days)}\`), ...figure(exact(sums.modelCalls), "model calls"), ...figure(exact(sums.toolCalls), "tool calls"), ...figure(exact(sums.errors), "errors", sums.errors > 0), ...figure(allTokens(sums.tokens) === 0 ? "" : tokenFlow(sums.tokens), "tokens"), ...figure(sums.cacheHit === void 0 ? "" : \`\${Math.round(sums.cacheHit * 100)} %\`, "cached"), ...figure(costOf(sums), "cost"), ...percentiles(sums.modelLatency, "model call"), ...percentiles(sums.firstPart, "first part of an answer"), ...percentiles(sums.toolLatency, "tool call"));
 			if (sums.sessions === 0) return element.replaceChildren(el("p", "empty", "No session matches. Clear the search and the filters."));
 			const drawn = charts(chartsOf(sums));
 			close = drawn.close;

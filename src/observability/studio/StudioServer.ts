@@ -20,7 +20,7 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { SessionStoreError } from "../../domain/AgentError.ts"
 import * as LoopbackServer from "../../platform/LoopbackServer.ts"
 import { RunRecord } from "../../session/RunRecord.ts"
-import type { SessionActivity } from "../../session/SessionActivity.ts"
+import { SessionActivity } from "../../session/SessionActivity.ts"
 import { SessionSearch } from "../../session/SessionSearch.ts"
 import { type Session, SessionStore } from "../../session/SessionStore.ts"
 import * as SessionExport from "../../session/SessionExport.ts"
@@ -70,6 +70,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
   Effect.gen(function*() {
     const store = yield* SessionStore
     const search = yield* SessionSearch
+    const activity = yield* SessionActivity
     const record = yield* RunRecord
     const clean = yield* StoredForm.textForExport
     const context = yield* Effect.context<Needs>()
@@ -266,7 +267,10 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
         }
         case "/api/aggregates": {
           const { hits, query, world } = yield* found(searchParams)
-          return StudioResponses.json(Aggregation.aggregate(world, SessionQueries.find(world, query, hits), query))
+          const spoken = world.sessions.size === 0
+            ? new Map()
+            : yield* activity.spoken({ since: query.since ?? 0, until: query.until ?? Number.MAX_SAFE_INTEGER })
+          return StudioResponses.json(Aggregation.aggregate(world, SessionQueries.find(world, query, hits), query, spoken))
         }
         case "/api/compare":
           return yield* compared(searchParams)

@@ -16,7 +16,7 @@ import * as Conversation from "../../domain/Conversation.ts"
 import type { Together } from "../../domain/RunRecorder.ts"
 import * as Leases from "../../platform/Leases.ts"
 import * as Reference from "../Reference.ts"
-import { promptLength, type Service as SessionActivity } from "../SessionActivity.ts"
+import { promptLength, type Service as SessionActivity, type Spoken } from "../SessionActivity.ts"
 import type { Service as SessionMaintenance } from "../SessionMaintenance.ts"
 import type { Service as SessionRetention } from "../SessionRetention.ts"
 import { hiddenSources, type Service as SessionSearch } from "../SessionSearch.ts"
@@ -343,6 +343,27 @@ const activityOf = ({ read, sql }: Database.Database, { sequence, since }: Sqlit
   sequence,
   since,
   running: read("running", Effect.map(Leases.heldSessions(sql), (ids) => new Set(ids))),
+  spoken: ({ since, until }) =>
+    read("spoken", Effect.gen(function*() {
+      const counts = yield* sql<{ readonly id: string; readonly messages: number; readonly users: number }>`
+        SELECT session_id AS id, count(*) AS messages, sum(body ->> '$.origin' = 'user') AS users FROM run_record
+        WHERE kind = 'MessageAppended' AND at >= ${since} AND at < ${until} AND json_valid(body)
+          AND body ->> '$.copyOf' IS NULL AND position IS NOT NULL
+        GROUP BY session_id`
+      const chosen = yield* sql<{ readonly id: string; readonly at: number; readonly text: string }>`
+        SELECT session_id AS id, created_at AS at, substr(content, 1, ${promptLength}) AS text FROM messages
+        WHERE role = 'user' AND created_at >= ${since} AND created_at < ${until} AND substr(content, 1, 6) = '<skill'
+          AND NOT EXISTS (SELECT 1 FROM run_record r WHERE r.session_id = messages.session_id AND r.position = messages.position
+            AND json_valid(r.body) AND r.body ->> '$.copyOf' IS NOT NULL)`
+      const skills = Map.groupBy(
+        chosen.flatMap(({ at, id, text }) => {
+          const name = StoredForm.chosenSkill(text)
+          return name === undefined ? [] : [{ id, at, name }]
+        }),
+        ({ id }) => id
+      )
+      return new Map(counts.map(({ id, messages, users }): [string, Spoken] => [id, { messages, userMessages: users, skills: skills.get(id) ?? [] }]))
+    })),
   prompts: (ids) =>
     Effect.map(
       Effect.forEach(Arr.chunksOf(ids, SqliteRecord.insertSize), (some) =>

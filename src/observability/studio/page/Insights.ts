@@ -1,12 +1,12 @@
 /** Sums over the sessions that the filters find: figures, charts over days, and tables of models, tools, agents and failures. */
 import { el, make } from "../../trace/page/Elements.ts"
 import { dollars, duration, exact, short } from "../../trace/page/Figures.ts"
-import type { Aggregates, Day, ErrorShare, Percentiles, Share } from "../StudioApi.ts"
+import type { Aggregates, Day, ErrorShare, Percentiles, Share, SkillShare } from "../StudioApi.ts"
 import { type Chart, charts } from "./Charts.ts"
 import { link, route, toSession } from "./Router.ts"
 import { queryOf, type SessionFilters } from "./SessionFilters.ts"
 import * as StudioClient from "./StudioClient.ts"
-import { allTokens, cacheShare, type Column, costOf, figure, messageOf, notice, table, tokenFlow } from "./Widgets.ts"
+import { allTokens, cacheShare, type Column, costOf, figure, messageOf, notice, table, time, tokenFlow } from "./Widgets.ts"
 
 /** Models and tools that have a line of their own in a chart. */
 const mostLines = 4
@@ -59,6 +59,7 @@ const chartsOf = ({ days, models, tools }: Aggregates): ReadonlyArray<Chart> => 
 const shareColumns = (what: string): ReadonlyArray<Column<Share>> => [
   { head: what, cell: ({ name }) => name, left: true },
   { head: "Calls", cell: ({ calls }) => exact(calls) },
+  { head: "Sessions", cell: ({ sessions }) => exact(sessions) },
   { head: "Errors", cell: ({ errors }) => errors === 0 ? "" : el("span", "bad", exact(errors)) },
   { head: "Failed", cell: ({ calls, errors }) => errors === 0 ? "" : `${(errors / Math.max(1, calls) * 100).toFixed(1)} %` },
   { head: "Tokens", cell: ({ tokens }) => tokenFlow(tokens) },
@@ -76,11 +77,77 @@ const failureColumns: ReadonlyArray<Column<ErrorShare>> = [
   { head: "Latest", cell: ({ message, session }) => link(message ?? session, toSession(session)), left: true }
 ]
 
-const tables = ({ agents, failures, models, tools }: Aggregates): ReadonlyArray<HTMLElement> => [
-  ...(models.length === 0 ? [] : [table("Models", models, shareColumns("Model"))]),
-  ...(tools.length === 0 ? [] : [table("Tools", tools, shareColumns("Tool"))]),
-  ...(agents.length === 0 ? [] : [table("Agents", agents, shareColumns("Agent"))]),
-  ...(failures.length === 0 ? [] : [table("Failures", failures, failureColumns)])
+const weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
+
+/** Names with the number of their model calls. */
+interface Calls {
+  readonly name: string
+  readonly calls: number
+}
+
+const byWeekday = ({ days }: Aggregates): ReadonlyArray<Calls> =>
+  [1, 2, 3, 4, 5, 6, 0].map((number) => ({
+    name: weekdays[number] ?? "",
+    calls: days.reduce((sum, { day, modelCalls }) => new Date(`${day}T00:00:00Z`).getUTCDay() === number ? sum + modelCalls : sum, 0)
+  }))
+
+const peakHours = ({ hours }: Aggregates): ReadonlyArray<Calls> =>
+  hours.map((calls, hour) => ({ name: `${String(hour).padStart(2, "0")}:00`, calls })).filter(({ calls }) => calls > 0).toSorted((a, b) => b.calls - a.calls).slice(0, 5)
+
+const callColumns = (what: string): ReadonlyArray<Column<Calls>> => [
+  { head: what, cell: ({ name }) => name, left: true },
+  { head: "Model calls", cell: ({ calls }) => exact(calls) }
+]
+
+const skillColumns: ReadonlyArray<Column<SkillShare>> = [
+  { head: "Skill", cell: ({ name }) => name, left: true },
+  { head: "Loads", cell: ({ loads }) => exact(loads) },
+  { head: "Edits", cell: ({ edits }) => edits === 0 ? "" : exact(edits) },
+  { head: "Last used", cell: ({ lastUsed }) => time(lastUsed) }
+]
+
+const notableColumns: ReadonlyArray<Column<Aggregates["notable"][number]>> = [
+  { head: "Notable session", cell: ({ name }) => name, left: true },
+  { head: "Session", cell: ({ session }) => link(session.title ?? session.id, toSession(session.id)), left: true },
+  { head: "Time", cell: ({ session }) => duration(session.duration) },
+  { head: "Messages", cell: ({ session }) => exact(session.messages) },
+  { head: "Tokens", cell: ({ session }) => short(session.tokens) },
+  { head: "Tool calls", cell: ({ session }) => exact(session.toolCalls) }
+]
+
+const costNames = [["actual", "reported"], ["estimated", "estimated"], ["included", "part of a subscription"], ["unknown", "unknown price"]] as const
+
+const costRows = ({ costs }: Aggregates) => costNames.flatMap(([key, name]) => costs[key].calls === 0 ? [] : [{ name, ...costs[key] }])
+
+const costColumns: ReadonlyArray<Column<ReturnType<typeof costRows>[number]>> = [
+  { head: "Cost", cell: ({ name }) => name, left: true },
+  { head: "Calls", cell: ({ calls }) => exact(calls) },
+  { head: "Amount", cell: ({ cost }) => dollars(cost) }
+]
+
+/** Largest number of days with something on each, one after another. */
+const streak = (days: ReadonlyArray<Day>): number =>
+  days.reduce(({ best, last, now }, { day }) => {
+    const at = Date.parse(day)
+    const next = at - last === 86_400_000 ? now + 1 : 1
+    return { best: Math.max(best, next), last: at, now: next }
+  }, { best: 0, last: 0, now: 0 }).best
+
+/** A table unless it is empty. */
+const filled = <A>(name: string, rows: ReadonlyArray<A>, columns: ReadonlyArray<Column<A>>): ReadonlyArray<HTMLElement> =>
+  rows.length === 0 ? [] : [table(name, rows, columns)]
+
+const tables = (sums: Aggregates): ReadonlyArray<HTMLElement> => [
+  ...filled("Models", sums.models, shareColumns("Model")),
+  ...filled("Tools", sums.tools, shareColumns("Tool")),
+  ...filled("Skills", sums.skills.slice(0, 10), skillColumns),
+  ...filled("Agents", sums.agents, shareColumns("Agent")),
+  ...filled("Platforms", sums.sources.every(({ name }) => name === "cli") ? [] : sums.sources, shareColumns("Platform")),
+  ...filled("Cost", costRows(sums), costColumns),
+  ...filled("Failures", sums.failures, failureColumns),
+  ...filled("Notable sessions", sums.notable, notableColumns),
+  ...filled("Weekdays", sums.modelCalls === 0 ? [] : byWeekday(sums), callColumns("Weekday")),
+  ...filled("Busiest hours", peakHours(sums), callColumns("Hour"))
 ]
 
 /** Shows the sums that the address asks for. */
@@ -97,6 +164,11 @@ export const insights = (filters: SessionFilters): { readonly element: HTMLEleme
       "div", { class: "tiles" },
       ...figure(exact(sums.sessions), sums.sessions === 1 ? "session" : "sessions"),
       ...figure(exact(sums.runs), sums.runs === 1 ? "run" : "runs"),
+      ...figure(sums.messages === 0 ? "" : exact(sums.messages), `messages, ${exact(sums.userMessages)} of users`),
+      ...figure(sums.messages === 0 ? "" : (sums.messages / Math.max(1, sums.sessions)).toFixed(1), "messages in a session"),
+      ...figure(duration(sums.active), "active time"),
+      ...figure(duration(sums.active / Math.max(1, sums.sessions)), "of it in a session"),
+      ...figure(sums.days.length === 0 ? "" : exact(sums.days.length), sums.days.length === 1 ? "active day" : `active days, best streak ${streak(sums.days)}`),
       ...figure(exact(sums.modelCalls), "model calls"),
       ...figure(exact(sums.toolCalls), "tool calls"),
       ...figure(exact(sums.errors), "errors", sums.errors > 0),
