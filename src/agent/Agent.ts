@@ -46,6 +46,7 @@ import { type PromptLayer, PromptSources } from "../prompt/SystemPrompt.ts"
 import { Auxiliary } from "../routing/Auxiliary.ts"
 import { CompactionPort } from "../routing/CompactionPort.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
+import * as ContextCopy from "../session/ContextCopy.ts"
 import { RunRecord } from "../session/RunRecord.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import * as Approvals from "../tool/Approvals.ts"
@@ -221,7 +222,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         return Effect.gen(function*() {
           yield* finalize(old, { reason: "compression", next })
           yield* hooks.emit("on_session_reset", () => ({ session_id: next, platform, reason: "compression", old_session_id: old, new_session_id: next }))
-          yield* keepOpen(next, Continuation.turnOf(next))
+          yield* keepOpen(next, ContextCopy.turnOf(next))
         })
       })
 
@@ -258,7 +259,11 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         }
         const opened = yield* RunStart.withoutPrompt(id, input)
         const before = ContextFit.sizeOf(opened.run)
-        yield* ContextFit.onDemand(opened.run, { focus, keepExchanges })
+        const { recorder } = opened.run
+        yield* ContextFit.onDemand(opened.run, { focus, keepExchanges }).pipe(
+          Effect.provideService(RunRecorder, recorder),
+          Effect.ensuring(recorder?.flush ?? Effect.void)
+        )
         const sessionId = (yield* Effect.uninterruptible(continued(opened, input, session.endReason ?? "compacted"))) ?? id
         return { sessionId, before, after: sessionId === id ? before : ContextFit.sizeOf(opened.run) }
       })).pipe(Effect.provideService(Services, services))

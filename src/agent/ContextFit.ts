@@ -18,7 +18,7 @@ import type { Request } from "../routing/CompactionPort.ts"
 import { tokensOf } from "../routing/ContextWindow.ts"
 import * as Todo from "../tool/builtin/Todo.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
-import { asking, emit, type RunState } from "./RunState.ts"
+import { asking, emit, noteRewritten, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
 /** Window of the smallest models that an agent works with, in tokens: nothing below its trigger needs a look at the model's own. */
@@ -91,7 +91,7 @@ export const compact = Effect.fnUntraced(function*(
   run.messages.splice(0, run.messages.length, ...withTodos(before, smaller))
   run.promptTokens = undefined
   run.isCompacted = true
-  run.recorder?.write({ _tag: "ContextRewritten", reason: "compaction", before: before.length, after: run.messages.length })
+  noteRewritten(run, "compaction", before)
   if (files !== undefined) yield* files.forgetContents(run.sessionId)
   yield* emit(run, {
     _tag: "Notice",

@@ -16,7 +16,7 @@ import { CompressionExhausted } from "../domain/AgentError.ts"
 import * as CompactionPort from "../routing/CompactionPort.ts"
 import type { AttemptLog } from "../routing/ModelRouter.ts"
 import * as Probing from "../routing/Probing.ts"
-import { asking, emit, type RunState, turnOf } from "./RunState.ts"
+import { asking, emit, noteRewritten, type RunState, turnOf } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
 /**
@@ -52,10 +52,11 @@ export const recover = Effect.fnUntraced(function*(
     case "NotAboutSize":
       return yield* error
     case "Restart": {
-      const before = run.messages.length
-      if (outcome.messages.length !== before || outcome.messages.some((message, at) => message !== run.messages[at])) run.isCompacted = true
+      const messages = run.messages.slice()
+      const before = messages.length
+      if (outcome.messages.length !== before || outcome.messages.some((message, at) => message !== messages[at])) run.isCompacted = true
       run.messages.splice(0, before, ...outcome.messages)
-      run.recorder?.write({ _tag: "ContextRewritten", reason: "context_overflow", before, after: run.messages.length })
+      noteRewritten(run, "context_overflow", messages)
       // The model has lost the files that it read.
       if (files !== undefined) yield* files.forgetContents(run.sessionId)
       yield* emit(run, {

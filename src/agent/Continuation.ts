@@ -29,9 +29,6 @@ import { Services } from "./Services.ts"
 /** Run options that the prompt of the new session depends on. */
 type Input = Pick<RunOptions, "route" | "systemPrompt" | "tools">
 
-/** The turn under which the record has how a session began that goes on from another one. */
-export const turnOf = (id: Ids.SessionId): Ids.TurnId => Ids.TurnId.make(`${id}:compression`)
-
 /** The conversation as a session keeps it. */
 const stored = ({ messages, unstored }: RunState): ReadonlyArray<Prompt.Message> =>
   Conversation.withoutRejected(messages.slice(1)).flatMap((message) => {
@@ -70,7 +67,7 @@ const recordOf = (
   const copies = ContextCopy.copies(messages, recorder?.stored ?? [])
   return ContextCopy.entries(record, {
     sessionId,
-    turnId: turnOf(sessionId),
+    turnId: ContextCopy.turnOf(sessionId),
     at,
     link: { _tag: "ReplayBegun", source, position: count, changed: ["compression"] },
     rewritten: {

@@ -21,7 +21,7 @@ import * as Frozen from "../middleware/Frozen.ts"
 import type { AfterAgentInput, AfterModelInput, BeforeAgentInput, BeforeModelInput, ParsedCall, ParsedResponse, StopReason } from "../middleware/Lifecycle.ts"
 import * as LifecycleStack from "../middleware/LifecycleStack.ts"
 import * as ContextFit from "./ContextFit.ts"
-import { emit, replaceText, type RunState, storeMessages } from "./RunState.ts"
+import { emit, noteRewritten, replaceText, type RunState, storeMessages } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
 /** Middleware is absent in most runs. */
@@ -103,11 +103,9 @@ export const end = <E>(run: RunState, exit: Exit.Exit<RunResult, E>): Effect.Eff
 const takeOver = (run: RunState, messages: ReadonlyArray<Prompt.Message>): Effect.Effect<void, SessionStoreError, Services> => {
   const known = new Set(run.messages)
   const added = messages.filter((message, index) => !known.has(message) && (index > 0 || message.role !== "system"))
-  const before = run.messages.length
-  if (added.length !== messages.length - before) {
-    run.recorder?.write({ _tag: "ContextRewritten", reason: "before_model", before, after: messages.length })
-  }
-  run.messages.splice(0, before, ...messages)
+  const before = run.messages.slice()
+  run.messages.splice(0, before.length, ...messages)
+  if (added.length !== messages.length - before.length) noteRewritten(run, "before_model", before)
   return added.length === 0 ? Effect.void : storeMessages(run, added)
 }
 

@@ -291,7 +291,7 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
   const reports = session.history.length === 0 ? [] : yield* Background.missed(session.id, session.history, user)
   const recorder = yield* recorderOf(record, store, session, turnId, lineage !== undefined)
   const trace = yield* TraceContext.current
-  recorder?.write({
+  const started: RecordEvent.RecordEvent = {
     _tag: "RunStarted",
     version: RecordEvent.version,
     agentVersion: Version.version,
@@ -303,7 +303,7 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
     resumed: session.history.length > 0,
     ...trace,
     ...(lineage === undefined ? {} : { parent: parentOf(lineage) })
-  })
+  }
   const run: RunState = {
     sessionId: session.id,
     conversationId: session.conversationId,
@@ -368,21 +368,23 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
       recorder.appended("user", position + session.closing.length + reports.length, added)
     }), opened)
   }
-  return { opened, stored, added }
+  return { opened, stored, added, started }
 })
 
 /** Asks `before_agent`, and stores the user's message as it leaves it. */
 export const begin = (
-  { added, opened, stored }: Effect.Success<ReturnType<typeof prepare>>,
+  { added, opened, started, stored }: Effect.Success<ReturnType<typeof prepare>>,
   restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-): Effect.Effect<Opened, SessionStoreError | MiddlewareFailure, Services> =>
-  Effect.flatMap(restore(RunLifecycle.begin(opened.run, opened.cwd)), (messages) => {
+): Effect.Effect<Opened, SessionStoreError | MiddlewareFailure, Services> => {
+  opened.run.recorder?.write(started)
+  return Effect.flatMap(restore(RunLifecycle.begin(opened.run, opened.cwd)), (messages) => {
     const { run } = opened
     if (messages === run.messages) return stored(added)
     const old = new Set(run.messages.filter((message) => !added.some((own) => own === message)))
     run.messages.splice(0, run.messages.length, ...messages)
     return stored(messages.filter((message, index) => !old.has(message) && (index > 0 || message.role !== "system")))
   })
+}
 
 /** A session that is to be compacted, and the run options that its prompt depends on. */
 export interface CompactInput extends Pick<RunOptions, "cwd" | "onEvent" | "route" | "tools"> {

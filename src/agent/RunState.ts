@@ -15,6 +15,7 @@ import type { Recorder } from "../domain/RunRecorder.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
 import type { RouteIdentity } from "../routing/Catalogue.ts"
 import type * as Probing from "../routing/Probing.ts"
+import * as ContextCopy from "../session/ContextCopy.ts"
 import type { LoopGuard } from "../tool/calls/LoopGuard.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
 import type * as Budget from "./Budget.ts"
@@ -149,6 +150,13 @@ export const emit = (run: RunState, ...events: ReadonlyArray<RunEvent>): Effect.
 /** Tells what work in the background spends for a run, also when it is over. */
 export const spend = (run: RunState, events: ReadonlyArray<UsageReported>): Effect.Effect<void> =>
   run.isOver ? run.onUsageAfter?.(events) ?? Effect.void : emit(run, ...events)
+
+/** Records that the conversation of a run is not `before` any more. */
+export const noteRewritten = ({ messages, recorder }: RunState, reason: string, before: ReadonlyArray<Prompt.Message>): void => {
+  if (recorder === undefined) return
+  const removed = ContextCopy.leftOut(before, messages, recorder.stored)
+  recorder.write({ _tag: "ContextRewritten", reason, before: before.length, after: messages.length, ...(removed.length === 0 ? {} : { removed }) })
+}
 
 /** Tells those who read text while it streams that `text` stands in the place of what was shown since a step began. */
 export const replaceText = (run: RunState, stepId: number, text: string): Effect.Effect<void> =>

@@ -30,6 +30,7 @@ import * as Pool from "../observability/trace/Pool.ts"
 import * as TraceStats from "../observability/TraceStats.ts"
 import * as TraceView from "../observability/TraceView.ts"
 import { RunRecord } from "../session/RunRecord.ts"
+import * as SessionChain from "../session/SessionChain.ts"
 import * as SessionExport from "../session/SessionExport.ts"
 import { Outlives } from "../platform/ChildProcesses.ts"
 import { failed, type Failure, notDone, silent, unwritable, usage } from "./Failure.ts"
@@ -49,6 +50,9 @@ interface Named {
   readonly trace: Trace.Trace
 }
 
+/** Names of the files of converted trajectories. */
+const fileTemplate = "trajectory-{session_id}.json"
+
 /** Trajectory of a stored session, with its pictures in their places; entries that cannot be read are told, and the rest is used. */
 const ofSession = (reference: string, pictures: Pictures | undefined) =>
   opened(reference, (session) =>
@@ -62,7 +66,14 @@ const ofSession = (reference: string, pictures: Pictures | undefined) =>
           }, or the file is damaged. Update hermes to see all.`
         )
       }
-      return { session, trajectory: FromRuns.trajectory(runs, session.id, { pictures }) }
+      const trajectory = FromRuns.trajectory(runs, session.id, { pictures })
+      const next = yield* SessionChain.next(session)
+      return {
+        session,
+        trajectory: trajectory === undefined || next === undefined
+          ? trajectory
+          : { ...trajectory, continued_trajectory_ref: AtifWriter.fileName(fileTemplate, next.id) }
+      }
     }), forReading)
 
 /** The text of a file; undefined when there is none of that name. */
@@ -188,7 +199,7 @@ const convert = Command.make("convert", {
     )
   }
   if (output === undefined) return yield* line(AtifWriter.render(first).trimEnd())
-  const files = AtifWriter.segments("trajectory-{session_id}.json", wanted)
+  const files = AtifWriter.segments(fileTemplate, wanted)
   if (isArchive) {
     const changedAt = yield* Clock.currentTimeMillis
     const all = [

@@ -270,8 +270,9 @@ export const ContextRewritten = Schema.TaggedStruct("ContextRewritten", {
   /** Messages before and after. */
   before: Schema.Int,
   after: Schema.Int,
-  /** Of a session that goes on from the compacted conversation of another one: that session, and the positions in it that are left out. */
+  /** Of a session that goes on from the compacted conversation of another one: that session. */
   source: Schema.optionalKey(SessionId),
+  /** Positions of the messages that are left out: in `source`, and in the session itself where there is none. */
   removed: Schema.optionalKey(Schema.Array(Reference))
 })
 

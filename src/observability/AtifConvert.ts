@@ -163,9 +163,9 @@ const marked = (state: State, event: Atof.MarkEvent): void => {
   } else if (event.name === "hermes.result.stored") {
     ToolResults.stored(agentOf(state, event), event)
   } else if (event.name === "hermes.context.rewritten") {
-    const { after, before, reason } = fields(event.metadata)
+    const { after, before, reason, removed } = fields(event.metadata)
     agentOf(state, event).told.rewritten.push({
-      facts: { reason: reason ?? null, before: before ?? null, after: after ?? null },
+      facts: { reason: reason ?? null, before: before ?? null, after: after ?? null, ...(removed === undefined ? {} : { removed }) },
       timestamp: timestampText(event)
     })
   } else if (event.name === "hermes.approval.response") {

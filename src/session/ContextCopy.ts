@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type * as Prompt from "effect/ai/Prompt"
-import type { SessionId, TurnId } from "../domain/Ids.ts"
+import { type SessionId, TurnId } from "../domain/Ids.ts"
 import type { Entry, Origin, RecordEvent, Reference } from "../domain/RecordEvent.ts"
 import type { Service as RunRecord } from "./RunRecord.ts"
 
@@ -57,18 +57,35 @@ export const copies = (messages: ReadonlyArray<Prompt.Message>, source: Readonly
   })
 }
 
+/** Positions in their order; those that follow one another are a range. */
+const ranges = (positions: ReadonlyArray<number>): ReadonlyArray<Reference> => {
+  const found: Array<[number, number]> = []
+  for (const position of positions) {
+    const last = found.at(-1)
+    if (last !== undefined && last[1] === position - 1) last[1] = position
+    else found.push([position, position])
+  }
+  return found.map(([from, to]) => from === to ? from : [from, to])
+}
+
 /** Positions of `count` messages that no copy has for its original. */
 export const removed = (made: ReadonlyArray<Copy>, count: number): ReadonlyArray<Reference> => {
   const kept = new Set(made.map(({ position }) => position))
-  const ranges: Array<[number, number]> = []
-  for (let position = 0; position < count; position++) {
-    const last = ranges.at(-1)
-    if (kept.has(position)) continue
-    if (last !== undefined && last[1] === position - 1) last[1] = position
-    else ranges.push([position, position])
-  }
-  return ranges.map(([from, to]) => from === to ? from : [from, to])
+  return ranges(Array.from({ length: count }, (_, position) => position).filter((position) => !kept.has(position)))
 }
+
+/** Positions in a session, `stored`, of the messages that a conversation had and has not any more; one that was shortened is there. */
+export const leftOut = (
+  before: ReadonlyArray<Prompt.Message>,
+  after: ReadonlyArray<Prompt.Message>,
+  stored: ReadonlyArray<Prompt.Message>
+): ReadonlyArray<Reference> => {
+  const kept = new Set(copies(after, before).map(({ position }) => position))
+  return ranges(copies(before, stored).flatMap(({ position }, place) => position === undefined || kept.has(place) ? [] : [position]).toSorted((a, b) => a - b))
+}
+
+/** The turn under which the record has how a session began that goes on from a compacted one. */
+export const turnOf = (id: SessionId): TurnId => TurnId.make(`${id}:compression`)
 
 const originOf = ({ role }: Prompt.Message): Origin => role === "user" ? "user" : role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
 

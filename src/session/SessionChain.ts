@@ -23,12 +23,15 @@
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Cost from "../domain/Cost.ts"
 import type { SessionStoreError } from "../domain/AgentError.ts"
 import type { SessionId } from "../domain/Ids.ts"
 import * as Usage from "../domain/Usage.ts"
 import { type Session, SessionStore, type UsageRecord } from "./SessionStorePort.ts"
+import * as ContextCopy from "./ContextCopy.ts"
+import { RunRecord } from "./RunRecord.ts"
 import * as StoredForm from "./StoredForm.ts"
 
 /** Sessions that are followed back, so that a damaged database ends too. */
@@ -46,6 +49,15 @@ export const of = Effect.fnUntraced(function*(session: Session): Effect.fn.Retur
     before = one.continues
   }
   return Array.from(found.values()).toReversed()
+})
+
+/** The session that goes on from a session; undefined of the last one of its conversation. */
+export const next = Effect.fnUntraced(function*(session: Session): Effect.fn.Return<Session | undefined, SessionStoreError, SessionStore> {
+  const store = yield* SessionStore
+  const newest = yield* store.newest(session.id)
+  if (newest === session.id) return undefined
+  const last = Option.getOrUndefined(yield* store.get(newest))
+  return last === undefined ? undefined : (yield* of(last)).find(({ continues }) => continues === session.id)
 })
 
 /** Id of the first of those sessions, also where it was removed: it names the conversation over its compactions. */
@@ -80,17 +92,40 @@ export const sums = Effect.fnUntraced(function*(session: Session): Effect.fn.Ret
   }
 })
 
+/** Positions in `before` of the messages that the record of a session says were left out or shortened; undefined without such a record. */
+const recordedAs = Effect.fnUntraced(function*(before: SessionId, session: SessionId): Effect.fn.Return<ReadonlySet<number> | undefined, SessionStoreError, RunRecord> {
+  const { read } = yield* RunRecord
+  const entries = yield* Stream.runCollect(read({ sessionId: session, turnId: ContextCopy.turnOf(session), kinds: ["ContextRewritten", "MessageAppended"] }))
+  const positions = new Set<number>()
+  let isTold = false
+  for (const { event } of entries) {
+    if (event._tag === "ContextRewritten" && event.source === before && event.removed !== undefined) {
+      isTold = true
+      for (const one of event.removed) {
+        const [from, to] = typeof one === "object" ? one : [one, one]
+        for (let position = Number(from); position <= Number(to); position++) positions.add(position)
+      }
+    }
+    if (event._tag === "MessageAppended" && event.copyOf?.changed === true && event.copyOf.sessionId === before) positions.add(event.copyOf.position)
+  }
+  return isTold ? positions : undefined
+})
+
 /** Identity of a message by what it says. */
 const textOf = (message: Prompt.Message): string => JSON.stringify([message.role, StoredForm.searchText(message)])
 
 /**
- * Messages that compaction left out of a conversation, the oldest first: those that a session of it has more often than the one
- * that goes on from it. A result that was shortened is among them as it was.
+ * Messages that compaction left out of a conversation, the oldest first, as the record has it. Of sessions that are older than their
+ * record it is those that a session has more often than the one that goes on from it. A result that was shortened is among them as it was.
  */
-export const removed = Effect.fnUntraced(function*(session: Session): Effect.fn.Return<ReadonlyArray<Prompt.Message>, SessionStoreError, SessionStore> {
+export const removed = Effect.fnUntraced(function*(session: Session): Effect.fn.Return<ReadonlyArray<Prompt.Message>, SessionStoreError, RunRecord | SessionStore> {
   const store = yield* SessionStore
-  const all = yield* Effect.forEach(yield* of(session), ({ id }) => store.messages(id))
+  const chain = yield* of(session)
+  const all = yield* Effect.forEach(chain, ({ id }) => store.messages(id))
+  const recorded = yield* Effect.forEach(chain.slice(1), ({ id }, index) => recordedAs(chain[index]?.id ?? id, id))
   return all.slice(0, -1).flatMap((messages, index) => {
+    const positions = recorded[index]
+    if (positions !== undefined) return messages.filter((_, position) => positions.has(position))
     const kept = new Map<string, number>()
     for (const text of (all[index + 1] ?? []).map(textOf)) kept.set(text, (kept.get(text) ?? 0) + 1)
     // Of messages that say the same the newest stayed.

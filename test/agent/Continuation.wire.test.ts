@@ -168,6 +168,11 @@ describe("a run that was compacted", () => {
         assert.deepStrictEqual(rewritten, {
           _tag: "ContextRewritten", reason: "compression", before: 14, after: 9, source: SessionId.make("s1"), removed: [[3, 8]]
         })
+        const within = yield* Stream.runCollect(record.read({ sessionId: SessionId.make("s1"), kinds: ["ContextRewritten"] }))
+        assert.deepStrictEqual(within.map(({ event }) => event), [
+          { _tag: "ContextRewritten", reason: "compaction", before: 12, after: 12 },
+          { _tag: "ContextRewritten", reason: "compaction", before: 14, after: 9, removed: [[3, 8]] }
+        ])
         const recorded = copies.flatMap((event) => event._tag === "MessageAppended" ? [event] : [])
         assert.deepStrictEqual(recorded.map(({ copyOf, origin, position }) => [position, origin, copyOf?.position]), [
           [0, "user", 0], [1, "model", 1], [2, "tool", 2], [3, "runtime", undefined], [4, "model", 9], [5, "tool", 10], [6, "model", 11], [7, "tool", 12], [8, "model", 13]
@@ -266,6 +271,18 @@ describe("a run that was compacted", () => {
         assert.strictEqual(summaries.length, 1)
         assert.include(summaries[0]?.texts, "the harbour")
         assert.deepInclude(yield* session("s1"), { endReason: "compression", messageCount: 24 })
+        const record = yield* RunRecord.RunRecord
+        const of = (id: string) =>
+          Effect.map(Stream.runCollect(record.read({ sessionId: SessionId.make(id) })), (entries) => entries.map(({ event }) => event))
+        const old = yield* of("s1")
+        const since = old.slice(old.findLastIndex(({ _tag }) => _tag === "RunEnded") + 1).filter(({ _tag }) => _tag !== "MessageAppended" && _tag !== "Notice")
+        const [asking, , rewritten] = since
+        assert.deepStrictEqual(since.map(({ _tag }) => _tag), ["AttemptStarted", "AttemptEnded", "ContextRewritten", "SessionEnded"])
+        assert.isTrue(asking?._tag === "AttemptStarted" && asking.task === "compression", "the summary is a side task of the session")
+        const link = (yield* of(made.sessionId)).flatMap((event) => event._tag === "ContextRewritten" ? [event.removed] : [])
+        assert.isTrue(rewritten?._tag === "ContextRewritten" && rewritten.reason === "compaction")
+        assert.deepStrictEqual(rewritten?._tag === "ContextRewritten" ? [rewritten.removed] : [], link)
+        assert.isAbove(link[0]?.length ?? 0, 0)
         const kept = yield* messages(made.sessionId)
         assert.strictEqual(kept.length, made.after.messages)
         assert.notInclude(JSON.stringify(kept), "compaction\"")

@@ -186,7 +186,7 @@ describe("hermes trace", () => {
 
   it.live("takes a stored session, and says when there is none", () =>
     Effect.gen(function*() {
-      const { at, hermes } = yield* machine
+      const { at, hermes, home } = yield* machine
       const chat = yield* hermes(["chat", "-q", "hello there", "-Q", "--source", "test"])
       assert.strictEqual(chat.code, 0, chat.stderr)
       const { code, stderr, stdout } = yield* hermes(["trace", "convert", "latest"])
@@ -197,6 +197,16 @@ describe("hermes trace", () => {
       assert.deepStrictEqual(document.steps.map(({ source }) => source), ["system", "user", "agent"])
       assert.strictEqual(document.steps[1]?.message, "hello there")
       assert.strictEqual((yield* hermes(["trace", "view", "latest", "-o", at("p.html")])).code, 0)
+      assert.notProperty(document, "continued_trajectory_ref")
+      const id = SessionId.make(sessionIdOf(chat.stderr))
+      const store = SessionStore.layerSqlite({ path: join(home, "state.db") })
+      const goOn = (from: SessionId, id: string) =>
+        SessionStore.SessionStore.use((store) =>
+          store.continueIn(from, { id: SessionId.make(id), provider: "p", model: "m", systemPrompt: "", messages: [Prompt.userMessage({ content: [Prompt.textPart({ text: "so far" })] })], endReason: "x" }))
+      yield* Effect.provide(Effect.andThen(goOn(id, "second"), goOn(SessionId.make("second"), "third")), store, { local: true })
+      const refs = yield* Effect.forEach([id, "second", "third"], (one) =>
+        Effect.map(hermes(["trace", "convert", one]), ({ stdout }) => (JSON.parse(stdout) as Atif.Trajectory).continued_trajectory_ref))
+      assert.deepStrictEqual(refs, ["trajectory-second.json", "trajectory-third.json", undefined])
       const none = yield* hermes(["trace", "stats", "nobody"])
       assert.notStrictEqual(none.code, 0)
       assert.match(none.stderr, /nobody/u)

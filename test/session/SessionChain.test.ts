@@ -44,7 +44,9 @@ const filled = Effect.gen(function*() {
   return { first, second, third, get: (id: SessionId) => Effect.map(store.get(id), Option.getOrThrow) }
 })
 
-for (const [name, layer] of [["memory", SessionStore.layerMemory], ["sqlite", sqlite]] as const) {
+const memory = Layer.merge(SessionStore.layerMemory, RunRecord.layerMemory())
+
+for (const [name, layer] of [["memory", memory], ["sqlite", sqlite]] as const) {
   describe(`a chain of sessions in ${name}`, () => {
     it.effect("is the sum of its sessions, as far as the asked one", () =>
       Effect.gen(function*() {
@@ -75,6 +77,25 @@ for (const [name, layer] of [["memory", SessionStore.layerMemory], ["sqlite", sq
         const last = yield* next(second, third, ["task", "note 2", "c"])
         assert.deepStrictEqual(yield* SessionChain.removed(last), ["yes", "a", "note", "yes", "b"].map(user))
         assert.deepStrictEqual(yield* SessionChain.removed(Option.getOrThrow(yield* store.get(first))), [])
+      }).pipe(Effect.provide(layer, { local: true })))
+
+    it.effect("knows by the record which of equal messages were left out, and which were shortened", () =>
+      Effect.gen(function*() {
+        const store = yield* SessionStore.SessionStore
+        const record = yield* RunRecord.RunRecord
+        const [first = SessionId.make(""), second = first] = names
+        yield* store.create(newSession("first"))
+        yield* store.append(first, ["task", "yes", "long", "yes", "b"].map(user))
+        const last = yield* store.continueIn(first, { id: second, provider: "p", model: "m", systemPrompt: "", messages: ["task", "yes", "long", "b"].map(user), endReason: "text_response" })
+        const made: ReadonlyArray<ContextCopy.Copy> = [0, 1, 2, 4].map((position, at) => ({ message: user(["task", "yes", "long", "b"][at] ?? ""), position, isChanged: position === 2 }))
+        yield* record.append(yield* ContextCopy.entries(record, {
+          sessionId: second,
+          turnId: ContextCopy.turnOf(second),
+          at: 0,
+          link: { _tag: "ReplayBegun", source: first, position: 5, changed: ["compression"] },
+          rewritten: { _tag: "ContextRewritten", reason: "compression", before: 5, after: 4, source: first, removed: ContextCopy.removed(made, 5) }
+        }, made))
+        assert.deepStrictEqual(yield* SessionChain.removed(last), ["long", "yes"].map(user))
       }).pipe(Effect.provide(layer, { local: true })))
 
     it.effect("has the id of its first session, also where that was removed", () =>

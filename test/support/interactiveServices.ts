@@ -5,6 +5,7 @@ import { BackgroundWork } from "../../src/agent/BackgroundWork.ts"
 import * as Children from "../../src/agent/Children.ts"
 import type { History } from "../../src/cli/interactive/InputHistory.ts"
 import { Auxiliary } from "../../src/routing/Auxiliary.ts"
+import * as RunRecord from "../../src/session/RunRecord.ts"
 import { RouterStatus } from "../../src/routing/ModelRouter.ts"
 
 export interface Given {
@@ -28,6 +29,7 @@ const noWork: BackgroundWork["Service"] = {
 
 export const layer = ({ auxiliary, background, children, routes }: Given) =>
   Layer.mergeAll(
+    RunRecord.layerMemory(),
     Layer.succeed(BackgroundWork, background ?? noWork),
     Layer.succeed(Children.Children, children ?? Children.make()),
     Layer.succeed(Auxiliary, {

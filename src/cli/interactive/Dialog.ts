@@ -15,6 +15,7 @@ import type { SessionId } from "../../domain/Ids.ts"
 import type { Hooks } from "../../hooks/Hooks.ts"
 import type { Conversation } from "../../plugin/MessageInjection.ts"
 import type { Auxiliary } from "../../routing/Auxiliary.ts"
+import type { RunRecord } from "../../session/RunRecord.ts"
 import type { Session, SessionStore } from "../../session/SessionStore.ts"
 import type { ToolRegistry } from "../../tool/ToolRegistry.ts"
 import * as ErrorLine from "../ErrorLine.ts"
@@ -38,6 +39,7 @@ export type SessionServices =
   | FileSystem.FileSystem
   | Hooks
   | Path.Path
+  | RunRecord
   | SessionStore
   | ToolRegistry
 

@@ -320,7 +320,7 @@ const writer = (tree: Tree, { pictures = noPictures, ...options }: Options) => {
       const contexts = run.asides.flatMap(({ at, event }) => {
         if (event._tag !== "ContextRewritten") return []
         const attempt = run.steps.flatMap(({ attempts }) => attempts).find(({ startedAt }) => startedAt >= at)
-        return [{ at, write: () => rewritten(at, attempt, { reason: event.reason, before: event.before, after: event.after }) }]
+        return [{ at, write: () => rewritten(at, attempt, { reason: event.reason, before: event.before, after: event.after, ...(event.removed === undefined ? {} : { removed: json(event.removed) }) }) }]
       })
       const system = run.steps[0]?.attempts[0]
       if (draft.steps.length === copied && system !== undefined) systemPrompt(system)

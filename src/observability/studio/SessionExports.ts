@@ -14,14 +14,17 @@ import type { Tree } from "../RunTree.ts"
 import { inFileName } from "../../session/SessionExport.ts"
 import type { ExportFormat, SessionSummary } from "./StudioApi.ts"
 
+const trajectoryName = (id: string): string => `trajectory-${inFileName(id)}.json`
+
 /** Name of a session's file in an archive. */
 export const fileName = (format: ExportFormat, { id }: SessionSummary): string =>
-  format === "atif" ? `trajectory-${inFileName(id)}.json` : `${inFileName(id)}.${format === "jsonl" ? "jsonl" : "json"}`
+  format === "atif" ? trajectoryName(id) : `${inFileName(id)}.${format === "jsonl" ? "jsonl" : "json"}`
 
-/** The trajectory of a session, with its scores; undefined where nothing was said in it. */
-export const atif = (tree: Tree, { id, replayOf, scores }: SessionSummary): Atif.Trajectory | undefined => {
-  const trajectory = FromRuns.trajectory(tree, id)
-  if (trajectory === undefined) return undefined
+/** The trajectory of a session, with its scores and the file of the session `next` that goes on from it; undefined where nothing was said in it. */
+export const atif = (tree: Tree, { id, replayOf, scores }: SessionSummary, next: string | undefined): Atif.Trajectory | undefined => {
+  const own = FromRuns.trajectory(tree, id)
+  if (own === undefined) return undefined
+  const trajectory = next === undefined ? own : { ...own, continued_trajectory_ref: trajectoryName(next) }
   const extra = {
     ...(scores.length === 0 ? {} : { scores: scores.map(({ comment, name, run, value }) => ({ name, value, run: run ?? null, comment: comment ?? null })) }),
     ...(replayOf === undefined ? {} : { replay_of: { session_id: replayOf.session, position: replayOf.position, changed: [...replayOf.changed] } })

@@ -147,6 +147,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
       const summaries = ids.length === 0
         ? SessionQueries.find(world, query, hits)
         : yield* Effect.forEach(ids, (id) => Effect.map(sessionOf(world, id), (session) => SessionQueries.summary(world, session)))
+      const next = new Map(Array.from(world.sessions.values()).flatMap(({ continues, id }) => continues === undefined ? [] : [[continues, id] as const]))
       const lineOf = (summary: typeof summaries[number]) =>
         Effect.gen(function*() {
           const session = yield* sessionOf(world, summary.id)
@@ -155,7 +156,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
             return Option.isSome(stored) ? yield* SessionExport.whole(stored.value) : undefined
           }
           const tree = yield* StoredRuns.read(session)
-          return format === "atif" ? SessionExports.atif(tree, summary) : SessionExports.shareGpt(tree, summary)
+          return format === "atif" ? SessionExports.atif(tree, summary, next.get(session.id)) : SessionExports.shareGpt(tree, summary)
         }).pipe(Effect.provide(context), Effect.map((line) => line === undefined ? "" : `${JSON.stringify(line)}\n`))
       // The first line is read before the answer begins, so that a store that cannot be read is told by the status.
       const [first, ...rest] = summaries
