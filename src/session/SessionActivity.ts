@@ -51,7 +51,7 @@ export interface Period {
   readonly until: number
 }
 
-/** What was said in a session in a period; without system prompts and copies of another session's messages. */
+/** Messages of a session in a period, without system prompts and copies of another session's messages. */
 export interface Spoken {
   readonly messages: number
   /** Those that a user wrote. */

@@ -2,19 +2,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import type {
-  About,
-  Aggregates,
-  Comparison,
-  Message,
-  RunSummary,
-  SessionDetail,
-  SessionEvent,
-  SessionsEvent,
-  SessionSummary,
-  Share,
-  Side,
-  Totals
+  About, Comparison, Message, RunSummary, SessionDetail, SessionEvent, SessionsEvent, SessionSummary, Side, Totals
 } from "../../src/observability/studio/StudioApi.ts"
+import type { Aggregates, Share } from "../../src/observability/studio/StudioSums.ts"
 import { script, style } from "../../src/observability/studio/StudioScript.ts"
 import * as TraceView from "../../src/observability/TraceView.ts"
 import * as Samples from "./samples.ts"

@@ -5,9 +5,8 @@ import type { Status } from "../../domain/Cost.ts"
 import * as SessionFacts from "./SessionFacts.ts"
 import * as SessionQueries from "./SessionQueries.ts"
 import type { Spoken } from "../../session/SessionActivity.ts"
-import type {
-  Aggregates, Conversation, CostBucket, CostBuckets, Day, ErrorShare, ModelTotals, Percentiles, SessionQuery, SessionSummary, Share, SkillShare
-} from "./StudioApi.ts"
+import type { ModelTotals, SessionQuery, SessionSummary } from "./StudioApi.ts"
+import type { Aggregates, Conversation, CostBucket, CostBuckets, Day, ErrorShare, Percentiles, Share, SkillShare } from "./StudioSums.ts"
 
 /** Percentiles by nearest rank; undefined without a value. */
 export const percentiles = (values: ReadonlyArray<number>): Percentiles | undefined => {

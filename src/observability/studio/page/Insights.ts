@@ -1,7 +1,7 @@
 /** Sums over the sessions that the filters find: figures, charts over days, and tables of models, tools, agents and failures. */
 import { el, make } from "../../trace/page/Elements.ts"
 import { dollars, duration, exact, short } from "../../trace/page/Figures.ts"
-import type { Aggregates, Day, ErrorShare, Percentiles, Share, SkillShare } from "../StudioApi.ts"
+import type { Aggregates, Day, ErrorShare, Percentiles, Share, SkillShare } from "../StudioSums.ts"
 import { type Chart, charts } from "./Charts.ts"
 import { link, route, toSession } from "./Router.ts"
 import { queryOf, type SessionFilters } from "./SessionFilters.ts"

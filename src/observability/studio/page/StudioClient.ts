@@ -1,20 +1,8 @@
 /** Requests of the studio's page to its server, and the streams of events that it sends. */
 import type {
-  About,
-  Aggregates,
-  Comparison,
-  Note,
-  NoteRequest,
-  Problem,
-  Replayed,
-  ReplayRequest,
-  Score,
-  ScoreRequest,
-  SessionDetail,
-  SessionEvent,
-  SessionList,
-  SessionsEvent
+  About, Comparison, Note, NoteRequest, Problem, Replayed, ReplayRequest, Score, ScoreRequest, SessionDetail, SessionEvent, SessionList, SessionsEvent
 } from "../StudioApi.ts"
+import type { Aggregates } from "../StudioSums.ts"
 
 /** A request that failed; the message is for the user. */
 export class RequestFailed extends Error {}
