@@ -109,6 +109,7 @@ describe("hermes trace serve", () => {
 
       const { active, costs, hours, notable, sources, ...aggregates } = (yield* ask("/api/aggregates")).json
       assert.isAtLeast(active, 0)
+      assert.includeMembers(notable.map(({ name }: Json) => name), ["Most messages", "Most tokens", "Most tool calls"])
       assert.deepStrictEqual(costs, { actual: { calls: 0, cost: 0 }, estimated: { calls: 3, cost: price(3) }, included: { calls: 0, cost: 0 }, unknown: { calls: 0, cost: 0 } })
       assert.deepStrictEqual([hours.length, hours.reduce((sum: number, calls: number) => sum + calls, 0)], [24, 4])
       assert.strictEqual(sources.reduce((sum: number, { calls }: Json) => sum + calls, 0), 4)
