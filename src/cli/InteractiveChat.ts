@@ -26,8 +26,8 @@ import { Plugins } from "../plugin/Plugins.ts"
 import type { Reserved } from "../plugin/Registration.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import * as ChatSkills from "./ChatSkills.ts"
-import * as MemoryCommand from "./MemoryCommand.ts"
 import { confirmed } from "./Confirm.ts"
+import * as MemoryCommand from "./MemoryCommand.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { silent, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
@@ -93,12 +93,7 @@ const confirmHook = Effect.gen(function*() {
   return ((hook, consent) => {
     const command = Redaction.redactText(SafeText.line(hook.command))
     const message = `${consent === "changed" ? "The program changed since it was approved. " : ""}Run "${command}" on ${hook.event}?`
-    return Prompt.run(Prompt.Confirm({ message, initial: false })).pipe(
-      Effect.provideService(Terminal.Terminal, terminal),
-      Effect.provideContext(context),
-      // Leaving the question is no consent.
-      Effect.orElseSucceed(() => false)
-    )
+    return confirmed(message).pipe(Effect.provideService(Terminal.Terminal, terminal), Effect.provideContext(context))
   }) satisfies Start["confirmHook"]
 })
 

@@ -12,7 +12,6 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import * as Prompt from "effect/cli/Prompt"
 import * as Config from "../config/Config.ts"
 import * as Edit from "../config/Edit.ts"
 import { Environment, Home } from "../config/Environment.ts"
@@ -27,6 +26,7 @@ import * as Installer from "../plugin/Installer.ts"
 import * as PluginTemplate from "../plugin/PluginTemplate.ts"
 import { Plugins } from "../plugin/Plugins.ts"
 import { load, surroundings, texts } from "./CommandSettings.ts"
+import { confirmed } from "./Confirm.ts"
 import { notDone, unknownName, usage } from "./Failure.ts"
 import * as FolderTrust from "../config/FolderTrust.ts"
 import * as Flags from "./Flags.ts"
@@ -178,13 +178,6 @@ const disable = Command.make("disable", { name }, Effect.fn("hermes plugins disa
   yield* line(isNew ? `disabled ${name}; it takes effect in the next session` : `${name} is already disabled`)
 }, Effect.provide(surroundings))).pipe(Command.withDescription("Disable a plugin (overrides every enable)"))
 
-const confirmed = (name: string) =>
-  Effect.flatMap(Output, ({ terminal }) =>
-    terminal.input
-      // Somebody who leaves the question has not said yes.
-      ? Effect.orElseSucceed(Prompt.run(Prompt.Confirm({ message: `Enable ${name} now?`, initial: false })), () => false)
-      : Effect.succeed(false))
-
 /** Installs one. */
 const install = Command.make("install", {
   source: Argument.String("source").pipe(
@@ -198,6 +191,7 @@ const install = Command.make("install", {
   const home = yield* Home
   yield* home.ensure
   const { get } = yield* Environment
+  const { terminal } = yield* Output
   const { directory, manifest, name, warnings } = yield* Installer.install({
     source: asked.source,
     force: asked.force,
@@ -209,7 +203,7 @@ const install = Command.make("install", {
   for (const variable of manifest.requiresEnv.filter(({ name }) => get(name) === undefined)) {
     yield* note(SafeText.line(`It needs ${variable.name}${variable.description === undefined ? "" : ` (${variable.description})`}: set it in ${home.env}`))
   }
-  const isWanted = asked.enable || (!asked.withoutEnabling && (yield* confirmed(name)))
+  const isWanted = asked.enable || (!asked.withoutEnabling && terminal.input && (yield* confirmed(`Enable ${name} now?`)))
   yield* isWanted ? enabling(name) : line(`not enabled: enable it with \`hermes plugins enable ${name}\``)
 }, Effect.scoped, Effect.provide(surroundings))).pipe(
   Command.withDescription("Install a plugin into your plugins directory; none of its code is run")

@@ -10,7 +10,6 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import * as CliPrompt from "effect/cli/Prompt"
 import { Home } from "../config/Environment.ts"
 import type { SessionStoreError } from "../domain/AgentError.ts"
 import { reasonOf } from "../domain/PathProblem.ts"
@@ -24,9 +23,10 @@ import { defaultLimit as defaultHits, hiddenSources, type Hit, SessionSearch } f
 import { layerSqlite, type Session, SessionStore } from "../session/SessionStore.ts"
 import * as StoredForm from "../session/StoredForm.ts"
 import * as Title from "../session/Title.ts"
+import * as Confirm from "./Confirm.ts"
 import { failed, notDone, silent, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { line, note, Output, table } from "./ProgramOutput.ts"
+import { line, note, table } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 import { counted } from "./render/UsageText.ts"
 import { forReading, opened, stored } from "./SessionChoice.ts"
@@ -34,14 +34,6 @@ import { forReading, opened, stored } from "./SessionChoice.ts"
 const session = Argument.String("session").pipe(Argument.withDescription("Session id, id prefix, title, or latest"))
 const json = Flags.yes("json", "Print JSON")
 const yes = Flags.yes("yes", "Do not ask", "y")
-
-/** Asks before something is removed; refuses where nobody can be asked. */
-export const confirmed = (question: string, otherwise: string) =>
-  Effect.flatMap(Output, ({ terminal }) =>
-    terminal.input
-      // Somebody who leaves the question has not said yes.
-      ? Effect.orElseSucceed(CliPrompt.run(CliPrompt.Confirm({ message: question, initial: false })), () => false)
-      : Effect.fail(usage(otherwise)))
 
 /** A message that fits a search, as it may be shown. */
 interface Found {
@@ -150,7 +142,7 @@ const named = ({ id, messageCount, title }: Session): string =>
 const remove = Command.make("delete", { session, yes }, Effect.fn("hermes sessions delete")(function*({ session, yes }) {
   const found = yield* opened(session, Effect.succeed)
   if (
-    !yes && !(yield* confirmed(
+    !yes && !(yield* Confirm.required(
       `Delete ${named(found)} with its sub-agents and run records?`,
       `Not a terminal. Pass --yes to delete session ${found.id}.`
     ))

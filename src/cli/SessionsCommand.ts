@@ -30,6 +30,7 @@ import * as SafeText from "./render/SafeText.ts"
 import * as SessionDocument from "./render/SessionDocument.ts"
 import * as ToolText from "./render/ToolText.ts"
 import * as Width from "./render/Width.ts"
+import * as Confirm from "./Confirm.ts"
 import * as SessionCare from "./SessionCare.ts"
 import { forReading, opened, stored } from "./SessionChoice.ts"
 
@@ -216,7 +217,7 @@ const pruneCommand = Command.make("prune", {
   )
   if (found.length === 0) return yield* line(`No ended session is older than ${days} days`)
   if (dryRun) return yield* line(`${table(found.map(row))}\n\n${counted(found.length)} would be removed`)
-  if (!yes && !(yield* SessionCare.confirmed(
+  if (!yes && !(yield* Confirm.required(
     `Remove ${counted(found.length)} older than ${days} days, with their run records?`,
     "Not a terminal. Pass --yes to remove these sessions, or --dry-run to list them."
   ))) {

@@ -25,7 +25,7 @@ import type * as SkillProposals from "../prompt/SkillProposals.ts"
 import type * as SkillStore from "../prompt/SkillStore.ts"
 import * as ConfiguredSkills from "../tool/ConfiguredSkills.ts"
 import * as CommandSettings from "./CommandSettings.ts"
-import { confirmed } from "./Confirm.ts"
+import * as Confirm from "./Confirm.ts"
 import { notDone, silent, unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { discovered } from "./PluginsCommand.ts"
@@ -183,7 +183,7 @@ const install = Command.make("install", {
   if (taken.length > 0 && !force) return yield* usage(`already installed: ${taken.join(", ")}. Replace with --force`)
   yield* line(chosen.map(planned).join("\n\n"))
   if (taken.length > 0) yield* note(`Replaces ${taken.join(", ")}`)
-  if (!yes && !(yield* confirmed(`Install ${chosen.map(({ name }) => name).join(", ")}?`))) return yield* notDone("not installed")
+  if (!yes && !(yield* Confirm.confirmed(`Install ${chosen.map(({ name }) => name).join(", ")}?`))) return yield* notDone("not installed")
   for (const skill of chosen) {
     const replaces = there.find((other) => other.skill.name === skill.name)?.skill.directory
     const directory = yield* told(SkillInstaller.place(skill, { directory: home.skills, category, replaces }))
@@ -193,10 +193,10 @@ const install = Command.make("install", {
 
 const remove = Command.make("remove", { name, yes }, Effect.fn("hermes skills remove")(function*({ name, yes }) {
   const skills = yield* store
-  const { terminal } = yield* Output
   const { directory, path } = yield* one(skills, name)
-  if (!yes && !terminal.input) return yield* usage(`Not a terminal. Pass --yes to remove ${directory}.`)
-  if (!yes && !(yield* confirmed(`Remove ${directory} with all its files?`))) return yield* notDone("not removed")
+  if (!yes && !(yield* Confirm.required(`Remove ${directory} with all its files?`, `Not a terminal. Pass --yes to remove ${directory}.`))) {
+    return yield* notDone("not removed")
+  }
   yield* skills.change({ action: "delete", name: path }).pipe(Effect.catchTag("SkillRefused", ({ message }) => Effect.fail(notDone(SafeText.line(message)))))
   yield* line(`removed ${path} (${directory})`)
 }, CommandSettings.provide)).pipe(Command.withAlias("rm"), Command.withDescription("Remove a skill from your skills directory"))
@@ -234,12 +234,11 @@ const proposal = Effect.fnUntraced(function*({ proposals }: SkillStore.Service, 
 
 const accept = Command.make("accept", { id, yes }, Effect.fn("hermes skills accept")(function*({ id, yes }) {
   const skills = yield* store
-  const { terminal } = yield* Output
   const one = yield* proposal(skills, id)
-  if (!yes && !terminal.input) return yield* usage("Not a terminal. Look at `hermes skills proposed`, then pass --yes to accept it.")
   if (!yes) {
-    yield* line(described(one).join("\n"))
-    if (!(yield* confirmed("Make this change?"))) return yield* notDone("not changed")
+    yield* note(described(one).join("\n"))
+    const isWanted = yield* Confirm.required("Make this change?", "Not a terminal. Look at `hermes skills proposed`, then pass --yes to accept it.")
+    if (!isWanted) return yield* notDone("not changed")
   }
   const { path } = yield* skills.change(one.change).pipe(
     Effect.catchTag("SkillRefused", ({ message }) => Effect.fail(notDone(`${SafeText.line(message)}. Forget it with \`hermes skills dismiss ${one.id}\``)))
