@@ -187,6 +187,8 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         : Effect.flatMap(Clock.currentTimeMillis, (at) =>
           services.record?.append([{ sessionId, turnId, at, event: { _tag: "SessionEnded", reason } }]) ?? Effect.void)
 
+    const memories = yield* MemoryTurns.teller
+
     const finalize: Service["finalize"] = (sessionId, { next, reason }) =>
       Effect.suspend(() => {
         const last = open.get(sessionId)
@@ -198,7 +200,8 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
           reason,
           ...(next === undefined ? {} : { old_session_id: old, new_session_id: Ids.SessionId.make(next) })
         }))
-        return Effect.andThen(told, recordEnd(old, last, reason))
+        const remembered = Effect.provideService(memories.ended(old), Services, services)
+        return Effect.andThen(Effect.andThen(told, remembered), recordEnd(old, last, reason))
       })
     const keepOpen = (sessionId: string, turnId: Ids.TurnId): Effect.Effect<void> =>
       Effect.suspend(() => {
@@ -268,7 +271,6 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         return { sessionId, before, after: sessionId === id ? before : ContextFit.sizeOf(opened.run) }
       })).pipe(Effect.provideService(Services, services))
 
-    const memories = yield* MemoryTurns.teller
     const reviews = Option.getOrUndefined(yield* Effect.serviceOption(BackgroundReview.BackgroundReviews))
     const auxiliary = Option.getOrUndefined(yield* Effect.serviceOption(Auxiliary))
     const skills = Option.getOrUndefined(yield* Effect.serviceOption(SkillStore))
@@ -285,7 +287,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         const prepared = yield* RunStart.prepare(id, input, lineage)
         const conducted = (opened: RunStart.Opened) =>
           // A child's session is given up when the child ends.
-          Effect.andThen(lineage === undefined ? keepOpen(id, opened.run.turnId) : Effect.void, RunConduct.conduct(opened, input, stopped, { run: start, stop }))
+          Effect.andThen(lineage === undefined ? keepOpen(id, opened.run.turnId) : Effect.void, memories.listening(opened.run, input, RunConduct.conduct(opened, input, stopped, { run: start, stop })))
         const { run } = prepared.opened
         return yield* Effect.uninterruptibleMask((restore) =>
           // A run that fails before its message is stored has an end all the same.
@@ -300,7 +302,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
                 Effect.flatMap(continued(prepared.opened, input, RunEnd.reasonOf(exit)), (next) => Effect.map(exit, (end) => next === undefined ? end : { ...end, sessionId: next }))),
               Effect.tap((finished) => restore(emit(run, finished))),
               Effect.tap((finished) => memories.tell(run, input, finished)),
-              Effect.tap((finished) => reviewed(prepared.opened, input, finished))
+              Effect.tap((finished) => memories.listening(run, input, reviewed(prepared.opened, input, finished)))
             ))
       })).pipe(Effect.provideService(Services, servicesOf(lineage)))
 

@@ -1,5 +1,6 @@
 /**
- * The turns of an agent with an external memory: what it recalls before a turn, and what it is told behind it. Failures and silence of
+ * The turns of an agent with an external memory: what it recalls before a turn, and what it is told behind it, of writes to the files
+ * that remember and of sessions that end. Failures and silence of
  * the provider are warnings, and no part of the run.
  *
  * Source: `hermes-llm.md` §8 and §10.6.
@@ -8,8 +9,10 @@ import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
+import type { SessionId } from "../domain/Ids.ts"
 import { isCompleted, type RunResult } from "../domain/RunEvent.ts"
 import * as IsolatedCall from "../hooks/IsolatedCall.ts"
 import * as MemoryProvider from "../domain/MemoryProvider.ts"
@@ -41,7 +44,7 @@ const of = Effect.fnUntraced(function*(run: Pick<RunState, "lineage">): Effect.f
 const textOf = ({ userMessage }: Pick<RunState, "userMessage">): string | undefined => typeof userMessage === "string" ? userMessage : undefined
 
 /** True of a session in which nothing of the user's memory belongs. */
-const isApart = ({ source }: Pick<RunOptions, "source">): boolean => source === "cron" || source === "batch"
+const isApart = ({ source }: { readonly source?: string | undefined }): boolean => source === "cron" || source === "batch"
 
 /** The block that stands before the user's text; undefined without one, and for messages that are more than text. */
 export const recall = Effect.fnUntraced(function*(run: RunState, options: Pick<RunOptions, "source">): Effect.fn.Return<string | undefined, never, Services> {
@@ -69,9 +72,13 @@ export const compacting = Effect.fnUntraced(function*(run: RunState): Effect.fn.
   yield* called(provider.name, "compacting", () => tell({ sessionId, messages: messages.slice(1) }))
 })
 
-/** Tells the provider of turns, one after the other, beside the runs. */
+/** Tells the provider of turns, writes and ends of sessions, one after the other, beside the runs. */
 export interface Teller {
   readonly tell: (run: RunState, options: Pick<RunOptions, "source">, result: RunResult) => Effect.Effect<void, never, Services>
+  /** Runs an effect whose writes to the files that remember are told. */
+  readonly listening: <A, E, R>(run: RunState, options: Pick<RunOptions, "source">, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R | Services>
+  /** Tells of a session that is given up. */
+  readonly ended: (sessionId: SessionId) => Effect.Effect<void, never, Services>
 }
 
 /** A teller that waits a little for what is under way when the scope closes. */
@@ -84,7 +91,27 @@ export const teller: Effect.Effect<Teller, never, Scope.Scope> = Effect.gen(func
       Effect.timeoutOption(Effect.suspend(() => Fiber.awaitAll(working)), closingTime),
       Scope.close(scope, exit)
     ))
+  const beside = Effect.fnUntraced(function*(effect: Effect.Effect<unknown>) {
+    const fiber = yield* Effect.forkIn(gate.withPermits(1)(effect), scope)
+    working.add(fiber)
+    fiber.addObserver(() => working.delete(fiber))
+  })
   return {
+    listening: (run, options, effect) =>
+      Effect.flatMap(of(run), (provider) => {
+        const written = provider?.written
+        return provider === undefined || written === undefined || isApart(options)
+          ? effect
+          : Effect.provideService(effect, MemoryProvider.MemoryWrites, (write) => beside(called(provider.name, "written", () => written(write))))
+      }),
+    ended: Effect.fnUntraced(function*(sessionId) {
+      const { memory, store } = yield* Services
+      const ended = memory?.ended
+      if (memory === undefined || ended === undefined) return
+      const session = Option.getOrUndefined(yield* Effect.orElseSucceed(store.get(sessionId), Option.none))
+      if (session === undefined || session.messageCount === 0 || isApart(session)) return
+      yield* beside(called(memory.name, "ended", () => Effect.flatMap(store.messages(sessionId), (messages) => ended({ sessionId, messages }))))
+    }),
     tell: Effect.fnUntraced(function*(run, options, result) {
       const provider = yield* of(run)
       const sync = provider?.sync
@@ -93,9 +120,7 @@ export const teller: Effect.Effect<Teller, never, Scope.Scope> = Effect.gen(func
       if (!isCompleted(result) || result.text.trim() === "") return
       const { turnId } = run
       const turn = { sessionId: result.sessionId, turnId, text, answer: result.text }
-      const fiber = yield* Effect.forkIn(gate.withPermits(1)(called(provider.name, "sync", () => sync(turn))), scope)
-      working.add(fiber)
-      fiber.addObserver(() => working.delete(fiber))
+      yield* beside(called(provider.name, "sync", () => sync(turn)))
     })
   }
 })

@@ -1,5 +1,5 @@
 /**
- * `hermes memory` and `/memory`: shows what is remembered over sessions, lets the user correct it, and turns an external memory off.
+ * `hermes memory` and `/memory`: shows what is remembered over sessions, lets the user correct it, and chooses an external memory.
  *
  * **Details**
  *
@@ -7,26 +7,30 @@
  * like an injected instruction, more characters than fit, entries that were changed meanwhile) changes nothing; an edited text is kept
  * in a file that the error names.
  *
- * `off` removes the choice of an external memory (`memory.provider`) from `config.yaml`; the built-in memory and its entries stay.
- * There is no `setup`: `hermes config set memory.provider NAME` chooses a memory that an enabled plugin brings.
+ * `setup` writes the choice of an external memory, one that an enabled plugin brings, into `config.yaml` (`memory.provider`); `off`
+ * removes it. The built-in memory and its entries stay.
  *
  * Source: `hermes-product.md` §1.6, §1.8.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
+import * as Prompt from "effect/cli/Prompt"
 import * as Edit from "../config/Edit.ts"
 import { Home } from "../config/Environment.ts"
 import { Settings } from "../config/Settings.ts"
 import { reasonOf } from "../domain/PathProblem.ts"
+import { Plugins } from "../plugin/Plugins.ts"
 import * as MemoryStore from "../prompt/MemoryStore.ts"
 import { stdin } from "./ChatCommand.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import { edited } from "./ConfigCommand.ts"
-import { notDone, usage } from "./Failure.ts"
+import { notDone, unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
+import { Program } from "./Program.ts"
 import { complain, type DialogCommand, say } from "./interactive/Dialog.ts"
 import { stay } from "./interactive/SlashCommands.ts"
 import { line, note, Output } from "./ProgramOutput.ts"
@@ -136,17 +140,51 @@ const status = Command.make("status", { json }, Effect.fn("hermes memory status"
 /** The external memory that the settings mean. */
 const chosen = CommandSettings.provide(Effect.map(Settings, ({ memory }) => memory.provider))
 
+/** The environment decides, whatever the file says. */
+const isOverruled = (key: string, left: string) =>
+  notDone(`${key} is ${JSON.stringify(SafeText.line(left))} by HERMES_MEMORY__PROVIDER: remove it from the environment or from .env`)
+
+/** Names of the external memories that enabled plugins bring. */
+const brought = Effect.gen(function*() {
+  const settings = yield* Settings
+  const { provider: _, ...memory } = settings.memory
+  const program = yield* Program
+  const layer = program.layer({ ...settings, memory }, { withoutModel: true })
+  const { memoryProviders } = yield* Effect.provide(Effect.flatMap(Plugins, ({ loaded }) => loaded), layer)
+  return Array.from(new Set(memoryProviders.map(({ name }) => name)))
+})
+
+/** The one that the user means. */
+const wanted = Effect.fnUntraced(function*(given: string | undefined, names: ReadonlyArray<string>) {
+  if (names.length === 0) return yield* notDone("no enabled plugin brings an external memory: see `hermes plugins list`, and enable one with `hermes plugins enable`")
+  if (given !== undefined) {
+    return names.includes(given) ? given : yield* unknownName("external memory", SafeText.line(given), { known: names.map(SafeText.line), list: "hermes memory setup" })
+  }
+  const { terminal } = yield* Output
+  if (!terminal.input) return yield* usage(`Not a terminal. Name one: hermes memory setup ${names.map(SafeText.line).join(" | ")}`)
+  const choices = names.map((name) => ({ title: SafeText.line(name), value: name }))
+  return yield* Effect.mapError(Prompt.run(Prompt.Select({ message: "External memory", choices })), () => notDone("nothing was changed"))
+})
+
+const setup = Command.make("setup", {
+  name: Argument.String("name").pipe(Argument.withDescription("Name of the external memory, as its plugin calls it"), Argument.optional)
+}, Effect.fn("hermes memory setup")(function*({ name }) {
+  const provider = yield* CommandSettings.provide(Effect.flatMap(brought, (names) => wanted(Option.getOrUndefined(name), names)))
+  const { file, key } = yield* Effect.provide(Edit.set("memory.provider", provider), Home.layer)
+  const left = yield* chosen
+  if (left !== provider) return yield* isOverruled(key, left ?? "")
+  yield* line(`${key} is ${JSON.stringify(SafeText.line(provider))} in ${file}: new sessions use it`)
+})).pipe(Command.withDescription("Choose the external memory that an enabled plugin brings"))
+
 const turnOff = Command.make("off", {}, Effect.fn("hermes memory off")(function*() {
   const { key, file, wasSet } = yield* Effect.provide(Edit.unset("memory.provider"), Home.layer)
   const left = yield* chosen
-  if (left !== undefined) {
-    return yield* notDone(`${key} is ${JSON.stringify(SafeText.line(left))} by HERMES_MEMORY__PROVIDER: remove it from the environment or from .env`)
-  }
+  if (left !== undefined) return yield* isOverruled(key, left)
   yield* line(wasSet ? `removed ${key} from ${file}: the built-in memory alone is used` : "no external memory is chosen")
 })).pipe(Command.withDescription("Use no external memory: remove memory.provider from config.yaml"))
 
 /** Without a word behind it: the entries. */
-export const command = Command.make("memory", { json }, ({ json }) => showMemory({ json })).pipe(Command.withSubcommands([show, edit, status, turnOff]))
+export const command = Command.make("memory", { json }, ({ json }) => showMemory({ json })).pipe(Command.withSubcommands([show, edit, status, setup, turnOff]))
 
 /** `/memory` of a conversation. */
 export const dialogCommand = (memory: MemoryStore.Service): DialogCommand => ({

@@ -50,6 +50,23 @@ export interface CompletedTurn extends Turn {
   readonly answer: string
 }
 
+/** A change of `MEMORY.md` or `USER.md` by the agent. */
+export interface Write {
+  readonly sessionId: string
+  readonly action: "add" | "replace" | "remove"
+  readonly target: "memory" | "user"
+  /** The new entry; absent of a removal. */
+  readonly content?: string | undefined
+  /** A part of the entry that was replaced or removed. */
+  readonly oldText?: string | undefined
+}
+
+/** Messages of a session. */
+export interface SessionMessages {
+  readonly sessionId: string
+  readonly messages: ReadonlyArray<Prompt.Message>
+}
+
 /** A memory outside of the runtime. Every function has 30 seconds. */
 export interface Service {
   readonly name: string
@@ -60,11 +77,20 @@ export interface Service {
   /** A part of the system prompt of each new session, behind what is remembered in files. */
   readonly systemPrompt?: Effect.Effect<string | undefined, unknown> | undefined
   /** Told of the messages of a session before some of them are left out by a compaction. */
-  readonly compacting?: ((given: { readonly sessionId: string; readonly messages: ReadonlyArray<Prompt.Message> }) => Effect.Effect<void, unknown>) | undefined
+  readonly compacting?: ((given: SessionMessages) => Effect.Effect<void, unknown>) | undefined
+  /** Told of each change of the files that remember, behind it. */
+  readonly written?: ((write: Write) => Effect.Effect<void, unknown>) | undefined
+  /** Told of a session that is given up: it was left for another one, compacted, or the program ends. */
+  readonly ended?: ((given: SessionMessages) => Effect.Effect<void, unknown>) | undefined
 }
 
 /** The memory provider of a runtime. Default: none. */
 export const MemoryProvider = Context.Reference<Service | undefined>("hermes-effect/domain/MemoryProvider", { defaultValue: () => undefined })
+
+/** Told by the memory tool of each change that it made, where somebody listens. */
+export const MemoryWrites = Context.Reference<((write: Write) => Effect.Effect<void>) | undefined>("hermes-effect/domain/MemoryWrites", {
+  defaultValue: () => undefined
+})
 
 /** Characters of one recall. */
 const longest = 20_000

@@ -125,6 +125,9 @@ export interface PlainMemory {
   readonly syncTurn?: (text: string, answer: string, ids: { readonly session_id: string; readonly turn_id: string }) => unknown
   readonly systemPromptBlock?: () => unknown
   readonly onPreCompress?: (messages: ReadonlyArray<unknown>, ids: { readonly session_id: string }) => unknown
+  /** `action` is add, replace or remove, `target` memory or user; `content` is the new entry, "" of a removal. */
+  readonly onMemoryWrite?: (action: string, target: string, content: string, ids: { readonly session_id: string }) => unknown
+  readonly onSessionEnd?: (messages: ReadonlyArray<unknown>, ids: { readonly session_id: string }) => unknown
 }
 
 /** Functions that the runtime lends to a plugin. */
@@ -204,16 +207,22 @@ const memoryOf = (given: unknown): MemoryProvider | undefined => {
   const sync = member("syncTurn", "sync_turn")
   const block = member("systemPromptBlock", "system_prompt_block")
   const compacting = member("onPreCompress", "on_pre_compress")
+  const written = member("onMemoryWrite", "on_memory_write")
+  const ended = member("onSessionEnd", "on_session_end")
   if (name === undefined || prefetch === undefined) return undefined
   const ids = ({ sessionId, turnId }: { readonly sessionId: string; readonly turnId: string }) => Object.freeze({ session_id: sessionId, turn_id: turnId })
+  const ofSession = (tell: typeof compacting): MemoryProvider["ended"] =>
+    tell === undefined ? undefined : ({ messages, sessionId }) => Effect.asVoid(tell(Frozen.copy(messages), Object.freeze({ session_id: sessionId })))
   return {
     name,
     prefetch: (turn) => asText(prefetch(turn.text, ids(turn))),
     sync: sync === undefined ? undefined : (turn) => Effect.asVoid(sync(turn.text, turn.answer, ids(turn))),
     systemPrompt: block === undefined ? undefined : Effect.suspend(() => asText(block())),
-    compacting: compacting === undefined
+    compacting: ofSession(compacting),
+    ended: ofSession(ended),
+    written: written === undefined
       ? undefined
-      : ({ messages, sessionId }) => Effect.asVoid(compacting(Frozen.copy(messages), Object.freeze({ session_id: sessionId })))
+      : ({ action, content = "", sessionId, target }) => Effect.asVoid(written(action, target, content, Object.freeze({ session_id: sessionId })))
   }
 }
 
@@ -306,7 +315,7 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
     }),
     registerMemoryProvider: registering("registerMemoryProvider", (provider: unknown) => {
       const read = memoryOf(provider)
-      if (read === undefined) warn("registerMemoryProvider takes { name, prefetch, sync_turn?, system_prompt_block?, on_pre_compress? }; it is ignored")
+      if (read === undefined) warn("registerMemoryProvider takes { name, prefetch, sync_turn?, system_prompt_block?, on_pre_compress?, on_memory_write?, on_session_end? }; it is ignored")
       else memoryProviders.push(read)
     }),
     injectMessage: (content: string, role: string = "user"): boolean => host.inject(content, role),

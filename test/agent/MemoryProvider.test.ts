@@ -1,5 +1,6 @@
 // An external memory: what it recalls before a turn, what it is told behind it, and what becomes of its faults.
 import { assert, describe, it } from "@effect/vitest"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -18,10 +19,13 @@ import * as Plugin from "../../src/plugin/Plugin.ts"
 import * as RegisterContext from "../../src/plugin/RegisterContext.ts"
 import { Provider } from "../../src/provider/Provider.ts"
 import * as Runtime from "../../src/Runtime.ts"
+import * as MemoryStore from "../../src/prompt/MemoryStore.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
 import * as Delegate from "../../src/tool/builtin/Delegate.ts"
+import * as MemoryTool from "../../src/tool/builtin/MemoryTool.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import * as Fake from "../support/fakeModel.ts"
+import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const id = SessionId.make("s1")
 
@@ -146,16 +150,28 @@ describe("an external memory", () => {
         return Promise.resolve(`${this.prefix}${text}`)
       },
       sync_turn: (...turn: ReadonlyArray<unknown>) => void told.push(turn.slice(0, 2)),
-      system_prompt_block: () => "I know Ada."
+      system_prompt_block: () => "I know Ada.",
+      on_memory_write: (...write: ReadonlyArray<unknown>) => void told.push(write),
+      on_session_end: (messages: ReadonlyArray<unknown>, ids: unknown) => void told.push([messages.length, ids])
     }
     context.register_memory_provider(memory)
-    const fake = Fake.make(Fake.text("done"))
-    const runtime = Runtime.layer({ provider: Layer.succeed(Provider, fake.provider), plugins: [Plugin.untyped({ name: "mem" }, Effect.succeed(finish())) as Plugin.Plugin] })
+    const change = { operations: [{ action: "add", content: "likes tea" }, { action: "replace", old_text: "tea", content: "likes milk" }, { action: "remove", old_text: "milk" }], target: "user" }
+    const fake = Fake.make(Fake.calls(Fake.call("m1", "memory", change)), Fake.text("done"))
+    const files = Layer.unwrap(Effect.map(temporaryDirectory, (directory) =>
+      MemoryStore.layer({ directory, database: `${directory}/state.db`, limits: { memory: 2_200, user: 1_375 } }))).pipe(Layer.provide(NodeServices.layer))
+    const runtime = Runtime.layer({ provider: Layer.succeed(Provider, fake.provider), tools: [MemoryTool.toolset], plugins: [Plugin.untyped({ name: "mem" }, Effect.succeed(finish())) as Plugin.Plugin] }).pipe(Layer.provide(files))
     return Effect.gen(function*() {
       yield* Effect.provide(say("hi"), runtime)
       assert.deepStrictEqual(userTexts(fake.asked[0]), [`${fence("recalled for hi")}\nhi`])
       assert.include(JSON.stringify(fake.asked[0]?.messages[0]), "I know Ada.")
-      assert.deepStrictEqual(told, [["hi", "done"]])
+      const ids = { session_id: "s1" }
+      assert.deepStrictEqual(told, [
+        ["add", "user", "likes tea", ids],
+        ["replace", "user", "likes milk", ids],
+        ["remove", "user", "", ids],
+        ["hi", "done"],
+        [4, ids]
+      ])
     })
   })
 })

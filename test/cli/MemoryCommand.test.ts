@@ -11,6 +11,7 @@ import { execute } from "../../src/cli/CommandRunner.ts"
 import { Output, type Service } from "../../src/cli/ProgramOutput.ts"
 import { Program } from "../../src/cli/Program.ts"
 import { ProcessVariables } from "../../src/platform/ProcessVariables.ts"
+import * as InProcess from "../support/hermesInProcess.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import { capture } from "./capture.ts"
 
@@ -134,5 +135,22 @@ describe("hermes memory", () => {
       writeFileSync(config, "memory: { provider: acme }\n")
       assert.strictEqual((yield* run(["off"], { environment })).code, 1)
       assert.notInclude(readFileSync(config, "utf8"), "acme")
+    }))
+
+  it.live("setup chooses an external memory that an enabled plugin brings", () =>
+    Effect.gen(function*() {
+      const { at, hermes, home, keep } = yield* InProcess.machine
+      const setup = (...names: ReadonlyArray<string>) => hermes(["memory", "setup", ...names])
+      const none = yield* setup()
+      assert.deepStrictEqual([none.code, none.stderr.startsWith("Error: no enabled plugin brings an external memory: ")], [1, true], none.stderr)
+      keep("plugins/acme/plugin.yaml", "name: acme\nkind: standalone\n")
+      keep("plugins/acme/index.js", "export const register = (ctx) => ctx.registerMemoryProvider({ name: \"acme\", prefetch: () => \"\" })")
+      keep("config.yaml", "# mine\nplugins:\n  enabled: [acme]\nmemory:\n  provider: gone\n")
+      assert.deepInclude(yield* setup(), { code: 2, stderr: "Error: Not a terminal. Name one: hermes memory setup acme\n" })
+      assert.deepInclude(yield* setup("acmee"), { code: 2, stderr: "Error: no external memory \"acmee\": did you mean \"acme\"?\n" })
+      assert.include(readFileSync(join(home, "config.yaml"), "utf8"), "provider: gone")
+      assert.deepInclude(yield* setup("acme"), { code: 0, stdout: "memory.provider is \"acme\" in config.yaml: new sessions use it\n", stderr: "" })
+      assert.strictEqual(readFileSync(join(home, "config.yaml"), "utf8"), "# mine\nplugins:\n  enabled: [acme]\nmemory:\n  provider: acme\n")
+      assert.isFalse(existsSync(at("config.yaml")))
     }))
 })

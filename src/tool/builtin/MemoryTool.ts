@@ -35,6 +35,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
+import { MemoryWrites } from "../../domain/MemoryProvider.ts"
 import * as MemoryStore from "../../prompt/MemoryStore.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
@@ -101,7 +102,7 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
 
   return {
     memory: Effect.fnUntraced(function*({ action, content, old_text, operations, target = "memory" }) {
-      const { turnId } = yield* ToolContext
+      const { sessionId, turnId } = yield* ToolContext
       const asked = operations ?? (action === undefined ? [] : [{
         action,
         ...content === undefined ? {} : { content },
@@ -114,6 +115,10 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
           MemoryRefused: ({ entries, message }) => failed(turnId, message, entries === undefined ? {} : { current_entries: entries })
         })
       )
+      const told = yield* MemoryWrites
+      if (told !== undefined) {
+        yield* Effect.forEach(asked, ({ action, content, old_text }) => told({ sessionId, action, target, content, oldText: old_text }), { discard: true })
+      }
       return {
         success: true as const,
         done: true as const,
