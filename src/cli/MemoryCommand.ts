@@ -156,10 +156,10 @@ const brought = Effect.gen(function*() {
 
 /** The one that the user means. */
 const wanted = Effect.fnUntraced(function*(given: string | undefined, names: ReadonlyArray<string>) {
-  if (names.length === 0) return yield* notDone("no enabled plugin brings an external memory: see `hermes plugins list`, and enable one with `hermes plugins enable`")
   if (given !== undefined) {
     return names.includes(given) ? given : yield* unknownName("external memory", SafeText.line(given), { known: names.map(SafeText.line), list: "hermes memory setup" })
   }
+  if (names.length === 0) return yield* notDone("no enabled plugin brings an external memory: see `hermes plugins list`, and enable one with `hermes plugins enable`")
   const { terminal } = yield* Output
   if (!terminal.input) return yield* usage(`Not a terminal. Name one: hermes memory setup ${names.map(SafeText.line).join(" | ")}`)
   const choices = names.map((name) => ({ title: SafeText.line(name), value: name }))

@@ -1,5 +1,5 @@
 /**
- * `hermes skills`: the skills that there are, bringing them in from a folder, a repository or a tarball, and changes of them that a review
+ * `hermes skills`: the skills that there are, bringing them in from a folder, a repository, a tarball or an npm package, and changes of them that a review
  * of a conversation proposed. Nothing of a skill is run.
  *
  * Source: `hermes-product.md` §1.6.
@@ -150,20 +150,22 @@ const cloner = (isFolder: boolean) => (source: string, directory: string) => {
 }
 
 const install = Command.make("install", {
-  source: Argument.String("source").pipe(Argument.withDescription("Folder, tarball, address of a git repository, or owner/repo of GitHub")),
+  source: Argument.String("source").pipe(Argument.withDescription("Folder, tarball, address of a git repository, owner/repo of GitHub, or npm:name[@version]")),
   only: Flags.many("only", "NAME", "Of several skills, only this one; repeatable"),
   category: Flags.text("category", "NAME", "Category of the installed skills"),
   force: Flags.yes("force", "Replace skills of the same name"),
   yes
 }, Effect.fn("hermes skills install")(function*({ category, force, only, source, yes }) {
-  const { terminal } = yield* Output
-  if (!yes && !terminal.input) return yield* usage("Not a terminal. Look at the skill, then pass --yes to install it.")
+  const output = yield* Output
+  if (!yes && !output.terminal.input) return yield* usage("Not a terminal. Look at the skill, then pass --yes to install it.")
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const home = yield* Home
   yield* home.ensure
   const skills = yield* store
-  const context = yield* Effect.context<Effect.Services<ReturnType<typeof Git.clone>>>()
+  const { get } = yield* Environment
+  const context = yield* Effect.context<Effect.Services<ReturnType<typeof Git.clone>> | FileSystem.FileSystem | Path.Path>()
+  const { download, parse } = yield* Effect.promise(() => import("../tool/NpmPackage.ts"))
   const clone = cloner(yield* Effect.orElseSucceed(fs.exists(paths.resolve(workingDirectory(), source)), () => false))
   const { refused, skills: found } = yield* Effect.mapError(SkillInstaller.plan({
     source,
@@ -172,6 +174,15 @@ const install = Command.make("install", {
     clone: (source, directory) => {
       const cloned = clone(source, directory)
       return cloned === undefined ? undefined : Effect.provideContext(cloned, context)
+    },
+    download: (source) => {
+      const wanted = parse(source)
+      return wanted === undefined ? undefined : download(wanted, get).pipe(
+        Effect.tap(({ name, version }) => note(`${name}@${version}: its hash is the one of the registry`)),
+        Effect.map(({ tarball }) => tarball),
+        Effect.provideService(Output, output),
+        Effect.provideContext(context)
+      )
     }
   }), ({ message }) => usage(`${SafeText.line(source)}: ${SafeText.line(message)}`))
   yield* warn(refused.map((message) => `left out: ${SafeText.line(message)}`))

@@ -9,3 +9,6 @@ export const hex = (text: string | Uint8Array, length: number): string =>
 
 /** Names a key without telling it: the first 16 hexadecimal digits of its SHA-256. Keys are long and random. */
 export const fingerprint = (key: string): string => hex(key, 16)
+
+/** Hash of bytes in base64, as integrity texts have it. */
+export const base64 = (bytes: Uint8Array, algorithm: "sha256" | "sha384" | "sha512"): string => hash(algorithm, bytes, "base64")

@@ -1,5 +1,5 @@
 /**
- * Brings skills into the user's directory: from a folder, a repository or a tarball. Nothing of them is run.
+ * Brings skills into the user's directory: from a folder, a repository, a tarball or a package. Nothing of them is run.
  *
  * **Details**
  *
@@ -35,6 +35,8 @@ export interface Request {
   readonly directory: string
   /** Makes a copy of the repository that the source means, or of a folder that is one; undefined for a source that means none. */
   readonly clone: (source: string, directory: string) => Effect.Effect<void, { readonly message: string }> | undefined
+  /** Downloads the tarball that the source means; undefined for a source that means none. */
+  readonly download: (source: string) => Effect.Effect<Uint8Array, { readonly message: string }> | undefined
 }
 
 /** A skill that was looked at and can be put in place. */
@@ -124,10 +126,9 @@ const unpacked = (source: string, bytes: Uint8Array): Effect.Effect<Uint8Array, 
     )
   })
 
-const unpack = Effect.fnUntraced(function*(source: string, path: string, directory: string) {
+const unpack = Effect.fnUntraced(function*(source: string, bytes: Uint8Array, directory: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const bytes = yield* orRefused(source)(fs.readFile(path))
   const archive = bytes[0] === 0x1f && bytes[1] === 0x8b ? yield* unpacked(source, bytes) : bytes
   const files = yield* Effect.mapError(Effect.fromResult(TarArchive.read(archive)), (message) => new SkillRefused({ message: `${source} cannot be unpacked: ${message}` }))
   yield* orRefused(source)(Effect.forEach(files, ({ bytes, isExecutable, path }) =>
@@ -138,18 +139,24 @@ const unpack = Effect.fnUntraced(function*(source: string, path: string, directo
 })
 
 /** Copies what `source` means into `directory`. */
-const fetch = Effect.fnUntraced(function*({ clone, cwd, source }: Request, directory: string) {
+const fetch = Effect.fnUntraced(function*({ clone, cwd, download, source }: Request, directory: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const cloned = clone(source, directory)
   if (cloned !== undefined) return yield* Effect.mapError(cloned, ({ message }) => new SkillRefused({ message }))
+  const downloaded = download(source)
+  if (downloaded !== undefined) {
+    const bytes = yield* Effect.mapError(downloaded, ({ message }) => new SkillRefused({ message }))
+    yield* orRefused(source)(fs.makeDirectory(directory))
+    return yield* unpack(source, bytes, directory)
+  }
   const path = paths.resolve(cwd, source)
   const info = Option.getOrUndefined(yield* Effect.option(fs.stat(path)))
-  if (info === undefined) return yield* refuse(`"${source}" is not a folder, not a tarball, and not an address of a repository (https, ssh, file)`)
+  if (info === undefined) return yield* refuse(`"${source}" is not a folder, not a tarball, and not an address of a repository (https, ssh, file) or of a package (npm:name)`)
   yield* orRefused(source)(fs.makeDirectory(directory))
   if (info.type === "File") {
     if (Number(info.size) > maxTotalBytes) return yield* refuse(`${source} is larger than ${maxTotalBytes / 1_000_000} MB`)
-    return yield* unpack(source, path, directory)
+    return yield* unpack(source, yield* orRefused(source)(fs.readFile(path)), directory)
   }
   for (const file of yield* walk(path)) {
     const target = paths.join(directory, file.path)

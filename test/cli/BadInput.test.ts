@@ -106,6 +106,9 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
     { args: "skills install nope", line: "Not a terminal. Look at the skill, then pass --yes to install it." },
     { args: "skills install nope --yes", line: /^nope: "nope" is not a folder, not a tarball, and not an address of a repository/ }
   ],
+  "skills accept": [{ args: "skills accept nope", line: "no proposal \"nope\": list them with `hermes skills proposed`" }],
+  "skills dismiss": [{ args: "skills dismiss nope", line: "no proposal \"nope\": list them with `hermes skills proposed`" }],
+  "memory setup": [{ args: "memory setup nope", line: "no external memory \"nope\": list them with `hermes memory setup`" }],
   "agents check": [{ args: "agents check nope", line: "no agent \"nope\": list them with `hermes agents list`" }],
   "trust add": [{ args: "trust add nope", line: /\/nope: cannot be trusted: no such file or directory$/ }],
   "trust remove": [{ args: "trust remove nope", line: /^no trusted folder ".*\/nope": list them with `hermes trust list`$/ }],
