@@ -5,10 +5,11 @@
  * - `-c` takes a name when one follows that is neither a flag nor a command.
  * - Several words in quotes are a prompt: no command has white space in its name. They become the value of `--query`.
  * - `--ignore_user_config` is `--ignore-user-config`: underscores in the names of flags are dashes.
+ * - `--safe-mode` is also `--ignore-user-config` and `--ignore-rules`.
  *
  * Nothing behind `--` is touched.
  *
- * Source: `style.md` F13, the NeMo Relay document (`--ignore_user_config`).
+ * Source: `style.md` F13, the NeMo Relay document (`--ignore_user_config`), `hermes-product.md` §1.1 (`--safe-mode`).
  */
 
 const withDashes = (token: string): string => {
@@ -23,7 +24,7 @@ const others = (token: string, letter: string): ReadonlyArray<string> | undefine
 
 /** Flags without a value, and those whose value is part of the same token here. Every other one takes the next token. */
 const switches: ReadonlySet<string> = new Set([
-  "--accept-hooks", "--continue", "--help", "--ignore-rules", "--ignore-user-config", "--oneshot", "--pass-session-id", "--quiet", "--verbose", "--version", "--yolo"
+  "--accept-hooks", "--continue", "--help", "--ignore-rules", "--ignore-user-config", "--oneshot", "--pass-session-id", "--quiet", "--safe-mode", "--verbose", "--version", "--yolo"
 ])
 const takesNext = (token: string): boolean =>
   token.startsWith("--") ? !token.includes("=") && !switches.has(token) : /^-[A-Za-z]*[mtrs]$/.test(token)
@@ -61,7 +62,8 @@ export const rewrite = (argv: ReadonlyArray<string>, commands: ReadonlyArray<str
       out.push(...resumed, `--continue=${next}`)
       index++
     } else {
-      out.push(token.startsWith("--") ? withDashes(token) : token)
+      const named = token.startsWith("--") ? withDashes(token) : token
+      out.push(...named === "--safe-mode" ? ["--ignore-user-config", "--ignore-rules"] : [], named)
     }
   }
   const asked = withPrompt(out)

@@ -161,6 +161,7 @@ export const chat = Effect.fn("hermes chat")(function*(flags: ChatFlags) {
   }
   const prompt = yield* read(flags, input)
   const { agent } = flags
+  if (flags.safeMode && agent !== undefined) return yield* usage("--safe-mode uses no agent file: leave out --agent")
   const agentFile = agent === undefined ? undefined : yield* Effect.promise(() => import("./AgentChoice.ts")).pipe(
     Effect.flatMap(({ choose }) => choose(agent, prompt === undefined))
   )

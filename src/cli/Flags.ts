@@ -46,6 +46,7 @@ export const globals = {
   yolo: yes("yolo", "Skip approvals (the hard deny list still applies)"),
   ignoreUserConfig: yes("ignore-user-config", "Ignore config.yaml and the plugins it enables"),
   ignoreRules: yes("ignore-rules", "Begin without SOUL.md, the project's files and what is remembered"),
+  safeMode: yes("safe-mode", "Use neither config.yaml, plugins, shell hooks and MCP servers nor SOUL.md, the project's files and memory"),
   passSessionId: yes("pass-session-id", "Put the session id into the system prompt"),
   verbose: yes("verbose", "Print more details to stderr", "v")
 }
@@ -97,5 +98,6 @@ const settings = (flags: Globals & Partial<Chat>): ReadonlyArray<Config.Flag> =>
 export const configOptions = (flags: Globals & Partial<Chat> & { readonly agentFile?: AgentFile | undefined }): Config.Options => ({
   flags: settings(flags),
   agent: flags.agentFile?.settings,
-  ignoreUserConfig: flags.ignoreUserConfig
+  ignoreUserConfig: flags.ignoreUserConfig,
+  safeMode: flags.safeMode
 })

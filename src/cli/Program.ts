@@ -40,6 +40,8 @@ export interface Start {
   readonly confirmHook?: ShellHooks.Settings["confirm"]
   /** New sessions begin without the user's files: `SOUL.md`, those of the project, memory. */
   readonly ignoreRules?: boolean | undefined
+  /** No plugin is looked for, also none of a directory that the environment names. */
+  readonly safeMode?: boolean | undefined
   /** System prompts of new sessions have the session's id. */
   readonly passSessionId?: boolean | undefined
   /** Names of commands that plugins cannot have. */

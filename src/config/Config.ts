@@ -268,7 +268,19 @@ export interface Options {
   readonly agent?: ReadonlyArray<Flag> | undefined
   /** Leaves `config.yaml` alone; `.env` still counts, since it holds the keys. */
   readonly ignoreUserConfig?: boolean | undefined
+  /** Leaves out everything that brings code or programs of others: plugins, middleware, shell hooks, MCP servers, external memory. */
+  readonly safeMode?: boolean | undefined
 }
+
+/** Settings without the code and the programs of others. */
+const safe = ({ memory: { provider: _, ...memory }, ...settings }: Values): Values => ({
+  ...settings,
+  memory,
+  plugins: { ...settings.plugins, enabled: [], packages: [] },
+  middlewares: [],
+  hooks: {},
+  mcpServers: {}
+})
 
 /** Settings, with their warnings and refusals. */
 export interface Loaded {
@@ -356,7 +368,8 @@ export const load = Effect.fn("Config.load")(
     const home = yield* Home
     const environment = yield* Environment
     const file = options.ignoreUserConfig === true ? undefined : yield* readFile(home.config)
-    const loaded = yield* resolve({ file, environment, flags: options.flags ?? [], agent: options.agent })
+    const resolved = yield* resolve({ file, environment, flags: options.flags ?? [], agent: options.agent })
+    const loaded = options.safeMode === true ? { ...resolved, settings: safe(resolved.settings) } : resolved
     yield* registered(loaded.settings)
     yield* hideNamed(loaded, file, environment.process)
     const limits = InheritedLimits.read(environment.process)

@@ -225,14 +225,14 @@ const mentionStart = Effect.fnUntraced(function*(settings: Values) {
 })
 
 /** The plugins of a program: those that its user enabled. */
-const pluginsOf = (settings: Values, cwd: string, reserved: Reserved | undefined): PluginLayer<Home | Environment> =>
+const pluginsOf = (settings: Values, cwd: string, { reserved, safeMode }: Pick<Start, "reserved" | "safeMode">): PluginLayer<Home | Environment> =>
   Layer.unwrap(Effect.gen(function*() {
     const home = yield* Home
     const environment = yield* Environment
     const { enabled, packages } = settings.plugins
     // Without one that the user enabled, only those load that need no consent, and those are bundled.
-    const mayLoad = enabled.length > 0 || environment.get("HERMES_BUNDLED_PLUGINS") !== undefined ||
-      bundled.some(({ kind }) => kind === "backend" || kind === "platform")
+    const mayLoad = safeMode !== true && (enabled.length > 0 || environment.get("HERMES_BUNDLED_PLUGINS") !== undefined ||
+      bundled.some(({ kind }) => kind === "backend" || kind === "platform"))
     return mayLoad
       ? plugins({
         places: { bundled, user: home.plugins, cwd, trust: yield* FolderTrust.make, packages, variable: environment.get },
@@ -270,6 +270,8 @@ export interface Start extends Substitutes {
   readonly confirmHook?: ShellHooks.Settings["confirm"]
   /** New sessions begin without the user's files: `SOUL.md`, those of the project, memory. */
   readonly ignoreRules?: boolean | undefined
+  /** No plugin is looked for, also none of a directory that the environment names. */
+  readonly safeMode?: boolean | undefined
   /** System prompts of new sessions have the session's id. */
   readonly passSessionId?: boolean | undefined
   /** Names of commands that plugins cannot have. */
@@ -371,7 +373,7 @@ export const program = (
       places: SettingsMapping.places(settings, { environment, home, inherited }),
       results: ResultText.layerFile(home.results),
       plugged: Layer.merge(
-        pluginsOf(settings, workingDirectory(), start.reserved),
+        pluginsOf(settings, workingDirectory(), start),
         mcpServers(settings, programs)
       ).pipe(Layer.provide(configured)),
       router: routerLayer(settings, start, logins).pipe(Layer.provide(configured)),
