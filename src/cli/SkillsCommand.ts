@@ -24,6 +24,7 @@ import type * as SkillIndex from "../prompt/SkillIndex.ts"
 import type * as SkillProposals from "../prompt/SkillProposals.ts"
 import type * as SkillStore from "../prompt/SkillStore.ts"
 import * as ConfiguredSkills from "../tool/ConfiguredSkills.ts"
+import * as Toolsets from "../tool/Toolsets.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import * as Confirm from "./Confirm.ts"
 import { notDone, silent, unknownName, usage } from "./Failure.ts"
@@ -110,6 +111,13 @@ const findings = Effect.fnUntraced(function*(skills: SkillStore.Service, path: s
   const { files, missing, skill, text } = view.success
   const parsed = SkillFile.parse(yield* Yaml.load, text)
   const found: Array<string> = Result.isFailure(parsed) ? [parsed.failure] : [...SkillFile.remarks(parsed.success, skill.name)]
+  const { requiresTools, requiresToolsets } = skill.facts.conditions
+  const [tools, toolsets] = [Toolsets.toolsOf("all"), Object.keys(Toolsets.catalogue)]
+  const absent = [
+    ...requiresTools.flatMap((name) => tools.has(name) ? [] : [`the tool ${name}`]),
+    ...requiresToolsets.flatMap((name) => toolsets.includes(name) ? [] : [`the toolset ${name}`])
+  ]
+  found.push(...absent.map((name) => `needs ${name}, which is not built in: the skill is offered only where a plugin or an MCP server brings it`))
   found.push(...SkillFile.warnings(text).map((warning) => `${SkillFile.fileName} ${warning}`), ...missing.map((variable) => `${variable} is not set`))
   for (const file of files) {
     const viewed = yield* Effect.result(skills.view(path, { file }))

@@ -9,7 +9,7 @@
  *
  * Prompts show what {@link Service.blocks} reads when a session begins; later writes change the file and the answers of the
  * tool, not that prompt. An entry that looks like an injected instruction is not stored; one that was written by hand stays in
- * the file, and a notice stands in its place in the prompt.
+ * the file, a notice stands in its place in the prompt, and a warning says so.
  *
  * **Example** (Remember something for later sessions)
  *
@@ -173,8 +173,10 @@ export const block = (target: Target, entries: ReadonlyArray<string>, limit: num
     ? undefined
     : [`# ${titles[target]} [${usage(entries, limit)}]`, entries.map(shown).join(separator)].join("\n\n")
 
+const findingsOf = (entry: string): ReadonlyArray<string> => Injection.scan(entry, "memory").map(({ id }) => id)
+
 const shown = (entry: string): string => {
-  const findings = Injection.scan(entry, "memory").map(({ id }) => id)
+  const findings = findingsOf(entry)
   return findings.length === 0
     ? TextHygiene.stripFences(entry)
     : `[BLOCKED: this entry may contain a prompt injection (${findings.join(", ")}). It was not loaded.]`
@@ -276,7 +278,13 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
 
     const blocks = Effect.map(
       Effect.forEach(targets, (target) =>
-        Effect.map(entries(target), (found) => block(target, found, limitOf(target))).pipe(
+        Effect.tap(entries(target), (found) => {
+          const { length: blocked } = found.filter((entry) => findingsOf(entry).length > 0)
+          return blocked === 0 ? Effect.void : Effect.logWarning(
+            `${pathOf(target)}: ${blocked === 1 ? "an entry" : `${blocked} entries`} may contain a prompt injection: sessions begin without ${blocked === 1 ? "it" : "them"}`
+          )
+        }).pipe(
+          Effect.map((found) => block(target, found, limitOf(target))),
           Effect.catch((error) => Effect.as(Effect.logWarning(`${error.message}: sessions begin without it`), undefined))
         )),
       (found) => found.flatMap((text) => text ?? [])

@@ -253,16 +253,26 @@ const describeMachine = Effect.fnUntraced(function*({ environmentHints = [], var
 
 /** Sources that read the user's files and the machine, as `options` choose. Files are read once for each new session. */
 export const layerSources = (options: SourceOptions): Layer.Layer<never, never, FileSystem.FileSystem | Path.Path> =>
-  Layer.effect(PromptSources, Effect.map(Effect.context<FileSystem.FileSystem | Path.Path>(), (context) => ({ cwd, isChild, tools }: Place) =>
-    Effect.gen(function*() {
+  Layer.effect(PromptSources, Effect.map(Effect.context<FileSystem.FileSystem | Path.Path>(), (context) => {
+    const told = new Set<string>()
+    /** Tells the user, once for each text, what is not in the prompt. */
+    const warned = (text: string) => {
+      if (told.has(text)) return Effect.void
+      told.add(text)
+      return Effect.logWarning(text)
+    }
+    return ({ cwd, isChild, tools }: Place) => Effect.gen(function*() {
       const soul = isChild || options.home === undefined ? undefined : yield* ContextFiles.soul(options.home)
-      if (soul?.isNotice === true) yield* Effect.logWarning(`${soul.text} The built-in identity is used.`)
+      if (soul?.isNotice === true) yield* warned(`${soul.text} The built-in identity is used.`)
+      const project = options.project === true && !isChild ? yield* ContextFiles.project(cwd) : undefined
+      for (const { isNotice, text } of project?.files ?? []) if (isNotice) yield* warned(text)
       return {
         identity: soul?.isNotice === true ? undefined : soul?.text,
         help: isChild ? undefined : options.help,
         skills: yield* options.skills?.(tools) ?? Effect.undefined,
         environment: yield* describeMachine(options),
-        project: options.project === true && !isChild ? ContextFiles.rendered(yield* ContextFiles.project(cwd)) : undefined,
+        project: project === undefined ? undefined : ContextFiles.rendered(project),
         memory: isChild ? [] : yield* options.memory ?? Effect.succeed([])
       } satisfies Sources
-    }).pipe(Effect.provideContext(context))))
+    }).pipe(Effect.provideContext(context))
+  }))
