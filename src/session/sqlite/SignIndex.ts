@@ -14,6 +14,7 @@
  * messages are given again.
  */
 import * as Effect from "effect/Effect"
+import type { SqlError } from "effect/sql/SqlError"
 import type { SessionStoreError } from "../../domain/AgentError.ts"
 import type * as SearchQuery from "../SearchQuery.ts"
 import * as SearchWords from "../SearchWords.ts"
@@ -55,13 +56,18 @@ export interface SignIndex {
   /** The id up to which messages are in the index. */
   readonly place: Effect.Effect<number, SessionStoreError>
   /** Adds messages that are not in the index yet, until all are or `most` signs were added. */
-  readonly fill: (most?: number) => Effect.Effect<void, SessionStoreError>
+  readonly fill: (most?: number) => Effect.Effect<void, SqlError>
 }
 
 /** Makes the index of an open database. */
-export const make = ({ read, sql, writeDirectly }: Database): SignIndex => {
-  /** One transaction; returns the signs that it added, `undefined` where no message was left. */
-  const addSome = writeDirectly("index", (all) => {
+export const make = ({ read, sql }: Database): SignIndex => {
+  const isFilled = Effect.map(
+    sql<{ readonly isFilled: number }>`
+      SELECT coalesce((SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = ${placeKey}), 0) >= coalesce(max(id), 0) AS isFilled FROM messages`,
+    ([row]) => row?.isFilled === 1
+  )
+  // A file that another process writes to is not waited for as a write of a session is: what is missing is scanned.
+  const addSome = sql.transaction(sql.statements((all) => {
     const place = Number(all(readPlace, [placeKey])[0]?.["value"] ?? 0)
     let last = place
     let added = 0
@@ -74,7 +80,7 @@ export const make = ({ read, sql, writeDirectly }: Database): SignIndex => {
     if (last === place) return undefined
     all(writePlace, [placeKey, String(last)])
     return added
-  })
+  }))
 
   return {
     place: Effect.map(
@@ -82,6 +88,7 @@ export const make = ({ read, sql, writeDirectly }: Database): SignIndex => {
       ([row]) => Number(row?.value ?? 0)
     ),
     fill: Effect.fnUntraced(function*(most = signsAtOnce) {
+      if (yield* isFilled) return
       for (let left = most; left > 0;) {
         const added = yield* addSome
         if (added === undefined) return

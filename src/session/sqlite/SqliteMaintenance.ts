@@ -113,7 +113,8 @@ export const make = (database: Database.Database, store: SessionStore): Service 
         yield* sql`UPDATE messages SET created_at = ${startedAt} WHERE session_id = ${id}`
       })),
 
-    optimize: Effect.andThen(SignIndex.make(database).fill(Number.MAX_SAFE_INTEGER), read("optimize", Effect.gen(function*() {
+    optimize: read("optimize", Effect.gen(function*() {
+      yield* SignIndex.make(database).fill(Number.MAX_SAFE_INTEGER)
       const before = yield* pages
       for (const index of ["messages_fts", "signs_fts"]) yield* sql.unsafe(`INSERT INTO ${index} (${index}) VALUES ('optimize')`).unprepared
       yield* sql.unsafe("PRAGMA optimize").unprepared
@@ -121,6 +122,6 @@ export const make = (database: Database.Database, store: SessionStore): Service 
       yield* sql.unsafe("PRAGMA wal_checkpoint(TRUNCATE)").unprepared
       const after = yield* pages
       return { before: before.size * before.total, after: after.size * after.total }
-    })))
+    }))
   }
 }

@@ -79,6 +79,22 @@ describe("the index of signs", () => {
       assert.lengthOf(yield* rows, 1_100)
     }))
 
+  it.effect("a file that another process writes to is scanned, and not waited for", () =>
+    Effect.gen(function*() {
+      const path = yield* file
+      const { places, rows, store } = yield* opened(path)
+      yield* store.create(newSession(id))
+      yield* store.append(id, [user("会議")])
+      const other = yield* Effect.acquireRelease(Effect.sync(() => new DatabaseSync(path)), (database) => Effect.sync(() => database.close()))
+      other.exec("BEGIN IMMEDIATE")
+      // The clock of the test stands still: a write of a session would wait for it.
+      assert.deepStrictEqual(yield* places("会議"), ["s:0"])
+      other.exec("COMMIT")
+      assert.deepStrictEqual(yield* rows, [])
+      assert.deepStrictEqual(yield* places("会議"), ["s:0"])
+      assert.deepStrictEqual(yield* rows, [1])
+    }))
+
   it.effect("a file that can only be read is scanned", () =>
     Effect.gen(function*() {
       const path = yield* file
