@@ -26,6 +26,7 @@
  *
  * Source: `relay-atof-atif.md` §2.
  */
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 
 /** The version that is written. */
@@ -186,6 +187,13 @@ export const Trajectory: Schema.Codec<Trajectory> = Schema.Struct({
   extra: Extra,
   subagent_trajectories: Schema.optionalKey(Schema.NullOr(Schema.Array(Schema.suspend((): Schema.Codec<Trajectory> => Trajectory))))
 })
+
+const decodeKnown = Schema.decodeUnknownResult(Trajectory, { onExcessProperty: "ignore", errors: "all" })
+
+/** A document of a JSON value with the fields that others put into it, which stay; or everything about its form that is wrong. */
+export const decodeForeign = (value: unknown): ReturnType<typeof decodeKnown> =>
+  // Decoding changes nothing but leaving out what it does not know.
+  Result.map(decodeKnown(value), () => value as Trajectory)
 
 /** A document of a JSON value, or everything about its form that is wrong. */
 export const decode = Schema.decodeUnknownResult(Trajectory, { onExcessProperty: "error", errors: "all" })

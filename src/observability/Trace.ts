@@ -29,7 +29,7 @@ export const ofTrajectory = (trajectory: Atif.Trajectory): Trace => ({ _tag: "Tr
 export const read = (text: string): Result.Result<Trace, NoTrace> => {
   const whole = Option.getOrUndefined(Json.parse(text))
   if (whole !== undefined && fields(whole)["kind"] === undefined) {
-    const decoded = Atif.decode(whole)
+    const decoded = Atif.decodeForeign(whole)
     return Result.isSuccess(decoded)
       ? Result.succeed(ofTrajectory(decoded.success))
       : Result.fail(new NoTrace({ message: `it is no ATIF trajectory: ${decoded.failure.message.split("\n").slice(0, 2).join(" ").replace(/\s+/gu, " ")}: \`hermes trace validate\` tells everything` }))

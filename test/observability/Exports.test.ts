@@ -202,6 +202,14 @@ describe("what goes wrong", () => {
       put("cut.jsonl", whole.slice(0, -20))
       put("newer.jsonl", whole.replace("\"0.1\"", "\"1.0\""))
       put("newer.json", JSON.stringify({ schema_version: "ATIF-v1.9", agent: { name: "a", version: "1" }, steps: [{ step_id: 1, source: "user", message: "u" }] }))
+      const foreign = { schema_version: "ATIF-v1.7", agent: { name: "a", version: "1", team: "x" }, steps: [{ step_id: 1, source: "user", message: "u", mood: { good: 1 } }], origin: ["elsewhere"] }
+      put("foreign.json", JSON.stringify(foreign))
+      assert.deepStrictEqual(JSON.parse((yield* hermes(["trace", "convert", "foreign.json"])).stdout), foreign)
+      assert.strictEqual((yield* hermes(["trace", "view", "foreign.json", "-o", "page.html"])).code, 0)
+      assert.deepInclude(yield* hermes(["trace", "validate", "foreign.json"]), {
+        code: 1,
+        stdout: ["origin", "agent.team", "steps[0].mood"].map((path) => `foreign.json: error: ${path}: Expected no excess property\n`).join("")
+      })
       const cut = yield* hermes(["trace", "validate", "cut.jsonl"])
       assert.notStrictEqual(cut.code, 0)
       assert.match(cut.stdout + cut.stderr, /line 4.*cut or is damaged/u)
