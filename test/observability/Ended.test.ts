@@ -10,7 +10,7 @@ import * as Transport from "../../src/observability/otlp/Transport.ts"
 import type { Span } from "../../src/observability/RunSpans.ts"
 import type { Run } from "../../src/observability/RunTree.ts"
 import { withWarnings } from "../hooks/support/events.ts"
-import { machine, program } from "../support/hermes.ts"
+import { machine, program, withoutSandbox } from "../support/hermes.ts"
 import { eventually } from "../support/terminalTools.ts"
 import { collector, names } from "./support/collector.ts"
 
@@ -28,7 +28,7 @@ describe("a program that is stopped", () => {
               cwd,
               stdio: "ignore",
               env: {
-                PATH: process.env["PATH"], HOME: cwd, HERMES_HOME: home, TERM: "dumb",
+                PATH: process.env["PATH"], HOME: cwd, HERMES_HOME: home, TERM: "dumb", ...withoutSandbox,
                 OTEL_EXPORTER_OTLP_ENDPOINT: server.url, OTEL_EXPORTER_OTLP_PROTOCOL: "http/json", OTEL_METRICS_EXPORTER: "none",
                 HERMES_LANGFUSE_PUBLIC_KEY: "pk-lf-1", HERMES_LANGFUSE_SECRET_KEY: "sk-lf-1", HERMES_LANGFUSE_BASE_URL: server.url
               }

@@ -42,22 +42,26 @@ describe("hermes trace serve, of runs", () => {
       assert.deepStrictEqual(half.messages.map(({ role }: Json) => role).slice(-2), ["assistant", "tool"])
       const [first] = yield* events(`/api/events?session=${id}`, () => true)
       assert.deepStrictEqual([first?.event, first?.id, first?.data.rows.from, first?.data.rows.items], ["session", String(half.sequence), 0, half.data.runs[0].rows])
-      const still = yield* Effect.forkChild(events(`/api/events?session=${other}`, ({ data }) => data.notes?.length === 1))
-      const rest = yield* Effect.forkChild(events(`/api/events?session=${id}`, ({ data }) => data.summary.status === "ok", { "last-event-id": first?.id ?? "" }))
-      yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 600)))
+      const followed = yield* Deferred.make<void>()
+      const still = yield* Effect.forkChild(events(`/api/events?session=${other}`, ({ data }) => {
+        Deferred.doneUnsafe(followed, Effect.void)
+        return data.notes?.length === 1
+      }))
+      const opened = yield* Deferred.make<void>()
+      const rest = yield* Effect.forkChild(events(`/api/events?session=${id}`, ({ data }) => data.summary.status === "ok", { "last-event-id": first?.id ?? "" }, () => Deferred.doneUnsafe(opened, Effect.void)))
+      yield* Effect.all([Deferred.await(followed), Deferred.await(opened)])
       release()
       assert.deepStrictEqual((yield* Fiber.join(run)).code, 0)
 
       const whole = (yield* ask(`/api/sessions/${id}`)).json
       const changes: ReadonlyArray<Event> = yield* Fiber.join(rest)
       assert.isTrue(changes.every(({ data }) => data.rows.from >= half.data.runs[0].rows.length), "what the page has is not sent again")
-      const { sequence: _, ...followed } = changes.reduce(applied, half)
-      const { sequence: __, ...known } = whole
-      assert.deepStrictEqual(followed, known)
+      // The session ends behind its run: its last times may be those of an event that nobody waited for.
+      assert.deepStrictEqual(timeless(changes.reduce(applied, half)), timeless(whole))
       assert.deepStrictEqual(whole.messages.at(-1).parts, [{ type: "text", text: "The result was rye." }])
       const told = yield* Fiber.join(list)
       assert.deepStrictEqual(Array.from(new Set(told.flatMap(({ data }) => data.sessions.map((one: Json) => one.id)))), [id])
-      assert.deepStrictEqual(told.at(-1)?.data.sessions, (yield* ask("/api/sessions")).json.sessions.filter((one: Json) => one.id === id))
+      assert.deepStrictEqual(timeless(told.at(-1)?.data.sessions), timeless((yield* ask("/api/sessions")).json.sessions.filter((one: Json) => one.id === id)))
       yield* post(`/api/sessions/${other}/notes`, { text: "seen" })
       assert.deepStrictEqual((yield* Fiber.join(still)).map(({ data }) => data.notes.length), [0, 1], "other sessions are no news of this one")
     }))
