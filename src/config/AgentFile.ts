@@ -13,7 +13,7 @@
  * | `tools` | names of toolsets and tools; those of the user's settings when absent |
  * | `sub_agents` | `{ name, config_path }`: agent files that it may give work to |
  * | `middlewares` | `{ import, params }`, or the import alone; after those of `config.yaml` |
- * | `mcp_servers` | `{ name, type, command, args, env, url, headers, timeout }`: servers beside those of `config.yaml`, for all agents of the run |
+ * | `mcp_servers` | `{ name, type, command, args, env, url, headers, timeout, sandbox }`: servers beside those of `config.yaml`, for all agents of the run; `sandbox` is `workspace-write` when absent |
  * | `variables` | values for `${variables.…}` |
  * | `max_iterations`, `max_context_tokens`, `max_running_subagents`, `retry_attempts` | limits |
  * | `tool_call_mode` | `structured` |
@@ -150,7 +150,7 @@ const structured = ["system_prompt", "llm_config", "tools", "sub_agents", "middl
 const transports: Readonly<Record<string, string>> = { stdio: "command", http: "url", sse: "url" }
 
 /** Keys of a server that `config.yaml` has under the same names. */
-const ofServer = ["command", "args", "env", "url", "headers", "timeout"]
+const ofServer = ["command", "args", "env", "url", "headers", "timeout", "sandbox"]
 
 /** Keys of the document that have no reader here, with the remedy. */
 const unsupported: Readonly<Record<string, string>> = {
@@ -317,7 +317,8 @@ const reader = (tree: Tree.Mapping, fileName: string, depth: number) => {
       if (needed !== undefined) textAt(entry[needed], [...path, needed])
       else if (entry["command"] === undefined && entry["url"] === undefined) return refuse(path, "expected a command to start, or the url of a server that runs")
       const server = Object.fromEntries(Object.entries(entry).filter(([key, value]) => ofServer.includes(key) && value !== null))
-      settings.push({ name: `${fileName}: ${Tree.show(path)}`, key: `mcp_servers.${name}`, value: server })
+      // A file that comes with a project, and not from the user's own settings.
+      settings.push({ name: `${fileName}: ${Tree.show(path)}`, key: `mcp_servers.${name}`, value: { sandbox: "workspace-write", ...server } })
       return name
     }),
     subAgents: () => list("sub_agents", (value, path) => {

@@ -175,9 +175,11 @@ max_iterations: 0
       const read = yield* agent(`${start}mcp_servers:
 - { name: look, type: stdio, command: node, args: [server.mjs], env: { TOKEN: "\${env.KEY}" }, timeout: 5 }
 - { name: far, type: http, url: "https://mcp.example/mcp", headers: { X-Key: k } }
+- { name: narrow, command: look, sandbox: { policy: read-only, network: none } }
 `)
       const loaded = yield* Config.resolve({ file: { mcp_servers: { own: { command: "own" }, far: { command: "not both" } } }, environment: makeEnvironment({}), flags: [], agent: read.settings })
-      const { far, look, own } = loaded.settings.mcpServers
+      const { far, look, narrow, own } = loaded.settings.mcpServers
+      assert.deepStrictEqual([look?.sandbox, narrow?.sandbox, own?.sandbox], ["workspace-write", { policy: "read-only", network: "none" }, "full"])
       assert.deepInclude(look, { command: "node", args: ["server.mjs"], timeout: 5 })
       assert.strictEqual(Redacted.value(look?.env["TOKEN"] as Redacted.Redacted), "sk-agent-0123456789")
       assert.deepStrictEqual([far?.url, far?.command], ["https://mcp.example/mcp", undefined])
