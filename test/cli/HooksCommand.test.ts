@@ -30,8 +30,8 @@ describe("hermes hooks", () => {
         `hooks:\n  pre_tool_call:\n    - command: sh ${guard}\n      matcher: terminal\n      timeout: 9\n  post_tool_call:\n    - command: sh ${broken}\n`
       )
       assert.deepStrictEqual(JSON.parse((yield* hooks("list", "--json")).stdout), [
-        { event: "pre_tool_call", command: `sh ${guard}`, matcher: "terminal", timeout: 9, consent: "unseen" },
-        { event: "post_tool_call", command: `sh ${broken}`, matcher: null, timeout: 60, consent: "unseen" }
+        { event: "pre_tool_call", command: `sh ${guard}`, matcher: "terminal", timeout: 9, sandbox: "full", consent: "unseen" },
+        { event: "post_tool_call", command: `sh ${broken}`, matcher: null, timeout: 60, sandbox: "full", consent: "unseen" }
       ])
       const unseen = yield* hooks("test", "pre_tool_call")
       assert.match(unseen.stdout, /not run: consent is "unseen"/)
