@@ -115,6 +115,20 @@ ${entry("free", "")}${entry("writer", ", sandbox: workspace-write")}${entry("rea
   }))
 })
 
+describe("commands in the text of a skill", () => {
+  live("run in the environment of the run's commands, with its wall and its approvals", Effect.gen(function*() {
+    const { at, hermes, keep, outside, put } = yield* place
+    keep("config.yaml", "skills: { inline_shell: true }\n")
+    keep("skills/probing/SKILL.md", `---\nname: probing\ndescription: d\n---\nSays: !\`echo $HERMES_SANDBOX; echo x > ${at("by-skill")}; echo x > ${outside}\`\nThen: !\`echo x > note\`\nAsks: !\`git push origin main\`\n`)
+    put("turns.yaml", "turns:\n  - { text: a, tool_calls: [{ name: skill_view, arguments: { name: probing } }] }\n  - { text: done }\n")
+    const { stdout } = yield* hermes(["-q", "go", "--script", "turns.yaml", "--format", "stream-json"], { env: { HERMES_TERMINAL__BACKEND: "" } })
+    assert.include(stdout, "Says: workspace-write")
+    assert.match(stdout, /Asks: \[not run: BLOCKED: this needs an approval/)
+    assert.isFalse(existsSync(at("../.hermes/skills/probing/note")), "the directory of a skill is only read")
+    assert.deepStrictEqual([existsSync(at("by-skill")), existsSync(outside)], [true, false])
+  }))
+})
+
 describe("a program of the user's own", () => {
   const dump = (path: string) => `#!/bin/sh\nenv > '${path}'\nexit 1\n`
   const keysIn = (path: string) => readFileSync(path, "utf8").split("\n").flatMap((line) => /^(\w+)=.*planted/.exec(line)?.[1] ?? []).toSorted()
