@@ -20,11 +20,14 @@ import type { Hook } from "../hooks/Hook.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import * as ChildProcesses from "../platform/ChildProcesses.ts"
+import type { ContextEngine } from "../plugin/ContextEngines.ts"
 import type { Options as PluginOptions } from "../plugin/PluginManager.ts"
 import { none, Plugins } from "../plugin/Plugins.ts"
+import { CompactionPort } from "../routing/CompactionPort.ts"
 import type { Auxiliary } from "../routing/Auxiliary.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import { UsageAccounts } from "../agent/Budget.ts"
+import * as Compaction from "../prompt/Compaction.ts"
 import { SkillStore } from "../prompt/SkillStore.ts"
 import { layerDefault as runRecordDefault, RunRecord } from "../session/RunRecord.ts"
 import type { SessionSearch } from "../session/SessionSearch.ts"
@@ -115,22 +118,44 @@ const memoryOf = Effect.fnUntraced(function*(choice: MemoryChoice, brought: Read
   return undefined
 })
 
+/**
+ * The engine that makes conversations smaller: that of a plugin where the settings name it, or where an application lists the plugin and
+ * names none; else the one of the surroundings.
+ */
+const compactionOf = Effect.fnUntraced(function*(named: string | undefined, brought: ReadonlyArray<ContextEngine>) {
+  const own = yield* CompactionPort
+  const settings = yield* Compaction.CompactionSettings
+  const builtIn: ReadonlyArray<string> = Compaction.engines
+  if (settings === "off" || (named !== undefined && builtIn.includes(named))) return own
+  const found = named === undefined ? brought[0] : brought.find(({ name }) => name === named)
+  if (found !== undefined) return (yield* Effect.promise(() => import("../plugin/ContextEngines.ts"))).port(found)
+  if (named === undefined) return own
+  const known = [...builtIn, ...brought.map(({ name }) => name)]
+  const meant = nearest(named, known) ?? known.join(", ")
+  yield* Effect.logWarning(`context.engine: unknown engine "${named}", compressor is used; did you mean ${meant}?`)
+  return own
+})
+
 /** An agent under `key` that works with the plugins of its surroundings. */
 export const agentUnder = <Self, E, R, Needs>(
   key: Context.Key<Self, Agent.Service<E, R>>,
   agent: (outermost: ReadonlyArray<Middleware.Contained>) => Effect.Effect<Agent.Service<E, R>, ConfigError, Needs>,
-  memory: MemoryChoice = "own"
+  memory: MemoryChoice = "own",
+  engine?: string
 ) =>
   withBackground(Layer.effect(
     key,
     Effect.gen(function*() {
       yield* complete
       const plugins = yield* Plugins
-      const { memoryProviders, middleware, plugins: loaded } = yield* plugins.loaded
+      const { contextEngines, memoryProviders, middleware, plugins: loaded } = yield* plugins.loaded
       const skills = Option.getOrUndefined(yield* Effect.serviceOption(SkillStore))
       yield* skills?.bring(loaded.flatMap(({ enabled, error, key, path }) =>
         enabled && error === undefined && path !== undefined ? [{ key, directory: path }] : [])) ?? Effect.void
-      const service = yield* Effect.provideService(agent(middleware), MemoryProvider, yield* memoryOf(memory, memoryProviders))
+      const service = yield* agent(middleware).pipe(
+        Effect.provideService(MemoryProvider, yield* memoryOf(memory, memoryProviders)),
+        Effect.provideService(CompactionPort, yield* compactionOf(engine, contextEngines))
+      )
       yield* plugins.serve({ dispatch: service.callTool, complete: yield* SideTasks.ofPlugins })
       return service
     })

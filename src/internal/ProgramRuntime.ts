@@ -368,7 +368,7 @@ export const program = (
         )
       }
     }
-    const agent = agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never>({ ...own, passSessionId: start.passSessionId, outermost: [...outermost, ...middleware] }), start.ignoreRules === true ? "none" : { named: settings.memory.provider })
+    const agent = agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never>({ ...own, passSessionId: start.passSessionId, outermost: [...outermost, ...middleware] }), start.ignoreRules === true ? "none" : { named: settings.memory.provider }, settings.context.engine)
     return assemble(agent, parts, {
       places: SettingsMapping.places(settings, { environment, home, inherited }),
       results: ResultText.layerFile(home.results),

@@ -15,7 +15,6 @@ import { awsSecrets } from "../domain/CredentialNames.ts"
 import * as ChildProcesses from "../platform/ChildProcesses.ts"
 import { layer as leasesIn } from "../platform/Leases.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
-import { nearest } from "../domain/Similarity.ts"
 import type { Settings as HookSettings } from "../hooks/Hooks.ts"
 import * as Compaction from "../prompt/Compaction.ts"
 import type * as MemoryStore from "../prompt/MemoryStore.ts"
@@ -189,25 +188,20 @@ export const agent = Effect.fnUntraced(function*(
   } satisfies AgentSettings
 })
 
-/** The engine of a name; an unknown one is a warning with the nearest, and the default. */
-const engineOf = (name: string): Effect.Effect<Compaction.Settings["engine"]> => {
-  const known = Compaction.engines.find((engine) => engine === name)
-  if (known !== undefined) return Effect.succeed(known)
-  const meant = nearest(name, Compaction.engines) ?? Compaction.engines.join(", ")
-  return Effect.as(Effect.logWarning(`context.engine: unknown engine "${name}", compressor is used; did you mean ${meant}?`), "compressor")
-}
+/** The built-in engine of a name; one of a plugin, or of nobody, has the default below it. */
+const engineOf = (name: string): Compaction.Settings["engine"] => Compaction.engines.find((engine) => engine === name) ?? "compressor"
 
 /** Layer of the engine and the bounds of compaction. */
 export const compaction = ({ compression, context }: Values) =>
-  Layer.effect(Compaction.CompactionSettings, Effect.map(engineOf(context.engine), (engine) => compression.enabled
+  Layer.succeed(Compaction.CompactionSettings, compression.enabled
     ? {
-      engine,
+      engine: engineOf(context.engine),
       threshold: compression.threshold,
       targetRatio: compression.targetRatio,
       protectFirst: compression.protectFirstN,
       protectLast: compression.protectLastN
     }
-    : "off"))
+    : "off")
 
 /** Layer of the texts of the machine and of the user's files for system prompts; without the latter by `--ignore-rules`. */
 export const promptSources = (

@@ -118,7 +118,8 @@ const readMessage = (value: unknown, index: number): Prompt.Message => {
   throw new TypeError(`messages[${index}] has the role ${JSON.stringify(role)}: give system, user or assistant`)
 }
 
-const readMessages = (value: unknown, from: number): ReadonlyArray<Prompt.Message> => {
+/** Reads messages of foreign code, the first of them at place `from`; throws a TypeError for what is none. */
+export const readMessages = (value: unknown, from: number): ReadonlyArray<Prompt.Message> => {
   if (!Array.isArray(value)) throw new TypeError("messages is not a list")
   return value.map((message, index) => readMessage(message, from + index))
 }

@@ -33,6 +33,7 @@ const parts: { readonly [K in keyof Contribution]-?: readonly [what: string, is:
     isNamed(value) && middlewareKinds.has(value["kind"]) && isWrapperOrRewriter(value["run"])],
   providers: ["a provider source: { name, open }", (value) => isNamed(value) && Predicate.isFunction(value["open"])],
   memoryProviders: ["a memory provider: { name, prefetch }", (value) => isNamed(value) && Predicate.isFunction(value["prefetch"])],
+  contextEngines: ["a context engine: { name, compact }", (value) => isNamed(value) && Predicate.isFunction(value["compact"])],
   commands: ["a command: { name, run }", isCommand],
   cliCommands: ["a command: { name, run }", isCommand]
 }

@@ -31,6 +31,7 @@ import * as Faults from "../middleware/Faults.ts"
 import * as Frozen from "../middleware/Frozen.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import type { ToolRegistry } from "../tool/ToolRegistry.ts"
+import type { ContextEngine } from "./ContextEngines.ts"
 import { type Candidate, directoryOf, type Source } from "./Candidate.ts"
 import * as Commands from "./Commands.ts"
 import * as Contributions from "./Contributions.ts"
@@ -77,6 +78,7 @@ export interface Loaded {
   readonly middleware: ReadonlyArray<Middleware.Contained>
   readonly providers: ReadonlyArray<ProviderSource>
   readonly memoryProviders: ReadonlyArray<MemoryProvider>
+  readonly contextEngines: ReadonlyArray<ContextEngine>
   readonly commands: ReadonlyArray<Command>
   readonly cliCommands: ReadonlyArray<CliCommand>
 }
@@ -101,6 +103,7 @@ const nothing: Registration.Registered = {
   middleware: [],
   providers: [],
   memoryProviders: [],
+  contextEngines: [],
   commands: [],
   cliCommands: []
 }
@@ -276,6 +279,7 @@ export const loadAll = Effect.fnUntraced(function*(
     middleware: all(({ middleware }) => middleware),
     providers: all(({ providers }) => providers),
     memoryProviders: all(({ memoryProviders }) => memoryProviders),
+    contextEngines: all(({ contextEngines }) => contextEngines),
     commands: Commands.last(all(({ commands }) => commands)),
     cliCommands: Commands.last(all(({ cliCommands }) => cliCommands))
   }

@@ -47,6 +47,7 @@ import type * as Middleware from "../middleware/Middleware.ts"
 import type { Service as MemoryProvider } from "../domain/MemoryProvider.ts"
 import type * as Provider from "../provider/Provider.ts"
 import type { Toolset } from "../tool/Toolset.ts"
+import type { ContextEngine } from "./ContextEngines.ts"
 import { contractVersion } from "./Manifest.ts"
 
 const TypeId = "~hermes-effect/plugin/Plugin"
@@ -86,6 +87,8 @@ export interface Contribution<out R = never> {
   readonly providers?: ReadonlyArray<ProviderSource<R>> | undefined
   /** External memories; `memory.provider` names the one that is used. */
   readonly memoryProviders?: ReadonlyArray<MemoryProvider> | undefined
+  /** Engines that make conversations smaller; `context.engine` names the one that is used. */
+  readonly contextEngines?: ReadonlyArray<ContextEngine> | undefined
   readonly commands?: ReadonlyArray<Command<R>> | undefined
   readonly cliCommands?: ReadonlyArray<CliCommand<R>> | undefined
 }

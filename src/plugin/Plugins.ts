@@ -43,7 +43,7 @@ export interface Service {
  */
 export class Plugins extends Context.Service<Plugins, Service>()("hermes-effect/plugin/Plugins") {}
 
-const nothing = Effect.succeed<Loaded>({ plugins: [], middleware: [], providers: [], memoryProviders: [], commands: [], cliCommands: [] })
+const nothing = Effect.succeed<Loaded>({ plugins: [], middleware: [], providers: [], memoryProviders: [], contextEngines: [], commands: [], cliCommands: [] })
 
 /** A runtime without plugins. */
 export const none: Service = { loaded: nothing, reload: nothing, attach: () => Effect.void, serve: () => Effect.void }

@@ -28,6 +28,7 @@ import * as Plain from "../middleware/Plain.ts"
 import type { CallOf } from "../middleware/PlainCall.ts"
 import * as PlainLifecycle from "../middleware/PlainLifecycle.ts"
 import * as PlainReturn from "../middleware/PlainReturn.ts"
+import * as ContextEngines from "./ContextEngines.ts"
 import type { Candidate } from "./Candidate.ts"
 import type { Manifest } from "./Manifest.ts"
 import * as PlainProvider from "./PlainProvider.ts"
@@ -90,6 +91,8 @@ export interface Members {
   readonly registerProvider: (source: PlainProvider.PlainSource) => void
   /** An external memory; the setting `memory.provider` names the one that is used. */
   readonly registerMemoryProvider: (provider: PlainMemory) => void
+  /** Engine that makes conversations smaller, one of a plugin; the setting `context.engine` names the one that is used. */
+  readonly registerContextEngine: (engine: ContextEngines.PlainContextEngine) => void
   /** Sends text to the conversation in a terminal; false where there is none. */
   readonly injectMessage: (content: string, role?: string) => boolean
   /**
@@ -150,7 +153,7 @@ export interface Collector {
 
 /** Members of the contract that need what this runtime does not have. */
 const unsupported = [
-  "register_skill", "register_auxiliary_task", "register_context_engine", "register_platform",
+  "register_skill", "register_auxiliary_task", "register_platform",
   "register_image_gen_provider", "register_video_gen_provider", "register_web_search_provider",
   "register_browser_provider", "register_tts_provider", "register_transcription_provider",
   "register_dashboard_auth_provider"
@@ -236,6 +239,7 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
   const cliCommands: Array<CliCommand> = []
   const providers: Array<ProviderSource<unknown>> = []
   const memoryProviders: Array<MemoryProvider> = []
+  const contextEngines: Array<ContextEngines.ContextEngine> = []
   const unload: Array<() => unknown> = []
   let open = true
 
@@ -318,6 +322,12 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
       if (read === undefined) warn("registerMemoryProvider takes { name, prefetch, sync_turn?, system_prompt_block?, on_pre_compress?, on_memory_write?, on_session_end? }; it is ignored")
       else memoryProviders.push(read)
     }),
+    registerContextEngine: registering("registerContextEngine", (engine: unknown) => {
+      const read = ContextEngines.read(engine, call)
+      if (read === undefined) warn("registerContextEngine takes { name, compress, threshold? } with a threshold above 0 and up to 1; it is ignored")
+      else if (contextEngines.length > 0) warn(`its context engine "${read.name}" is ignored: a plugin has one`)
+      else contextEngines.push(read)
+    }),
     injectMessage: (content: string, role: string = "user"): boolean => host.inject(content, role),
     dispatchTool: (name: string, args?: unknown, extra?: unknown): Promise<string> => host.dispatch(name, args, extra),
     onUnload: registering("onUnload", (callback: () => unknown) => {
@@ -346,7 +356,7 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
     unload,
     finish: () => {
       open = false
-      return { tools, hooks, middleware, providers, memoryProviders, commands, cliCommands }
+      return { tools, hooks, middleware, providers, memoryProviders, contextEngines, commands, cliCommands }
     }
   }
 }

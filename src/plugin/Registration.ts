@@ -14,6 +14,7 @@ import type * as Middleware from "../middleware/Middleware.ts"
 import type { Service as MemoryProvider } from "../domain/MemoryProvider.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import type { Toolset } from "../tool/Toolset.ts"
+import type { ContextEngine } from "./ContextEngines.ts"
 import * as PluginAdapter from "./PluginAdapter.ts"
 import * as Commands from "./Commands.ts"
 import type { CliCommand, Command, Contribution, ProviderSource } from "./Plugin.ts"
@@ -40,6 +41,7 @@ export interface Registered {
   readonly middleware: ReadonlyArray<Middleware.Contained>
   readonly providers: ReadonlyArray<ProviderSource>
   readonly memoryProviders: ReadonlyArray<MemoryProvider>
+  readonly contextEngines: ReadonlyArray<ContextEngine>
   readonly commands: ReadonlyArray<Command>
   readonly cliCommands: ReadonlyArray<CliCommand>
 }
@@ -80,7 +82,7 @@ const opened = <A, E>(plugin: string, name: string, open: Effect.Effect<A, E>): 
 /** Registers a contribution, for as long as the scope lives. What the parts need is taken from the surroundings, once. */
 export const register = Effect.fnUntraced(function*(
   registrant: Registrant,
-  { cliCommands = [], commands = [], hooks = [], memoryProviders = [], middleware = [], providers = [], tools = [] }: Contribution<unknown>
+  { cliCommands = [], commands = [], contextEngines = [], hooks = [], memoryProviders = [], middleware = [], providers = [], tools = [] }: Contribution<unknown>
 ): Effect.fn.Return<Registered, unknown, Hooks | ToolRegistry | Scope.Scope> {
   const { key, reserved } = registrant
   const context = yield* Effect.context<Hooks | ToolRegistry | Scope.Scope>()
@@ -105,6 +107,7 @@ export const register = Effect.fnUntraced(function*(
       .filter((source) => ProviderSources.taken(source) === undefined)
       .map((source) => ({ ...source, open: (route) => opened(key, source.name, bring(source.open(route))) })),
     memoryProviders,
+    contextEngines,
     commands: accepted.commands.map((command) => ({ ...command, run: (args) => bring(command.run(args)) })),
     cliCommands: acceptedCli.commands.map((command) => ({ ...command, run: (args) => bring(command.run(args)) }))
   }

@@ -3,17 +3,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as Agent from "../../src/agent/Agent.ts"
-import * as Config from "../../src/config/Config.ts"
-import * as Environment from "../../src/config/Environment.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
 import * as Route from "../../src/domain/Route.ts"
-import * as SettingsMapping from "../../src/internal/SettingsMapping.ts"
 import * as Compaction from "../../src/prompt/Compaction.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
@@ -101,21 +97,6 @@ describe("the ability to compact", () => {
 })
 
 describe("context.engine", () => {
-  it.effect("an unknown engine is a warning with the nearest name, and the default", () =>
-    Effect.gen(function*() {
-      const said: Array<unknown> = []
-      const logger = Logger.layer([Logger.make(({ message }) => void said.push(message))])
-      const of = (engine: string) =>
-        Effect.gen(function*() {
-          const { settings } = yield* Config.resolve({ file: { context: { engine } }, environment: Environment.make({}), flags: [] })
-          return yield* Effect.provide(Compaction.CompactionSettings, SettingsMapping.compaction(settings))
-        }).pipe(Effect.provide(logger))
-      assert.deepInclude(yield* of("responses_compact"), { engine: "responses_compact" })
-      assert.deepStrictEqual(said, [])
-      assert.deepInclude(yield* of("contex_editing"), { engine: "compressor" })
-      assert.deepStrictEqual(said.flat(), ["context.engine: unknown engine \"contex_editing\", compressor is used; did you mean context_editing?"])
-    }))
-
   it.live("context_editing has Anthropic leave old results out, with its beta, in each request that offers tools", () =>
     Effect.gen(function*() {
       const { asked, url } = yield* served("anthropic_messages")
