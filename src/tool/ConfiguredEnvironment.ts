@@ -11,7 +11,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
-import type * as Layer from "effect/Layer"
+import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { type Environment, Home } from "../config/Environment.ts"
@@ -262,6 +262,18 @@ export const status = Effect.fnUntraced(function*(given: Values, host: Host): Ef
   if (contradicted !== undefined) return { level: "problem", text: contradicted.message }
   const { backend, sandbox: { network, policy } } = settings.terminal
   if (policy === "full") return { level: "ok", text: "off: terminal.sandbox.policy is full" }
+  if (backend === "docker" || backend === "ssh") {
+    return yield* elsewhere(settings, host).pipe(
+      Effect.flatMap((choice) => choice?.layer === undefined ? Effect.void : Effect.scoped(Layer.build(choice.layer))),
+      Effect.match({
+        onFailure: ({ message }): Status => ({ level: "problem", text: message }),
+        onSuccess: (): Status => ({
+          level: "ok",
+          text: backend === "docker" ? `a container of the image ${settings.terminal.dockerImage}, ${policy}, ${networks[network]}` : `none: commands run on ${settings.terminal.sshHost} as they are`
+        })
+      })
+    )
+  }
   if (backend !== "auto" && backend !== "sandbox") return { level: "ok", text: `off: terminal.backend is ${backend}` }
   const [Sandbox, , Urls] = yield* parts
   const options = sandbox(settings, host, yield* Urls.fence)

@@ -71,6 +71,8 @@ export interface SshServer {
   readonly key: string
   /** Arguments of `ssh` that know the server's key. */
   readonly known: ReadonlyArray<string>
+  /** Ends the connections that there are. */
+  readonly endSessions: () => void
   readonly stop: () => void
 }
 
@@ -100,7 +102,9 @@ export const sshServer = Effect.acquireRelease(
       const port = await freePort()
       writeFileSync(join(directory, "config"), [
         `ListenAddress 127.0.0.1:${port}`, `HostKey ${directory}/host`, `AuthorizedKeysFile ${directory}/authorized`, "PidFile none",
-        "StrictModes no", "PasswordAuthentication no", "KbdInteractiveAuthentication no", "UsePAM no", "PermitRootLogin prohibit-password", "AcceptEnv LANG", ""
+        "StrictModes no", "PasswordAuthentication no", "KbdInteractiveAuthentication no", "UsePAM no", "PermitRootLogin prohibit-password", "AcceptEnv LANG",
+        // A shell of a deeper level reads no start-up file: those of the user of this machine are no part of a test.
+        "SetEnv SHLVL=5", ""
       ].join("\n"))
       writeFileSync(join(directory, "known"), `[127.0.0.1]:${port} ${readFileSync(join(directory, "host.pub"), "utf8")}`)
       const server = spawn(sshd ?? "sshd", ["-D", "-e", "-f", join(directory, "config")], { stdio: ["ignore", "ignore", "pipe"] })
@@ -115,6 +119,9 @@ export const sshServer = Effect.acquireRelease(
           port,
           key: join(directory, "user"),
           known: ["-F", "/dev/null", "-o", `UserKnownHostsFile=${directory}/known`, "-o", "IdentitiesOnly=yes"],
+          endSessions: () => {
+            for (const pid of (output("ps", ["-o", "pid=", "--ppid", String(server.pid)]) ?? "").split("\n")) process.kill(Number(pid), "SIGKILL")
+          },
           stop: () => void server.kill("SIGTERM")
         }
       }

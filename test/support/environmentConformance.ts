@@ -39,7 +39,7 @@ const tools = ({ directory, environment: { files, spawner } }: Subject) => {
       return { out, err, code: Number(code) }
     }))
   const at = (name: string) => `${directory}/${name}`
-  return { start, finished, at, files, directory }
+  return { start, finished, at, files, directory, spawner }
 }
 
 type Tools = ReturnType<typeof tools>
@@ -86,6 +86,17 @@ const processes: ReadonlyArray<readonly [string, (tools: Tools) => Effect.Effect
     const result = yield* Effect.result(finished("echo ran", { cwd: "/no/such/directory" }))
     if (result._tag === "Failure") assert.strictEqual(result.failure.reason._tag, "NotFound")
     else assert.deepStrictEqual([result.success.out, result.success.code === 0], ["", false])
+  })],
+  ["may have further pipes", Effect.fnUntraced(function*({ start }) {
+    const handle = yield* start("cat <&4; echo through three >&3", {
+      additionalFds: { fd3: { type: "output" }, fd4: { type: "input", stream: Stream.encodeText(Stream.make("through four")) } }
+    })
+    const text = (stream: Stream.Stream<Uint8Array, PlatformError.PlatformError>) => Stream.mkString(Stream.decodeText(stream))
+    assert.deepStrictEqual(yield* Effect.all([text(handle.stdout), text(handle.getOutputFd(3))], { concurrency: 2 }), ["through four", "through three\n"])
+  })],
+  ["are joined to a pipeline", Effect.fnUntraced(function*({ directory, spawner }) {
+    const words = (script: string) => ChildProcess.make("/bin/sh", ["-c", script], { cwd: directory, env: { PATH: "/usr/bin:/bin" } })
+    assert.strictEqual(yield* spawner.string(words("printf 'b\\na\\n'").pipe(ChildProcess.pipeTo(words("sort")))), "a\nb\n")
   })],
   ["have no input where they are given none", Effect.fnUntraced(function*({ finished }) {
     assert.strictEqual((yield* finished("read -r line || echo none")).out, "none\n")

@@ -130,7 +130,7 @@ const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof to
     additionalFds: { fd3: { type: "output" }, fd4: { type: "input", stream: bridge.answers } }
   })).pipe(Effect.mapError((error) =>
     error.reason._tag === "NotFound"
-      ? new Problem.Problem({ message: `${command} is not installed`, details: { hint: "write the script in JavaScript" } })
+      ? new Problem.Problem({ message: `${command} is not installed`, details: { hint: `write the script in ${language === "python" ? "JavaScript" : "Python"}` } })
       : error
   ))
   yield* Effect.addFinalizer(() => Effect.andThen(StartedProcess.takeDown(handle, "SIGKILL"), StartedProcess.killMarked(mark)))

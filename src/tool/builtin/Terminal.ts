@@ -35,6 +35,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Schema from "effect/Schema"
 import { CommandEnvironment, type Service as Environment } from "../../environment/CommandEnvironment.ts"
@@ -276,6 +277,18 @@ const resultOf = (
   }
 }
 
+/** Sentence about a directory that cannot be looked at: it is missing or closed, or its machine is not there. */
+const workdirProblem = ({ reason }: PlatformError, directory: string, remedy: string): string => {
+  switch (reason._tag) {
+    case "PermissionDenied":
+      return `workdir ${directory} cannot be entered: permission denied`
+    case "Unknown":
+      return `the command was not run: ${reason.description ?? `workdir ${directory} cannot be looked at`}`
+    default:
+      return `workdir ${directory} does not exist: ${remedy}`
+  }
+}
+
 type Handled = Effect.fn.Return<Result, Shell.NotStarted, ToolContext>
 
 const make = Effect.gen(function*() {
@@ -297,9 +310,7 @@ const make = Effect.gen(function*() {
     const info = yield* fs.stat(directory).pipe(
       Effect.mapError((error) =>
         new Shell.NotStarted({
-          message: error.reason._tag === "PermissionDenied"
-            ? `workdir ${directory} cannot be entered: permission denied`
-            : `workdir ${directory} does not exist: ${remedy}`,
+          message: workdirProblem(error, directory, remedy),
           cause: error
         })
       )

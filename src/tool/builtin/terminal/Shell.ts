@@ -139,13 +139,15 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
   const spawner = yield* ChildProcessSpawner
   const fs = yield* FileSystem.FileSystem
   const taking = Context.make(FileSystem.FileSystem, fs).pipe(Context.add(ProcessPlace, yield* ProcessPlace))
-  const shell = yield* Effect.cached(
-    fs.exists("/bin/bash").pipe(
-      // A file that cannot be looked at cannot be run either.
-      Effect.orElseSucceed(() => false),
-      Effect.map((exists) => exists ? "/bin/bash" : "/bin/sh")
-    )
-  )
+  let known: "/bin/bash" | "/bin/sh" | undefined
+  const shell = Effect.suspend(() => known !== undefined ? Effect.succeed(known) : fs.exists("/bin/bash").pipe(
+    Effect.map((exists) => {
+      known = exists ? "/bin/bash" : "/bin/sh"
+      return known
+    }),
+    // A file that cannot be looked at cannot be run either; a machine that is not there may be there for the next command.
+    Effect.orElseSucceed(() => "/bin/sh")
+  ))
 
   const kill = Effect.fnUntraced(function*(handle: ChildProcessHandle) {
     const running = yield* Effect.orElseSucceed(handle.isRunning, () => false)
