@@ -5,7 +5,6 @@
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
 import * as Stream from "effect/Stream"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Argument from "effect/cli/Argument"
@@ -23,8 +22,9 @@ import * as SessionRetention from "../session/SessionRetention.ts"
 import { defaultLimit, type Session, SessionStore } from "../session/SessionStore.ts"
 import * as Title from "../session/Title.ts"
 import { provide } from "./CommandSettings.ts"
-import { type Failure, unwritable, usage } from "./Failure.ts"
+import { type Failure, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
+import * as OutputFile from "./OutputFile.ts"
 import { line, table } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 import * as SessionDocument from "./render/SessionDocument.ts"
@@ -189,9 +189,7 @@ const exportCommand = Command.make("export", {
     )
     : yield* opened(session, (one) => put([one]), forReading)
   if (output === undefined) return yield* line(String(content).trimEnd())
-  const fs = yield* FileSystem.FileSystem
-  const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content
-  yield* Effect.mapError(fs.writeFile(output, bytes, { mode: 0o600 }), unwritable(output))
+  yield* OutputFile.write(output, content)
   yield* line(`${count === 1 ? "1 session is" : `${count} sessions are`} in ${output}`)
 }, Effect.provide(Home.layer))).pipe(Command.withDescription("Export sessions with all messages, secrets redacted"))
 

@@ -35,6 +35,7 @@ import * as SessionExport from "../session/SessionExport.ts"
 import { Outlives } from "../platform/ChildProcesses.ts"
 import { failed, type Failure, notDone, silent, unwritable, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
+import * as OutputFile from "./OutputFile.ts"
 import { line, note, Output, warn } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 import { forReading, opened } from "./SessionChoice.ts"
@@ -138,11 +139,6 @@ export const open = Effect.fn("TraceCommand.open")(function*(path: string, progr
   return false
 })
 
-const put = Effect.fnUntraced(function*(path: string, text: string) {
-  const fs = yield* FileSystem.FileSystem
-  yield* Effect.mapError(fs.writeFileString(path, text, { mode: 0o600 }), unwritable(path))
-})
-
 /** Writes the pictures that documents in a directory name. */
 const putPictures = Effect.fnUntraced(function*(directory: string, trajectories: ReadonlyArray<Atif.Trajectory>, found: ReadonlyMap<string, Uint8Array>) {
   const fs = yield* FileSystem.FileSystem
@@ -151,10 +147,8 @@ const putPictures = Effect.fnUntraced(function*(directory: string, trajectories:
     const bytes = found.get(name)
     if (bytes === undefined) continue
     const path = paths.join(directory, name)
-    yield* fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 }).pipe(
-      Effect.andThen(fs.writeFile(path, bytes, { mode: 0o600 })),
-      Effect.mapError(unwritable(path))
-    )
+    yield* Effect.mapError(fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 }), unwritable(path))
+    yield* OutputFile.write(path, bytes)
   }
 })
 
@@ -207,14 +201,14 @@ const convert = Command.make("convert", {
       ...Array.from(pictures.found, ([name, content]) => ({ name, content, changedAt }))
     ]
     const bytes = yield* Stream.mkUint8Array(SessionExport.archive(Stream.fromIterable(all)))
-    yield* Effect.mapError(fs.writeFile(output, bytes, { mode: 0o600 }), unwritable(output))
+    yield* OutputFile.write(output, bytes)
     return yield* line(output)
   }
   yield* putPictures(isDirectory ? output : paths.dirname(output), wanted, pictures.found)
-  if (!isDirectory) return yield* Effect.andThen(put(output, AtifWriter.render(first)), line(output))
+  if (!isDirectory) return yield* Effect.andThen(OutputFile.write(output, AtifWriter.render(first)), line(output))
   for (const { name, trajectory } of files) {
     const path = paths.join(output, name)
-    yield* put(path, AtifWriter.render(trajectory))
+    yield* OutputFile.write(path, AtifWriter.render(trajectory))
     yield* line(path)
   }
 }, Effect.provide(Home.layer))).pipe(Command.withDescription("Convert to an ATIF trajectory"))
@@ -304,7 +298,7 @@ const view = Command.make("view", {
       notDone(`no temporary directory: ${error.message}: pass a file with --output`)),
     "trace.html"
   )
-  yield* put(path, page)
+  yield* OutputFile.write(path, page)
   yield* line(paths.resolve(path))
   if (output !== undefined) return
   const { terminal } = yield* Output

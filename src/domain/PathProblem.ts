@@ -1,5 +1,5 @@
 /**
- * Describes to a user why the system refused a path.
+ * Describes to a user why the system refused a path, or to write.
  */
 import type { PlatformError } from "effect/PlatformError"
 
@@ -9,5 +9,20 @@ const reasons: Readonly<Record<string, string>> = {
   NotFound: "no such file or directory"
 }
 
+const codes: Readonly<Record<string, string>> = {
+  ENOSPC: "no space left on the device",
+  EDQUOT: "the disk quota is used up",
+  EFBIG: "the file is too large",
+  EROFS: "the file system is read-only",
+  EISDIR: "it is a directory",
+  ENOTDIR: "a part of the path is a file",
+  ENAMETOOLONG: "the name is too long"
+}
+
+/** The reason in an error of the system, by its code; undefined of one that users need no words for. */
+export const ofCode = (error: unknown): string | undefined =>
+  error instanceof Error && "code" in error ? codes[String(error.code)] : undefined
+
 /** The reason of an error about a path, without the path. */
-export const reasonOf = ({ message, reason }: PlatformError): string => reasons[reason._tag] ?? message
+export const reasonOf = ({ message, reason }: PlatformError): string =>
+  reasons[reason._tag] ?? ("cause" in reason ? ofCode(reason.cause) : undefined) ?? message

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
-import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { gunzipSync } from "node:zlib"
@@ -202,6 +202,11 @@ describe("hermes sessions export and import", () => {
       yield* hermes(["sessions", "export", "--format", "md", "--session-id", id, "--output", "One.TGZ"])
       assert.deepStrictEqual(filesOf("One.TGZ").map(({ path }) => path), [`${id}.md`])
       assert.strictEqual(statSync(at("all.tar.gz")).mode & 0o777, 0o600)
+      if (!existsSync("/dev/full")) return
+      for (const name of ["full.tar.gz", "full.jsonl"]) {
+        symlinkSync("/dev/full", at(name))
+        assert.deepInclude(yield* hermes(["sessions", "export", "-o", name]), { code: 2, stderr: `Error: ${name} cannot be written: no space left on the device\n` })
+      }
     }))
 })
 

@@ -7,6 +7,7 @@ import type { Service } from "../ProgramOutput.ts"
 import { redactText } from "../../domain/Redaction.ts"
 import * as RedactionStream from "../../domain/RedactionStream.ts"
 import type { Registry } from "../../domain/Secrets.ts"
+import * as PathProblem from "../../domain/PathProblem.ts"
 import * as CurrentProcess from "../../platform/CurrentProcess.ts"
 import { guard, stdinKind } from "../../platform/StandardStreams.ts"
 import * as ErrorLine from "../ErrorLine.ts"
@@ -17,16 +18,7 @@ import * as Paint from "../render/Paint.ts"
 const isGone = (error: unknown): boolean =>
   error instanceof Error && "code" in error && (error.code === "EPIPE" || error.code === "EIO")
 
-const reasons: Readonly<Record<string, string>> = {
-  ENOSPC: "no space left on the device",
-  EDQUOT: "the disk quota is used up",
-  EFBIG: "the file is too large"
-}
-
-const reasonOf = (error: unknown): string => {
-  const code = error instanceof Error && "code" in error ? String(error.code) : ""
-  return reasons[code] ?? (error instanceof Error ? error.message : String(error))
-}
+const reasonOf = (error: unknown): string => PathProblem.ofCode(error) ?? (error instanceof Error ? error.message : String(error))
 
 interface Streams {
   readonly output: Service
