@@ -41,8 +41,13 @@ export interface Service {
   readonly admit: (setting: string, words: ReadonlyArray<string>) => Effect.Effect<void, ConfigError>
 }
 
-/** True of a word that names a file by its place in the working directory. Pure. */
-export const isRelative = (word: string, position: number): boolean => /^\.{1,2}(?:\/|$)/.test(word) || position === 0 && /^[^/].*\//.test(word)
+const interpreter = /(?:^|\/)(?:(?:ba|da|k|z)?sh|python[\d.]*|node|ruby|perl|php)$/
+
+/** True of a word that names a file by its place in the working directory, as the script of an interpreter does. Pure. */
+export const isRelative = (word: string, position: number, line: ReadonlyArray<string>): boolean =>
+  /^\.{1,2}(?:\/|$)/.test(word) ||
+  position === 0 && /^[^/].*\//.test(word) ||
+  position === 1 && /^[^/-]/.test(word) && interpreter.test(line[0] ?? "")
 
 /** Starts programs of the user; without walls unless the program that runs has settings. */
 export const UserPrograms = Context.Reference<Service>("hermes-effect/environment/UserPrograms", {

@@ -7,6 +7,7 @@ import { spawnSync } from "node:child_process"
 import { chmodSync, existsSync, readFileSync } from "node:fs"
 import { type AddressInfo, createServer } from "node:net"
 import { dirname, join } from "node:path"
+import { isRelative } from "../../src/environment/UserPrograms.ts"
 import { machine } from "../support/hermesInProcess.ts"
 
 const bwrap = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"])
@@ -113,6 +114,19 @@ ${entry("free", "")}${entry("writer", ", sandbox: workspace-write")}${entry("rea
     assert.deepStrictEqual([refused.code, existsSync(at("written-none"))], [2, false])
     assert.include(refused.stderr, "expected full, workspace-write, read-only, or policy, network and hosts, got \"of-sand\"")
   }))
+})
+
+describe("a word of a command line", () => {
+  it("names a file of the working directory by a path, or as the script of an interpreter", () => {
+    const named = (line: string) => line.split(" ").find(isRelative)
+    assert.deepStrictEqual(
+      ["./server", "tools/server -x", "npx ../x", "server .", "node server.js", "/usr/bin/python3.12 guard.py --strict", "sh run"].map(named),
+      ["./server", "tools/server", "../x", ".", "server.js", "guard.py", "run"]
+    )
+    for (const line of ["server --stdio", "npx -y @scope/server", "/opt/guard.sh strict", "node -e code", "python3 -m server", "node /opt/server.js", "uvx server", "git status"]) {
+      assert.isUndefined(named(line), line)
+    }
+  })
 })
 
 describe("commands in the text of a skill", () => {
