@@ -6,7 +6,7 @@ import { createHash, createHmac } from "node:crypto"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { HiddenVariables, ProcessVariables, takeOver } from "../../src/platform/ProcessVariables.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
-import { machine } from "../support/hermes.ts"
+import { machine, program } from "../support/hermes.ts"
 import { protocols, type WireTurn } from "../support/wireModel.ts"
 import { cli } from "./capture.ts"
 
@@ -44,7 +44,7 @@ while [ "$pid" -gt 1 ]; do
   pid=$(sed 's/.*) //' "/proc/$pid/stat" | cut -d' ' -f2)
   cat "/proc/$pid/environ" >> "$1.above"
   cat "/proc/$pid/environ" > "$1.program"
-  if tr '\\0' ' ' < "/proc/$pid/cmdline" | grep -q 'src/bin\\.js'; then touch "$1.done"; break; fi
+  if tr '\\0' ' ' < "/proc/$pid/cmdline" | grep -qF '${program}'; then touch "$1.done"; break; fi
 done
 `
 

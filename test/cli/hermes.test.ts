@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import * as Ask from "../provider/Ask.ts"
-import { program, run, sessionIdOf } from "../support/hermes.ts"
+import { program, run, sessionIdOf, programFromSources } from "../support/hermes.ts"
 import { machine } from "../support/hermesInProcess.ts"
 import { sessions } from "../support/stateDatabase.ts"
 
@@ -370,7 +370,7 @@ describe("a start", () => {
   const loaded = Effect.fnUntraced(function*(args: ReadonlyArray<string>) {
     const { put, start } = yield* machine
     put("spy.mjs", spy)
-    const { code, stderr } = yield* start(args, { env: { NODE_OPTIONS: "--import ./spy.mjs", NODE_DISABLE_COMPILE_CACHE: "1" } })
+    const { code, stderr } = yield* start(args, { env: { NODE_OPTIONS: "--import ./spy.mjs", NODE_DISABLE_COMPILE_CACHE: "1" }, program: programFromSources })
     assert.strictEqual(code, 0)
     const { files, node } = JSON.parse(stderr)
     return { files: files.map(String), node: node.map(String) } as { files: Array<string>; node: Array<string> }

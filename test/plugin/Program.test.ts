@@ -1,7 +1,7 @@
 // Plugins on disk in the real program: written in TypeScript, importing the program's own copies, quiet where it has to be.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { machine } from "../support/hermes.ts"
+import { machine, programFromSources } from "../support/hermes.ts"
 
 const greet = ["chat", "-q", "Reply exactly ok", "--quiet"]
 
@@ -44,7 +44,7 @@ describe("the program with plugins", () => {
         })
       `)
       keep("config.yaml", "plugins: { enabled: [native] }\n")
-      const { code, stderr, stdout } = yield* hermes(greet)
+      const { code, stderr, stdout } = yield* hermes(greet, { program: programFromSources })
       assert.deepStrictEqual({ code, stdout }, { code: 0, stdout: "ok\n" }, stderr)
       assert.deepStrictEqual(said(stderr), ["native 1 1", "straight", "seen 1"])
     }))
@@ -90,7 +90,9 @@ describe("the program with plugins", () => {
 
   it.live("asks a model of a provider that a plugin brings", () =>
     Effect.gen(function*() {
-      const { hermes, keep, put } = yield* machine
+      const { hermes: start, keep, put } = yield* machine
+      // The bundle has an `effect` of its own.
+      const hermes = (args: ReadonlyArray<string>) => start(args, { program: programFromSources })
       keep("plugins/cloud/plugin.yaml", "name: cloud\n")
       keep("plugins/cloud/index.ts", `
         import * as Effect from "effect/Effect"

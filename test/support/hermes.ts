@@ -3,10 +3,10 @@ import * as Effect from "effect/Effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import { mkdirSync, realpathSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { fileURLToPath } from "node:url"
+import { program } from "./builtProgram.ts"
 import { temporaryDirectory } from "./temporaryDirectory.ts"
 
-export const program = fileURLToPath(new URL("../../src/bin.js", import.meta.url))
+export { program, programFromSources } from "./builtProgram.ts"
 
 /** How a program ended, and all that it wrote. */
 export interface Ended {
@@ -22,6 +22,8 @@ export interface Options {
   /** What is written to stdin, which is closed after it; nothing when absent. */
   readonly stdin?: string
   readonly env?: Readonly<Record<string, string>>
+  /** Starts another build of the program, such as `programFromSources`. */
+  readonly program?: string
   /** Sees everything that was written to stderr so far, each time something is. */
   readonly onError?: (stderr: string, child: ChildProcess) => void
   /** Gets the process as soon as it is started. */
@@ -69,7 +71,7 @@ export const run = (command: string, args: ReadonlyArray<string>, options: Optio
 
 /** Runs the program to its end. */
 export const hermes = (args: ReadonlyArray<string>, options: Options): Effect.Effect<Ended> =>
-  run(process.execPath, [program, ...args], options)
+  run(process.execPath, [options.program ?? program, ...args], options)
 
 /** A home directory that does not exist yet, a directory to work in, and files for both. */
 export const machine = Effect.map(temporaryDirectory, (directory) => {

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import { createInterface } from "node:readline"
-import { fileURLToPath } from "node:url"
+import { scriptOf } from "./builtProgram.ts"
 
 /** What a script of this folder did before it ended. */
 export interface Ended {
@@ -14,7 +14,7 @@ export interface Ended {
 /** Node with a script of this folder, as a command line. */
 export const commandOf = (script: string, args: ReadonlyArray<string>): readonly [string, ...Array<string>] => [
   process.execPath,
-  fileURLToPath(new URL(script, import.meta.url)),
+  scriptOf(script),
   ...args
 ]
 

@@ -33,9 +33,13 @@ export const realPause = (millis: number): Effect.Effect<void> =>
     })
   )
 
+/** Longer than anything takes on a busy machine, and shorter than the limit of a test. */
+const longestWaitMillis = 240_000
+
 /** Waits in real time for something that other processes bring about. */
 export const eventually = Effect.fnUntraced(function*<E, R>(what: string, check: Effect.Effect<boolean, E, R>) {
-  for (let round = 0; round < 2500; round++) {
+  const until = performance.now() + longestWaitMillis
+  while (performance.now() < until) {
     if (yield* check) return
     yield* realPause(10)
   }
