@@ -1,0 +1,54 @@
+// Checks without running anything, side by side: `types` (types and the errors of Effect's own diagnostics, in one pass),
+// `page` (types of the pages' scripts) and `lint`. Arguments: which of them; `npm test` asks for all.
+import { execFile, execFileSync } from "node:child_process"
+import { createRequire } from "node:module"
+import { dirname, join } from "node:path"
+import { root } from "./support/sources.ts"
+
+const require = createRequire(import.meta.url)
+
+/** The program of a package, as its package.json names it. */
+const programOf = (packageName: string, name: string): string => {
+  const path = require.resolve(`${packageName}/package.json`)
+  const { bin } = require(path) as { readonly bin: Readonly<Record<string, string>> }
+  return join(dirname(path), bin[name] ?? "")
+}
+
+interface Outcome {
+  readonly code: number
+  readonly output: string
+}
+
+const run = (command: string, args: ReadonlyArray<string>): Promise<Outcome> =>
+  new Promise((resolve) => {
+    execFile(command, args, { cwd: root, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : 1, output: (stdout + stderr).trim() }))
+  })
+
+/** TypeScript with Effect's diagnostics. Only its errors count: the rest are remarks for an editor. */
+const types = async (): Promise<Outcome> => {
+  const compiler = execFileSync(process.execPath, [programOf("@effect/tsgo", "effect-tsgo"), "get-exe-path"], { encoding: "utf8" }).trim()
+  const { code, output } = await run(compiler, ["-p", "tsconfig.json", "--pretty", "false"])
+  // A diagnostic begins at the start of a line; what belongs to it is indented.
+  const diagnostics = output.split(/\n(?=\S)/)
+  const remarks = diagnostics.filter((text) => /^\S+\(\d+,\d+\): (?:warning|suggestion|message) TS\d+: /.test(text))
+  const errors = diagnostics.filter((text) => text !== "" && !remarks.includes(text))
+  return { code: errors.length > 0 || (code !== 0 && remarks.length === 0) ? 1 : 0, output: errors.join("\n") }
+}
+
+const checks: Readonly<Record<string, () => Promise<Outcome>>> = {
+  types,
+  page: () => run(process.execPath, [programOf("typescript", "tsc"), "-p", "test/tsconfig.page.json", "--pretty", "false"]),
+  lint: () => run(process.execPath, [programOf("oxlint", "oxlint"), "-c", "test/oxlint.json", "--deny-warnings", "src", "test", "scratchpad"])
+}
+
+const outcomes = await Promise.all(process.argv.slice(2).map(async (name) => {
+  const check = checks[name]
+  if (check === undefined) throw new Error(`no check ${name}: give ${Object.keys(checks).join(", ")}`)
+  return { name, ...await check() }
+}))
+
+for (const { code, name, output } of outcomes) {
+  if (code !== 0) process.stdout.write(`${name} failed:\n${output}\n\n`)
+}
+process.exitCode = outcomes.some(({ code }) => code !== 0) ? 1 : 0
