@@ -44,7 +44,7 @@ const least = (text: string): number => Math.min(cost(text), cost(text), cost(te
 
 /** Texts whose cost at eight times the size is that of a square, which would be 64 times as much. */
 const steep = (name: string, at: (size: number) => string, size: number): ReadonlyArray<string> => {
-  if (cost(at(8 * size)) < 40_000) return []
+  if (cost(at(8 * size)) < 10_000) return []
   const floor = 1_000
   let ratio = Infinity
   // A square is steep at every look; a machine that was busy with something else is not.
@@ -82,8 +82,8 @@ describe("Growth", () => {
       const quick = (text: string): number => Math.min(read(text), read(text), read(text))
       const texts = ["", `${headOf(source)} `].flatMap((head) => units.map((unit) => (size: number) => head + repeated(unit, size)))
       // A short text first: the work of a cube does not end over a long one.
-      const slow = texts.find((at) => [100, 4_000].some((size) => {
-        if (read(at(8 * size)) < 10_000) return false
+      const slow = texts.find((at) => [100, 2_000].some((size) => {
+        if (read(at(8 * size)) < 2_500) return false
         let ratio = Infinity
         for (let look = 0; look < 3 && ratio > 24; look++) ratio = Math.min(ratio, read(at(8 * size)) / Math.max(250, quick(at(size))))
         return ratio > 24
@@ -100,14 +100,14 @@ describe("Growth", () => {
 
   it("judges an argument of any kind in time linear in its length, for every program", () => {
     const found = words.flatMap((word) =>
-      steep(word, (size) => `${word} ${units.map((unit) => quoted(repeated(unit, size))).join(" ")}`, 250)
+      steep(word, (size) => `${word} ${units.map((unit) => quoted(repeated(unit, size))).join(" ")}`, 125)
     )
     assert.deepStrictEqual(found, [])
   })
 
   it("judges long lists of words, orders and redirections in linear time", () => {
     const found = ["", "find . ", "curl https://x.y ", "pip install "].flatMap((before) =>
-      lists.flatMap((unit) => steep(before + unit, (size) => before + repeated(unit, size), 1_500))
+      lists.flatMap((unit) => steep(before + unit, (size) => before + repeated(unit, size), 750))
     )
     assert.deepStrictEqual(found, [])
   })
