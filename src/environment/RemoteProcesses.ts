@@ -30,7 +30,7 @@ import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { type ChildProcessHandle, type ChildProcessSpawner, ExitCode, makeHandle, ProcessId } from "effect/process/ChildProcessSpawner"
 import * as Ids from "../domain/Ids.ts"
-import { type Client, indexOf, joined, quoted, readErrors, type RemoteShell } from "./RemoteShell.ts"
+import { type Client, commandMark, indexOf, joined, quoted, readErrors, type RemoteShell } from "./RemoteShell.ts"
 
 /** A machine that runs. */
 export interface Machine {
@@ -78,8 +78,6 @@ const words = ({ args, command, options }: ChildProcess.StandardCommand): Readon
 const descriptors = (options: ChildProcess.CommandOptions) =>
   Object.entries(options.additionalFds ?? {}).map(([name, config]) => ({ fd: Number(name.slice(2)), config }))
 
-const marker = "HERMES_COMMAND_ID"
-
 /** Script that runs a command and says how it goes on. */
 const script = (command: ChildProcess.StandardCommand, mark: string, readsInput: boolean): string => {
   const say = (text: string) => `printf '\\001%s ${text}\\n' ${mark}`
@@ -91,7 +89,7 @@ const script = (command: ChildProcess.StandardCommand, mark: string, readsInput:
   )
   return [
     ...variables,
-    `export ${marker}=${mark}`,
+    `export ${commandMark}=${mark}`,
     ...cwd === undefined ? [] : [`cd ${quoted(cwd)} 2>/dev/null || { ${say("directory")}; exit 0; }`],
     `command -v ${quoted(list[0] ?? "")} >/dev/null 2>&1 || { ${say("program")}; exit 0; }`,
     ...fds.length === 0 ? ["d="] : [`d=$(mktemp -d) && mkfifo ${fds.map(({ fd }) => `"$d/${fd}"`).join(" ")} || exit 1`],
@@ -115,8 +113,8 @@ const script = (command: ChildProcess.StandardCommand, mark: string, readsInput:
 const sweep = (group: string, mark: string): string => `
 kill -KILL -${group} 2>/dev/null
 for round in 1 2 3 4 5; do
-  if command -v grep >/dev/null; then found=$(grep -lsF ${marker}=${mark} /proc/[0-9]*/environ)
-  else found=; for e in /proc/[0-9]*/environ; do if { read -r text || [ -n "$text" ]; } <"$e"; then case $text in *${marker}=${mark}*) found="$found $e" ;; esac; fi; done; fi
+  if command -v grep >/dev/null; then found=$(grep -lsF ${commandMark}=${mark} /proc/[0-9]*/environ)
+  else found=; for e in /proc/[0-9]*/environ; do if { read -r text || [ -n "$text" ]; } <"$e"; then case $text in *${commandMark}=${mark}*) found="$found $e" ;; esac; fi; done; fi
   [ -n "$found" ] || break
   for e in $found; do e=\${e#/proc/}; kill -KILL "\${e%/environ}"; done
 done 2>/dev/null`
@@ -193,7 +191,7 @@ export const spawn = Effect.fnUntraced(function*(
   command: ChildProcess.StandardCommand
 ): Effect.fn.Return<ChildProcessHandle, PlatformError, Scope.Scope> {
   const { options } = command
-  const mark = yield* Ids.hex(32)
+  const mark = shell.mark + (yield* Ids.hex(16))
   const input = yield* makeInput(options.stdin)
   const header = encoder.encode(`${script(command, mark, input.reads)}\n${mark}\n`)
   const started = yield* Deferred.make<Extract<Report, { _tag: "Started" }>, PlatformError>()

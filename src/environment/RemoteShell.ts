@@ -46,6 +46,8 @@ export class ShellEnded extends Schema.TaggedError<ShellEnded>("hermes-effect/en
 
 /** A shell that stays open. */
 export interface RemoteShell {
+  /** Begins the marks of commands that end with it. */
+  readonly mark: string
   readonly run: (script: string) => Effect.Effect<Answer, ShellEnded>
   /** False once the client has ended. */
   readonly isOpen: () => boolean
@@ -56,15 +58,19 @@ export interface RemoteShell {
 /** A text as one word of a shell. */
 export const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
 
+/** Variable that marks what a command starts. It begins with the mark of the shell of its machine. */
+export const commandMark = "HERMES_COMMAND_ID"
+
 /**
  * Reads and answers scripts; `$1` is the mark. It has neither newlines nor single quotes, so that every login shell passes it on. Its
- * first answer says that it runs.
+ * first answer says that it runs. When its input ends, which is when this program did, however, it kills what commands left running.
  */
 const loop = [
   `n=$(printf "\\n."); n=\${n%.}; m=$1; LC_ALL=C; export LC_ALL; unset CDPATH; exec 3>&1`,
   `printf "\\001%s 0 \\001%s.\\n" "$m" "$m"`,
-  `while IFS= read -r l; do s=; until [ "$l" = "$m" ]; do s="$s$l$n"; IFS= read -r l || exit 0; done`,
-  `e=$( ( eval "$s" ) 2>&1 >&3 3>&- </dev/null ); c=$?; printf "\\001%s %s %s\\001%s.\\n" "$m" "$c" "$e" "$m"; done`
+  `while IFS= read -r l; do s=; until [ "$l" = "$m" ]; do s="$s$l$n"; IFS= read -r l || break 2; done`,
+  `e=$( ( eval "$s" ) 2>&1 >&3 3>&- </dev/null ); c=$?; printf "\\001%s %s %s\\001%s.\\n" "$m" "$c" "$e" "$m"; done`,
+  `for e in $(grep -lsF ${commandMark}=$m /proc/[0-9]*/environ); do e=\${e#/proc/}; kill -KILL \${e%/environ}; done 2>/dev/null`
 ].join("; ")
 
 const maxErrorBytes = 4096
@@ -192,5 +198,5 @@ export const open = Effect.fnUntraced(function*(
     })
 
   yield* send("")
-  return { run: (script) => send(`${script}\n${mark}\n`), isOpen: () => isOpen, ended: Deferred.await(end) }
+  return { mark, run: (script) => send(`${script}\n${mark}\n`), isOpen: () => isOpen, ended: Deferred.await(end) }
 })

@@ -9,8 +9,8 @@ import * as CommandEnvironment from "../../src/environment/CommandEnvironment.ts
 import * as Container from "../../src/environment/Container.ts"
 import * as Sandbox from "../../src/environment/Sandbox.ts"
 import * as SshHost from "../../src/environment/SshHost.ts"
-import { engine, sshReason, sshServer } from "../support/containerMachine.ts"
-import { built, conformance, graceful, type MakeSubject } from "../support/environmentConformance.ts"
+import { built, engine, sshReason, sshServer } from "../support/containerMachine.ts"
+import { conformance, graceful, type MakeSubject } from "../support/environmentConformance.ts"
 
 /** Outside of the directories for temporary files, of which some environments have their own. */
 const project = Effect.acquireRelease(

@@ -13,8 +13,7 @@ import { afterAll } from "vitest"
 import { CallDirectory } from "../../src/environment/CommandEnvironment.ts"
 import * as Container from "../../src/environment/Container.ts"
 import * as ChildProcesses from "../../src/platform/ChildProcesses.ts"
-import { engine } from "../support/containerMachine.ts"
-import { built } from "../support/environmentConformance.ts"
+import { built, engine } from "../support/containerMachine.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const docker = engine("docker")

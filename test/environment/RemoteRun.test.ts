@@ -7,7 +7,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { spawnSync } from "node:child_process"
+import { spawn, spawnSync } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll } from "vitest"
@@ -19,8 +19,7 @@ import type { CommandEnvironment } from "../../src/environment/CommandEnvironmen
 import { Agent, Approvals, Container, ExecuteCode, Files, type RunEvent, Runtime, Scripted, SshHost, Terminal } from "../../src/index.ts"
 import * as ChildProcesses from "../../src/platform/ChildProcesses.ts"
 import * as ConfiguredEnvironment from "../../src/tool/ConfiguredEnvironment.ts"
-import { engine, sshReason, sshServer } from "../support/containerMachine.ts"
-import { built } from "../support/environmentConformance.ts"
+import { built, engine, sshReason, sshServer } from "../support/containerMachine.ts"
 
 const docker = engine("docker")
 afterAll(docker.dispose)
@@ -152,6 +151,38 @@ describe("a run on another machine", () => {
     const notice = yield* environment.notice
     assert.include(notice ?? "", "The connection to 127.0.0.1 broke while the command ran")
     assert.include(notice ?? "", "was opened again")
+  }))
+})
+
+describe("a program that is killed", () => {
+  /** Kills a program in which a command runs, and waits until the command has ended. */
+  const survived = Effect.fnUntraced(function*(directory: string, args: ReadonlyArray<string>) {
+    const child = spawn(process.execPath, [join(import.meta.dirname, "../support/remoteCrash.ts"), ...args], { stdio: ["ignore", "pipe", "inherit"] })
+    yield* Effect.promise(() => new Promise((resolve) => child.stdout.once("data", resolve)))
+    child.kill("SIGKILL")
+    const beat = join(directory, "beat")
+    const size = () => existsSync(beat) ? readFileSync(beat).length : 0
+    for (let round = 0; round < 100; round++) {
+      const before = size()
+      yield* Effect.sleep("200 millis")
+      if (size() === before) return false
+    }
+    return true
+  })
+
+  live("takes its container along", docker.reason, Effect.gen(function*() {
+    const directory = yield* project
+    const { image = "", program = "" } = docker.engine ?? {}
+    assert.isFalse(yield* survived(directory, ["docker", directory, program, image]))
+    const left = () => spawnSync(program, ["ps", "--all", "--quiet", "--filter", `label=hermes.tree=${directory}`], { encoding: "utf8" }).stdout.trim()
+    for (let round = 0; round < 100 && left() !== ""; round++) yield* Effect.sleep("100 millis")
+    assert.strictEqual(left(), "")
+  }))
+
+  live("takes its commands on another machine along", sshReason, Effect.gen(function*() {
+    const { key, known, port, user } = yield* sshServer
+    const directory = yield* project
+    assert.isFalse(yield* survived(directory, ["ssh", directory, user, String(port), key, ...known]))
   }))
 })
 

@@ -1,11 +1,14 @@
 // Engines and daemons that the tests start real things with, where the machine has them: an image made of this machine's own BusyBox, and
 // a server of ssh on a free port.
+import type * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { execFileSync, spawn, spawnSync } from "node:child_process"
 import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { tmpdir, userInfo } from "node:os"
 import { join } from "node:path"
+import { CommandEnvironment } from "../../src/environment/CommandEnvironment.ts"
 
 const output = (program: string, args: ReadonlyArray<string>): string | undefined => {
   const { error, status, stdout } = spawnSync(program, args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"], timeout: 20_000 })
@@ -16,6 +19,10 @@ const busybox = (): string | undefined => {
   const path = output("sh", ["-c", "command -v busybox"])
   return path !== undefined && (output("ldd", [path]) ?? "not a dynamic executable").includes("=>") ? undefined : path
 }
+
+/** Builds an environment from its layer. */
+export const built = <E>(layer: Layer.Layer<CommandEnvironment, E, NodeServices.NodeServices>) =>
+  Effect.flatMap(Layer.build(layer), (context) => Effect.provideContext(CommandEnvironment, context))
 
 export interface Engine {
   readonly program: string

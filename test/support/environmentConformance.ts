@@ -9,7 +9,7 @@ import type * as PlatformError from "effect/PlatformError"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
-import { CallDirectory, CommandEnvironment, type Service } from "../../src/environment/CommandEnvironment.ts"
+import { CallDirectory, type Service } from "../../src/environment/CommandEnvironment.ts"
 import * as ChildProcesses from "../../src/platform/ChildProcesses.ts"
 import { ProcessEnvironment } from "../../src/platform/ProcessVariables.ts"
 
@@ -20,10 +20,6 @@ export interface Subject {
 }
 
 export type MakeSubject = Effect.Effect<Subject, unknown, Scope.Scope | NodeServices.NodeServices>
-
-/** Builds an environment from its layer. */
-export const built = <E>(layer: Layer.Layer<CommandEnvironment, E, NodeServices.NodeServices>) =>
-  Effect.flatMap(Layer.build(layer), (context) => Effect.provideContext(CommandEnvironment, context))
 
 const secret = "sk-not-for-the-environment"
 
