@@ -22,7 +22,7 @@ import { importModule, share } from "../platform/PluginModules.ts"
 import * as Manifest from "./Manifest.ts"
 import { contractOf, isPlugin, type Plugin, untyped } from "./Plugin.ts"
 import { PluginError } from "./PluginError.ts"
-import * as RegisterContext from "./RegisterContext.ts"
+import type * as RegisterContext from "./RegisterContext.ts"
 
 type Register = (context: RegisterContext.RegisterContext) => unknown
 
@@ -47,7 +47,8 @@ const unload = (key: string, run: () => unknown) =>
 
 /** Contributions of `register(ctx)`, as the build of a plugin. */
 const registering = Effect.fnUntraced(function*(candidate: Candidate, register: Register, host: RegisterContext.Host) {
-  const collector = RegisterContext.make(candidate, host)
+  const { make } = yield* Effect.promise(() => import("./RegisterContext.ts"))
+  const collector = make(candidate, host)
   yield* PlainReturn.call(() => register(collector.context)).pipe(
     Effect.mapError(({ error }) => error),
     Effect.ensuring(Effect.sync(collector.finish))
