@@ -55,11 +55,6 @@ const countBefore = ({ counts, positions }: Session, position: number): number =
   return counts[position] ?? 0
 }
 
-const expand = (reference: Record.Reference): ReadonlyArray<number | string> =>
-  typeof reference === "object"
-    ? Array.from({ length: reference[1] - reference[0] + 1 }, (_, index) => reference[0] + index)
-    : [reference]
-
 /** First and last position of a reference to stored messages. */
 const rangeOf = (reference: Exclude<Record.Reference, string>): readonly [number, number] =>
   typeof reference === "number" ? [reference, reference] : [reference[0], reference[1]]
@@ -105,13 +100,25 @@ export const make = () => {
     },
     request: (attempt: Attempt): Request => {
       const { named, positions } = of(attempt.run.sessionId)
-      const names = attempt.start.messages.flatMap(expand)
-      return {
-        messages: names.map((name) => typeof name === "number" ? positions.get(name)?.message : named.get(name)),
-        positions: names.map((name) => typeof name === "number" ? name : undefined),
-        origins: names.map((name) => typeof name === "number" ? positions.get(name)?.origin : undefined),
-        tools: tools(attempt)
+      const messages: Array<Prompt.Message | undefined> = []
+      const places: Array<number | undefined> = []
+      const origins: Array<Record.Origin | undefined> = []
+      for (const reference of attempt.start.messages) {
+        if (typeof reference === "string") {
+          messages.push(named.get(reference))
+          places.push(undefined)
+          origins.push(undefined)
+          continue
+        }
+        const [from, to] = rangeOf(reference)
+        for (let at = from; at <= to; at++) {
+          const kept = positions.get(at)
+          messages.push(kept?.message)
+          places.push(at)
+          origins.push(kept?.origin)
+        }
       }
+      return { messages, positions: places, origins, tools: tools(attempt) }
     },
     /** `begun` are messages with which the session began before this attempt, its first one. */
     sent: (attempt: Attempt, begun: ReadonlyArray<Message>): Sent => {

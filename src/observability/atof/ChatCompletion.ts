@@ -81,7 +81,8 @@ const selected = (value: Readonly<Record<string, unknown>>, wanted: (name: strin
 
 /** The request of an attempt; null where the record has none of its messages. */
 export const request = ({ start: { parameters, rewritten, route } }: Attempt, { messages: sent, tools }: Request): Schema.Json => {
-  const all = sent.flatMap((message) => message === undefined ? [] : messages(message))
+  const all: Array<Facts> = []
+  for (const message of sent) if (message !== undefined) all.push(...messages(message))
   if (all.length === 0) return null
   const others = Json.isFields(rewritten) ? rewritten : parameters
   return {

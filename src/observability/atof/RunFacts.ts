@@ -49,25 +49,28 @@ export const runFacts = ({ sessionId, start, turnId }: RunTree.Run): Facts => ({
 
 /** Names of the messages of a request, ranges as the record has them; those that the record lost are left out. */
 export const references = ({ start: { messages } }: RunTree.Attempt, { messages: sent }: RunTree.Request): Schema.Json => {
-  const names = messages.flatMap((one) =>
-    typeof one === "object" ? Array.from({ length: one[1] - one[0] + 1 }, (_, index) => one[0] + index) : [one])
-  const all = names.flatMap((name, index) => {
-    const message = sent[index]
-    return message === undefined ? [] : ChatCompletion.messages(message).map(() => name)
-  })
   const ranges: Array<Schema.Json> = []
   let first: number | string | undefined
   let last: number | string | undefined
   const push = (): void => {
     if (first !== undefined && last !== undefined) ranges.push(first === last ? first : [first, last])
   }
-  for (const name of all) {
-    if (typeof name === "number" && typeof last === "number" && name === last + 1) last = name
-    else {
-      push()
-      first = name
-      last = name
+  let index = 0
+  const name = (one: number | string): void => {
+    const message = sent[index++]
+    const count = message === undefined ? 0 : ChatCompletion.messages(message).length
+    // A message that is several in this form has its name as often.
+    for (let nth = 0; nth < count; nth++) {
+      if (typeof one !== "number" || typeof last !== "number" || one !== last + 1) {
+        push()
+        first = one
+      }
+      last = one
     }
+  }
+  for (const one of messages) {
+    if (typeof one === "object") for (let at = one[0]; at <= one[1]; at++) name(at)
+    else name(one)
   }
   push()
   return ranges
@@ -75,11 +78,12 @@ export const references = ({ start: { messages } }: RunTree.Attempt, { messages:
 
 /** Writers of those messages of a request that are the user's by their role alone, by position; empty where there are none. */
 export const foreignOrigins = ({ messages, origins, positions }: RunTree.Request): Facts => {
-  const foreign = positions.flatMap((position, index) => {
-    const origin = origins[index]
-    return position === undefined || origin === undefined || origin === "user" || messages[index]?.role !== "user" ? [] : [[String(position), origin]]
+  const foreign: { [position: string]: string } = {}
+  origins.forEach((origin, index) => {
+    const position = positions[index]
+    if (origin !== undefined && origin !== "user" && position !== undefined && messages[index]?.role === "user") foreign[String(position)] = origin
   })
-  return foreign.length === 0 ? {} : { message_origins: Object.fromEntries(foreign) }
+  return Object.keys(foreign).length === 0 ? {} : { message_origins: foreign }
 }
 
 /** Ids, route and number of an attempt. */

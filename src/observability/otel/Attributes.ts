@@ -59,8 +59,17 @@ const present = (facts: Readonly<Record<string, unknown>>): RunSpans.Attributes 
 
 const clean = (text: string | undefined): string | undefined => text === undefined ? undefined : redactText(text)
 
-/** Address and port of an endpoint. */
+/** Address and port of an endpoint; all calls of a run mostly have the same. */
 export const server = (baseUrl: string | undefined): RunSpans.Attributes => {
+  if (baseUrl !== undefined && newestServer?.baseUrl === baseUrl) return newestServer.attributes
+  const attributes = serverOf(baseUrl)
+  if (baseUrl !== undefined) newestServer = { baseUrl, attributes }
+  return attributes
+}
+
+let newestServer: { readonly baseUrl: string; readonly attributes: RunSpans.Attributes } | undefined
+
+const serverOf = (baseUrl: string | undefined): RunSpans.Attributes => {
   const url = URL.parse(baseUrl ?? "")
   if (url === null) return {}
   const standard = url.protocol === "https:" ? 443 : 80

@@ -200,8 +200,10 @@ export const input = (sent: Sent, rewritten: unknown): Readonly<Record<string, s
     if (isRepeated) chars += more.length
     shown.push(more)
   }
-  const known = new Set(shown)
-  for (const more of sent.fresh.map(textOf).reverse()) if (!known.has(more)) shown.push(more)
+  if (sent.fresh.length > 0) {
+    const known = new Set(shown)
+    for (const more of sent.fresh.map(textOf).reverse()) if (!known.has(more)) shown.push(more)
+  }
   const omitted = sent.said - shown.length
   return {
     "gen_ai.input.messages": `[${shown.reverse().join(",")}]`,

@@ -150,7 +150,14 @@ const delimited = <A>(field: number, write: (value: A) => void, value: A): void 
   tag(field, wire.delimited)
 }
 
-const text = (value: string): void => bytes(encoder.encode(value))
+/** Writes where the longest encoding would begin, and moves it to its end. */
+const text = (value: string): void => {
+  const room = value.length * 3
+  claim(room)
+  const { written } = encoder.encodeInto(value, buffer.subarray(at, at + room))
+  buffer.copyWithin(at + room - written, at, at + written)
+  at += room - written
+}
 
 const bytesOfHex = (hex: string): void => {
   claim(hex.length / 2)
