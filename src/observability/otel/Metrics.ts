@@ -88,6 +88,20 @@ export const labelsOf = (node: Node, agentName: string): Labels =>
     ? labelsOf(node.kind === "step" ? node.run : node.call, agentName)
     : { "gen_ai.operation.name": operationOf(node), ...ownLabels(node, agentName) }
 
+type Counted = Metric.Metric<number, unknown>
+
+/** Metrics with labels, by metric and labels, of a registry: one that is used again has its key already. */
+const labelled = new WeakMap<Context.Context<never>, Map<string, Counted>>()
+
+const withLabels = (metric: Counted, labels: Labels, into: Context.Context<never>): Counted => {
+  const known = labelled.get(into) ?? new Map<string, Counted>()
+  labelled.set(into, known)
+  const key = `${metric.id} ${JSON.stringify(labels)}`
+  const made = known.get(key) ?? Metric.withAttributes(metric, labels)
+  known.set(key, made)
+  return made
+}
+
 /** Receives what was counted, with the labels of the data point. */
 export type Noted = (metric: string, labels: Labels, value: number) => void
 
@@ -96,11 +110,11 @@ export const count = ({ endedAt, node, outcome, startedAt }: Span, agentName: st
   if (node.kind === "step" || node.kind === "approval") return
   const labels = ownLabels(node, agentName)
   const failed: Labels = outcome._tag === "Failed" ? { "error.type": outcome.failure.type } : {}
-  const record = (metric: Metric.Metric<number, unknown>, given: Labels, value: number): void => {
-    Metric.withAttributes(metric, given).updateUnsafe(value, into)
+  const record = (metric: Counted, given: Labels, value: number): void => {
+    withLabels(metric, given, into).updateUnsafe(value, into)
     noted?.(metric.id, given, value)
   }
-  const update = (metric: Metric.Metric<number, unknown>, value: number | undefined, more: Labels = {}): void => {
+  const update = (metric: Counted, value: number | undefined, more: Labels = {}): void => {
     if (value !== undefined) record(metric, { ...labels, ...more }, value)
   }
   const ofAnswer = (attempt: Attempt): void => {
