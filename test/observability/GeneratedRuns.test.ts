@@ -429,7 +429,7 @@ const check = Effect.fnUntraced(function*(seed: number) {
 }, Effect.scoped)
 
 const named = process.env["HERMES_TEST_SEED"]
-const count = Number(process.env["HERMES_TEST_GENERATED"] ?? 20)
+const count = Number(process.env["HERMES_TEST_GENERATED"] ?? 12)
 const fresh = Date.now() % 1_000_000_000
 const seeds = named === undefined
   ? [...Array.from({ length: count }, (_, index) => index + 1), ...Array.from({ length: Math.ceil(count / 10) }, (_, index) => fresh + index)]
