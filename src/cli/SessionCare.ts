@@ -17,6 +17,7 @@ import * as Redaction from "../domain/Redaction.ts"
 import * as SearchQuery from "../session/SearchQuery.ts"
 import * as SearchScan from "../session/SearchScan.ts"
 import * as SessionFork from "../session/SessionFork.ts"
+import * as SessionExport from "../session/SessionExport.ts"
 import * as SessionImport from "../session/SessionImport.ts"
 import * as SessionMaintenance from "../session/SessionMaintenance.ts"
 import { defaultLimit as defaultHits, hiddenSources, type Hit, SessionSearch } from "../session/SessionSearch.ts"
@@ -153,12 +154,16 @@ const remove = Command.make("delete", { session, yes }, Effect.fn("hermes sessio
 
 /** Adds exported sessions. */
 const importCommand = Command.make("import", {
-  file: Argument.String("file").pipe(Argument.withDescription("File of `hermes sessions export`, one session per line")),
+  file: Argument.String("file").pipe(Argument.withDescription("File of `hermes sessions export`: one session per line, or a .tar.gz of such files")),
   newIds: Flags.yes("new-ids", "Give sessions whose id exists a new one; default: leave them out")
 }, Effect.fn("hermes sessions import")(function*({ file, newIds }) {
   const fs = yield* FileSystem.FileSystem
   const { database } = yield* Home
-  const text = yield* Effect.mapError(fs.readFileString(file), (error) => usage(`cannot read ${file}: ${reasonOf(error)}`))
+  const unreadable = (reason: string) => usage(`cannot read ${file}: ${reason}`)
+  const bytes = yield* Effect.mapError(fs.readFile(file), (error) => unreadable(reasonOf(error)))
+  const text = SessionExport.isArchive(file)
+    ? yield* Effect.mapError(Effect.fromResult(SessionExport.readArchive(bytes)), unreadable)
+    : new TextDecoder().decode(bytes)
   const { added, notes, refused } = yield* Effect.provide(SessionImport.add(text, { newIds }), layerSqlite({ path: database }))
   for (const told of notes) yield* note(Redaction.redactText(SafeText.line(told)))
   yield* line(`Added ${counted(added.length, "session")}${refused === 0 ? "" : `; ${counted(refused, "line")} left out`}`)

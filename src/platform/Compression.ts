@@ -73,3 +73,12 @@ export const gzip = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Strea
     NodeStream.pipeThroughDuplex(Stream.mapError(bytes, (error) => ({ error })), { evaluate: () => Zlib.createGzip() }),
     (failure) => "error" in failure ? Stream.fail(failure.error) : Stream.die(failure)
   )
+
+/** Decompresses a gzip file of up to `most` bytes; undefined for one that is none, is damaged or holds more. */
+export const gunzip = (bytes: Uint8Array, most: number): Uint8Array | undefined => {
+  try {
+    return Zlib.gunzipSync(bytes, { maxOutputLength: most })
+  } catch {
+    return undefined
+  }
+}

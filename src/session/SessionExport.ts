@@ -82,3 +82,13 @@ export const archive = <E, R>(files: Stream.Stream<ArchiveFile, E, R>): Stream.S
       changedAt
     }))))
   })
+
+/** Bytes of an archive that is read. */
+const largestArchive = 2 ** 30
+
+/** The texts of an archive's files, one after the other; the failure says why it cannot be read. */
+export const readArchive = (bytes: Uint8Array): Result.Result<string, string> => {
+  const tar = Compression.gunzip(bytes, largestArchive)
+  if (tar === undefined) return Result.fail("it is no .tar.gz archive, or it is damaged or too large")
+  return Result.map(TarArchive.read(tar), (files) => files.map((file) => new TextDecoder().decode(file.bytes)).join("\n"))
+}

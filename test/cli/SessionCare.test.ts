@@ -202,6 +202,13 @@ describe("hermes sessions export and import", () => {
       yield* hermes(["sessions", "export", "--format", "md", "--session-id", id, "--output", "One.TGZ"])
       assert.deepStrictEqual(filesOf("One.TGZ").map(({ path }) => path), [`${id}.md`])
       assert.strictEqual(statSync(at("all.tar.gz")).mode & 0o777, 0o600)
+      yield* hermes(["sessions", "delete", id, "-y"])
+      assert.deepInclude(yield* hermes(["sessions", "import", "all.tar.gz"]), { code: 1, stdout: "Added 1 session; 1 line left out\n" })
+      assert.deepInclude(yield* hermes(["sessions", "show", id]), { code: 0 })
+      truncateSync(at("all.tar.gz"), 100)
+      assert.deepInclude(yield* hermes(["sessions", "import", "all.tar.gz"]), {
+        code: 2, stderr: "Error: cannot read all.tar.gz: it is no .tar.gz archive, or it is damaged or too large\n"
+      })
       if (!existsSync("/dev/full")) return
       for (const name of ["full.tar.gz", "full.jsonl"]) {
         symlinkSync("/dev/full", at(name))
