@@ -131,6 +131,20 @@ describe("hermes insights", () => {
       assert.match(stdout, /\nSkills\ntidy {2}2 loads · 1 edit · last used \d{4}-\d\d-\d\d\n/)
     }))
 
+  it.live("counts sessions that the record does not have for their models", () =>
+    Effect.gen(function*() {
+      const { hermes, id } = yield* used
+      const before = figuresOf((yield* hermes(["insights", "--json"])).stdout)
+      yield* hermes(["sessions", "export", "--session-id", id, "-o", "one.jsonl"])
+      yield* hermes(["sessions", "import", "one.jsonl", "--new-ids"])
+      const after = figuresOf((yield* hermes(["insights", "--json"])).stdout)
+      assert.deepInclude(after, { sessions: 3, modelCalls: 10 })
+      const sum = (of: (one: Figures["models"][number]) => number) => after.models.reduce((total, one) => total + of(one), 0)
+      assert.strictEqual(sum(({ calls }) => calls), 10)
+      assert.strictEqual(sum(({ tokens }) => tokens["input"] ?? 0), after.tokens["input"])
+      assert.isAbove(after.tokens["input"] ?? 0, before.tokens["input"] ?? 0)
+    }))
+
   it.live("leaves out what was before the period", () =>
     Effect.gen(function*() {
       const { hermes, home, id } = yield* used

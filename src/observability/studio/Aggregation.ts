@@ -138,6 +138,23 @@ const skillsOf = (
   }).toSorted((a, b) => b.loads + b.edits - a.loads - a.edits || b.lastUsed - a.lastUsed)
 }
 
+/** Models with what sessions used that the record does not have: it counts for the model of the session. */
+const withUnrecorded = (models: ReadonlyArray<Share>, some: ReadonlyArray<SessionQueries.Unrecorded>): ReadonlyArray<Share> => {
+  const all = new Map(models.map((one) => [one.name, one]))
+  for (const { cost, session, tokens } of some) {
+    if (session.usage.requestCount === 0) continue
+    const known = all.get(session.model) ?? { name: session.model, calls: 0, sessions: 0, errors: 0, tokens: SessionFacts.noTokens, days: [] }
+    all.set(session.model, {
+      ...known,
+      calls: known.calls + session.usage.requestCount,
+      sessions: known.sessions + 1,
+      tokens: SessionFacts.plus(known.tokens, tokens),
+      cost: SessionFacts.plusCost(known.cost, cost)
+    })
+  }
+  return Array.from(all.values()).toSorted(byCount)
+}
+
 /** Sums over sessions that were found, and their sub-agents. `spoken` has the messages of the period. */
 export const aggregate = (
   world: SessionQueries.World,
@@ -158,9 +175,9 @@ export const aggregate = (
   const toolCalls = facts.flatMap(({ id, toolCalls }) => toolCalls.filter(({ at }) => isInside(at)).map((call) =>
     ({ ...call, ...placeOf(id), isFailed: SessionFacts.hasFailed(call), tokens: SessionFacts.noTokens, cost: undefined })))
   const runs = facts.flatMap((one) => Array.from(one.runs.values()).filter(({ startedAt }) => isInside(startedAt)))
-  // Sessions that are older than the record have sums and no times.
-  const isWhole = since === 0 && until === Infinity
-  const sums = isWhole ? SessionQueries.totalsOf(world, ids) : SessionFacts.totals(runs, modelCalls, toolCalls)
+  // Sessions that are older than the record have sums, and no times but their own.
+  const unrecorded = SessionQueries.unrecorded(world, ids).filter(({ session }) => isInside(session.startedAt))
+  const sums = SessionQueries.withUnrecorded(SessionFacts.totals(runs, modelCalls, toolCalls), unrecorded)
   const day = ({ at }: { readonly at: number }): string => dayOf(at, utcOffset)
   const [modelDays, toolDays, runDays] = [Map.groupBy(modelCalls, day), Map.groupBy(toolCalls, day), Map.groupBy(runs, ({ startedAt }) => day({ at: startedAt }))]
   const days = Array.from(new Set([...modelDays.keys(), ...toolDays.keys(), ...runDays.keys()])).toSorted().map((name): Day => ({
@@ -184,7 +201,7 @@ export const aggregate = (
     toolLatency: latencyOf(toolCalls),
     cacheHit: prompt === 0 ? undefined : cacheRead / prompt,
     days,
-    models: shares(modelCalls, ({ model }) => model, utcOffset),
+    models: withUnrecorded(shares(modelCalls, ({ model }) => model, utcOffset), unrecorded),
     tools: shares(toolCalls, ({ name }) => name, utcOffset),
     skills: skillsOf(toolCalls, said.flatMap(({ skills }) => skills)),
     notable: notable(world, found),

@@ -4,7 +4,7 @@
 import type { Session } from "../../session/SessionStore.ts"
 import { oneLine } from "../trace/Row.ts"
 import * as SessionFacts from "./SessionFacts.ts"
-import type { SessionList, SessionQuery, SessionSummary, Sort, Status, Totals } from "./StudioApi.ts"
+import type { SessionList, SessionQuery, SessionSummary, Sort, Status, Tokens, Totals } from "./StudioApi.ts"
 
 /** All sessions of a store at one time. */
 export interface World {
@@ -89,6 +89,40 @@ export const beginningOf = (world: World, id: string): string => {
 export const factsOf = (world: World, ids: ReadonlyArray<string>): ReadonlyArray<SessionFacts.SessionFacts> =>
   ids.flatMap((id) => world.facts.get(id) ?? [])
 
+/** Tokens of a session as the store kept them. */
+const tokensOf = ({ usage }: Session): Tokens => ({
+  input: usage.inputTokens, output: usage.outputTokens, cacheRead: usage.cacheReadTokens, cacheWrite: usage.cacheWriteTokens,
+  reasoning: usage.reasoningTokens
+})
+
+/** Sums in the store of a session that is older than the record, or was imported. */
+export interface Unrecorded {
+  readonly session: Session
+  readonly tokens: Tokens
+  readonly cost: number | undefined
+}
+
+/** Sessions of which the record has no run. */
+export const unrecorded = (world: World, ids: ReadonlyArray<string>): ReadonlyArray<Unrecorded> =>
+  ids.flatMap((id) => {
+    const session = world.sessions.get(id)
+    if (session === undefined || (world.facts.get(id)?.runs.size ?? 0) > 0) return []
+    // Without a run of its own it has the messages of the session that it goes on from, which counts them.
+    if (session.continues !== undefined) return []
+    const { usd } = session.cost
+    return [{ session, tokens: tokensOf(session), cost: usd === null || usd === 0 ? undefined : usd }]
+  })
+
+/** Sums with those of sessions that the record does not have. */
+export const withUnrecorded = (sums: Totals, some: ReadonlyArray<Unrecorded>): Totals =>
+  some.reduce((sum, { cost, session, tokens }) => ({
+    ...sum,
+    modelCalls: sum.modelCalls + session.usage.requestCount,
+    toolCalls: sum.toolCalls + session.toolCallCount,
+    tokens: SessionFacts.plus(sum.tokens, tokens),
+    cost: SessionFacts.plusCost(sum.cost, cost)
+  }), sums)
+
 /** Sums of some sessions, without their sub-agents. Sessions that are older than the record have those that the store kept. */
 export const totalsOf = (world: World, ids: ReadonlyArray<string>): Totals => {
   const recorded = factsOf(world, ids)
@@ -97,24 +131,7 @@ export const totalsOf = (world: World, ids: ReadonlyArray<string>): Totals => {
     recorded.flatMap(({ modelCalls }) => modelCalls),
     recorded.flatMap(({ toolCalls }) => toolCalls)
   )
-  return ids.reduce((sum, id) => {
-    const session = world.sessions.get(id)
-    if (session === undefined || (world.facts.get(id)?.runs.size ?? 0) > 0) return sum
-    // Without a run of its own it has the messages of the session that it goes on from, which counts them.
-    if (session.continues !== undefined) return sum
-    const { cost, toolCallCount, usage } = session
-    const tokens = {
-      input: usage.inputTokens, output: usage.outputTokens, cacheRead: usage.cacheReadTokens, cacheWrite: usage.cacheWriteTokens,
-      reasoning: usage.reasoningTokens
-    }
-    return {
-      ...sum,
-      modelCalls: sum.modelCalls + usage.requestCount,
-      toolCalls: sum.toolCalls + toolCallCount,
-      tokens: SessionFacts.plus(sum.tokens, tokens),
-      cost: cost.usd === null || cost.usd === 0 ? sum.cost : SessionFacts.plusCost(sum.cost, cost.usd)
-    }
-  }, sums)
+  return withUnrecorded(sums, unrecorded(world, ids))
 }
 
 const lastRun = (facts: SessionFacts.SessionFacts | undefined): SessionFacts.RunFacts | undefined =>
