@@ -277,8 +277,9 @@ export const terminal = F.defaulted({
     required: F.withDefault(F.flag, false),
     /** `full` is no wall at all. Absent: `workspace-write`, but `read-only` in a folder with files of its own that is not trusted. */
     policy: F.optional(F.choice(["workspace-write", "read-only", "full"])),
-    network: F.withDefault(F.choice(["none", "hosts", "all"]), "none"),
-    /** Hosts of the network `hosts`: `example.com`, `*.example.com`. */
+    /** Absent: `hosts` where the policy is `workspace-write`, else `none`. */
+    network: F.optional(F.choice(["none", "hosts", "all"])),
+    /** Hosts that are reached without a question where the network is `hosts`: `example.com`, `*.example.com`. */
     hosts: F.withDefault(F.texts, []),
     /** Directories that are written besides the working tree. */
     write: F.withDefault(F.paths, []),

@@ -30,6 +30,15 @@ import * as Layer from "effect/Layer"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { nodePath } from "../platform/CurrentProcess.ts"
 
+/** Reason for which an environment stopped a command. */
+export interface Explanation {
+  readonly reason: string
+  /** Setting that would have let it be. */
+  readonly setting: string
+  /** True where the user was asked already. */
+  readonly isAsked: boolean
+}
+
 /** The place where commands run and files live. */
 export interface Service {
   /** Kind of environment, as hooks are told it (`env_type`). */
@@ -38,8 +47,10 @@ export interface Service {
   readonly isConfined: boolean
   /** Description for a model that works in it; undefined where there is nothing to say. */
   readonly description: string | undefined
-  /** Explains the output of a failed command that the environment stopped; undefined for every other. */
-  readonly explain: (output: string) => string | undefined
+  /** Hosts that its commands reach: none, some, or all. */
+  readonly reach: "none" | "hosts" | "all"
+  /** Explains the output of a failed command that the environment stopped; undefined for every other. `refused` are hosts that it was kept from. */
+  readonly explain: (output: string, refused: ReadonlyArray<string>) => Explanation | undefined
   /** Tells once what happened to the environment since the last call: it was started again, it ended under a command. */
   readonly notice: Effect.Effect<string | undefined>
   /** Directory in it that stands for an absolute directory of this machine. */
@@ -50,6 +61,8 @@ export interface Service {
   readonly processes: "here" | "elsewhere"
   /** Starts processes in it. */
   readonly spawner: ChildProcessSpawner["Service"]
+  /** Starts processes around it, for a command that the user lets out; undefined where there is nothing around it. */
+  readonly outside: ChildProcessSpawner["Service"] | undefined
   /** Its files, as its processes see them. */
   readonly files: FileSystem.FileSystem
 }
@@ -74,11 +87,32 @@ export const onThisMachine: Pick<Service, "directory" | "node" | "notice" | "pro
   processes: "here"
 }
 
+/** Questions about hosts that a command of a tool call wants to reach. */
+export interface HostRequests {
+  /** Asks whether a host that is not listed may be reached. */
+  readonly ask: (host: string, port: number) => Effect.Effect<boolean>
+  /** Hosts that commands of the call were kept from. */
+  readonly refused: Set<string>
+}
+
+/** Whom an environment with a network of its own asks about hosts, for the call that is served; nobody when undefined. */
+export const HostRequests = Context.Reference<HostRequests | undefined>("hermes-effect/environment/HostRequests", { defaultValue: () => undefined })
+
 /** This machine, as the user who runs the program. */
 export const layerLocal: Layer.Layer<CommandEnvironment, never, ChildProcessSpawner | FileSystem.FileSystem> = Layer.effect(
   CommandEnvironment,
   Effect.gen(function*() {
-    return { ...onThisMachine, name: "local", isConfined: false, description: undefined, explain: () => undefined, spawner: yield* ChildProcessSpawner, files: yield* FileSystem.FileSystem }
+    return {
+      ...onThisMachine,
+      name: "local",
+      isConfined: false,
+      description: undefined,
+      reach: "all",
+      explain: () => undefined,
+      spawner: yield* ChildProcessSpawner,
+      outside: undefined,
+      files: yield* FileSystem.FileSystem
+    }
   })
 )
 

@@ -324,8 +324,9 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     description: described(options),
     explain: (output) =>
       options.network === "none" && noNetwork.test(output)
-        ? "the container has no network. Do not work around it: tell the user what needs it, who can change terminal.sandbox.network."
+        ? { reason: "the container has no network", setting: "terminal.sandbox.network", isAsked: false }
         : undefined,
+    reach: options.network,
     key: Effect.gen(function*() {
       const directory = yield* CallDirectory
       if (directory === undefined) return yield* RemoteEnvironment.unreachable("there is no working directory to start a container for")

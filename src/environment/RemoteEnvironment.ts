@@ -23,7 +23,7 @@ import { type Machine, spawn } from "./RemoteProcesses.ts"
 import type { ShellEnded } from "./RemoteShell.ts"
 
 /** Machines of an environment. */
-export interface Options extends Pick<Service, "name" | "isConfined" | "description" | "explain"> {
+export interface Options extends Pick<Service, "name" | "isConfined" | "description" | "explain" | "reach"> {
   /** Name of the machine that serves a call. */
   readonly key: Effect.Effect<string, PlatformError>
   /** Starts a machine; it lives as long as the scope. */
@@ -137,6 +137,8 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     isConfined: options.isConfined,
     description: options.description,
     explain: options.explain,
+    reach: options.reach,
+    outside: undefined,
     directory: Effect.succeed<string>,
     notice: Effect.sync(() => notices.length === 0 ? undefined : notices.splice(0).join(" ")),
     node: "node",

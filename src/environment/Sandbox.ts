@@ -41,24 +41,22 @@
  *
  * Source: `ARCHITECTURE.md` §7 ("walls").
  */
-import * as Deferred from "effect/Deferred"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Schema from "effect/Schema"
-import * as Scope from "effect/Scope"
-import * as Semaphore from "effect/Semaphore"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
-import { type ChildProcessHandle, ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildProcessSpawner"
+import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildProcessSpawner"
 import { ConfigError } from "../domain/AgentError.ts"
 import * as TextCut from "../domain/TextCut.ts"
-import { type Admission, carrier, listen } from "../platform/ForwardProxy.ts"
-import { nodePath } from "../platform/CurrentProcess.ts"
 import { CallDirectory, CommandEnvironment, onThisMachine, type Service as Environment } from "./CommandEnvironment.ts"
 import * as SandboxFiles from "./SandboxFiles.ts"
+import * as SandboxNetwork from "./SandboxNetwork.ts"
 import { described, mounts, ordered, type Rule, within } from "./SandboxRules.ts"
 import * as WorkingTree from "./WorkingTree.ts"
 
@@ -67,10 +65,10 @@ export interface Options {
   /** `read-only`: nothing but temporary files is written; `workspace-write`: the working tree of the call is written too. */
   readonly policy: "read-only" | "workspace-write"
   /**
-   * `none`: commands reach each other and nothing else; `all`: the network of this machine; else the hosts that are admitted, by HTTP and
-   * through a proxy, which most programs find in their environment.
+   * `none`: commands reach each other and nothing else; `all`: the network of this machine; else some hosts, by HTTP and through a proxy,
+   * which most programs find in their environment.
    */
-  readonly network: "none" | "all" | Admission
+  readonly network: "none" | "all" | SandboxNetwork.Hosts
   /** The user's home directory. A tree that holds it is not written. */
   readonly home: string | undefined
   /** Directories that are written besides: caches of package managers. Those that do not exist are left out. */
@@ -108,18 +106,6 @@ const init = ["--as-pid-1", "--", "/bin/sh", "-c", "\"$@\"; exit \"$?\"", "sh"]
 
 const isolation = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--disable-userns", "--cap-drop", "ALL", "--die-with-parent"]
 
-const HolderInfo = Schema.fromJsonString(Schema.Struct({ "child-pid": Schema.Int }))
-
-/** Text that a process writes, until it has `end` in it. */
-const textUntil = (text: Stream.Stream<Uint8Array, PlatformError>, end: string): Effect.Effect<string, PlatformError> =>
-  text.pipe(
-    Stream.decodeText(),
-    Stream.scan(() => "", (before, more) => before + more),
-    Stream.takeUntil((said) => said.includes(end)),
-    Stream.runLast,
-    Effect.map((last) => last._tag === "Some" ? last.value : "")
-  )
-
 /** Finds the programs that build the wall. */
 const findPrograms = Effect.fnUntraced(function*(fs: FileSystem.FileSystem) {
   const find = Effect.fnUntraced(function*(name: string) {
@@ -131,47 +117,11 @@ const findPrograms = Effect.fnUntraced(function*(fs: FileSystem.FileSystem) {
   return { bwrap: yield* find("bwrap"), nsenter: yield* find("nsenter") }
 })
 
-/** The network namespace of a sandbox. */
-interface Joined {
-  /** A process in it. */
-  readonly pid: number
-  /** Port there on which a proxy answers; undefined where there is none. */
-  readonly port: string | undefined
-}
-
 /**
- * A network namespace without a network, in which all commands of a sandbox reach each other: one process holds it, and is started again
- * when somebody ended it. With a socket file of a proxy it carries connections there.
+ * Time for which a look at the files holds: looking costs as much as starting a command. The user makes what a rule is about, and
+ * seldom; a command cannot change it.
  */
-const makeNetwork = Effect.fnUntraced(function*(spawner: ChildProcessSpawner["Service"], bwrap: string, socket: string | undefined): Effect.fn.Return<
-  Effect.Effect<Joined, PlatformError | Schema.SchemaError>,
-  never,
-  Scope.Scope
-> {
-  const scope = yield* Effect.scope
-  const lock = yield* Semaphore.make(1)
-  let held: { readonly handle: ChildProcessHandle; readonly joined: Joined } | undefined
-  const holder = socket === undefined ? ["/bin/sh", "-c", "echo ready; read -r _"] : [nodePath, "-e", carrier, socket]
-  const start = Effect.gen(function*() {
-    const end = yield* Deferred.make<void>()
-    const handle = yield* spawner.spawn(ChildProcess.make(bwrap, [
-      "--unshare-user", "--unshare-net", "--unshare-pid", "--die-with-parent", "--ro-bind", "/", "/", "--info-fd", "3", "--as-pid-1", "--", ...holder
-    ], { cwd: "/", env: {}, stdin: Stream.drain(Stream.fromEffect(Deferred.await(end))), killSignal: "SIGKILL", additionalFds: { fd3: { type: "output" } } }))
-    // It ends by itself when its input does, which is sooner than what a kill leaves behind is gone.
-    yield* Effect.addFinalizer(() => Effect.andThen(Deferred.succeed(end, undefined), Effect.timeoutOption(Effect.ignore(handle.exitCode), "1 second")))
-    const info = yield* textUntil(handle.getOutputFd(3), "}")
-    // It can be joined when its process runs, and not before.
-    const said = yield* textUntil(handle.stdout, "\n")
-    const { "child-pid": pid } = yield* Schema.decodeEffect(HolderInfo)(info)
-    held = { handle, joined: { pid, port: /^ready (\d+)/.exec(said)?.[1] } }
-    return held.joined
-  }).pipe(Effect.provideService(Scope.Scope, scope))
-  return lock.withPermit(Effect.suspend(() =>
-    held === undefined
-      ? start
-      : Effect.flatMap(Effect.orElseSucceed(held.handle.isRunning, () => false), (isRunning) => isRunning && held !== undefined ? Effect.succeed(held.joined) : start)
-  ))
-})
+const rulesMillis = 1000
 
 /** Rules of the calls from each directory, for the files that exist now. */
 const makeRules = Effect.fnUntraced(function*(options: Options, temporary: { readonly tmp: string; readonly varTmp: string }) {
@@ -191,8 +141,7 @@ const makeRules = Effect.fnUntraced(function*(options: Options, temporary: { rea
     { path: "/var/tmp", allows: "write", source: temporary.varTmp }
   ]
 
-  return Effect.gen(function*() {
-    const directory = yield* CallDirectory
+  const found = Effect.fnUntraced(function*(directory: string | undefined) {
     const lists = yield* Effect.all([
       directory === undefined ? Effect.succeed([]) : ofTree(directory),
       Effect.map(Effect.forEach(options.policy === "read-only" ? [] : options.writable, present("write")), (list) => list.flat()),
@@ -202,28 +151,32 @@ const makeRules = Effect.fnUntraced(function*(options: Options, temporary: { rea
     ], { concurrency: "unbounded" })
     return ordered([...fixed, ...lists.flat()])
   })
-})
 
-/** Arguments of bubblewrap that tell programs of a proxy on a port. */
-const proxyVariables = (port: string | undefined): ReadonlyArray<string> =>
-  port === undefined ? [] : [
-    ...["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"].flatMap((name) => ["--setenv", name, `http://127.0.0.1:${port}`]),
-    ...["NO_PROXY", "no_proxy"].flatMap((name) => ["--setenv", name, "localhost,127.0.0.1,::1"]),
-    "--setenv", "NODE_USE_ENV_PROXY", "1"
-  ]
+  const known = new Map<string | undefined, { readonly until: number; readonly list: ReadonlyArray<Rule> }>()
+  return Effect.gen(function*() {
+    const directory = yield* CallDirectory
+    const now = yield* Clock.currentTimeMillis
+    const last = known.get(directory)
+    if (last !== undefined && now < last.until) return last.list
+    const list = yield* found(directory)
+    known.set(directory, { until: now + rulesMillis, list })
+    return list
+  })
+})
 
 const noWrite = /read-only file system|EROFS/i
 const noNetwork = /could not resolve host|temporary failure in name resolution|network is unreachable|ENETUNREACH|EAI_AGAIN|ENOTFOUND/i
-const remark = "Do not work around it: tell the user what needs more, who can change terminal.sandbox."
 
-/** Explains the output of a command that this sandbox stopped; `refused` are the hosts that its proxy refused, and is emptied. */
-const explained = (network: Options["network"], refused: Set<string>) => (output: string): string | undefined => {
-  const hosts = Array.from(refused).join(", ")
-  refused.clear()
-  if (hosts !== "") return `the sandbox did not let this host be reached: ${hosts}. ${remark}`
-  if (noWrite.test(output)) return `the sandbox lets commands write below the working tree and in /tmp only. ${remark}`
+/** Explains the output of a command that this sandbox stopped; `refused` are the hosts that its proxy kept it from. */
+const explained = ({ network, policy }: Options): Environment["explain"] => (output, refused) => {
+  if (refused.length > 0) return { reason: `the sandbox did not let ${refused.join(", ")} be reached`, setting: "terminal.sandbox.hosts", isAsked: true }
+  if (noWrite.test(output)) {
+    const places = policy === "read-only" ? "in /tmp only" : "below the working tree and in /tmp only"
+    return { reason: `the sandbox lets commands write ${places}`, setting: "terminal.sandbox.write", isAsked: false }
+  }
   if (network === "all" || !noNetwork.test(output)) return undefined
-  return network === "none" ? `the sandbox has no network. ${remark}` : `the sandbox lets hosts be reached by HTTP through its proxy only. ${remark}`
+  const reason = network === "none" ? "the sandbox has no network" : "the sandbox lets hosts be reached by HTTP through its proxy only"
+  return { reason, setting: "terminal.sandbox.network", isAsked: false }
 }
 
 /** Environment of a sandbox; nothing is started before the first command. */
@@ -237,18 +190,14 @@ const build = Effect.fnUntraced(function*(options: Options) {
   yield* Effect.forEach(Object.values(temporary), (directory) => host.makeDirectory(directory, { mode: 0o700 }), { discard: true })
   const rules = yield* makeRules(options, temporary)
   const { network } = options
-  const refused = new Set<string>()
-  const socket = typeof network === "string" ? undefined : path.join(base, "proxy")
-  if (socket !== undefined && typeof network !== "string") {
-    const admit: Admission = (host, port) => Effect.tapError(network(host, port), () => Effect.sync(() => refused.add(host)))
-    yield* Effect.mapError(listen(socket, admit), unavailable)
-  }
-  const joined = yield* makeNetwork(outer, programs.bwrap, socket)
+  const proxy = typeof network === "string" ? undefined : yield* Effect.mapError(SandboxNetwork.proxy(path.join(base, "proxy"), network), unavailable)
+  const joined = yield* SandboxNetwork.make(outer, programs.bwrap, proxy?.socket)
 
   const confined = Effect.fnUntraced(function*(command: ChildProcess.StandardCommand) {
     const list = yield* rules
     const cwd = command.options.cwd ?? (yield* CallDirectory) ?? "/tmp"
     const namespace = network === "all" ? undefined : yield* joined
+    const caller = proxy === undefined ? undefined : yield* proxy.caller
     const entered = namespace === undefined ? [] : ["--user", "--net", "--preserve-credentials", "--target", String(namespace.pid), "--", programs.bwrap]
     const line = command.options.shell === undefined || command.options.shell === false
       ? [command.command, ...command.args]
@@ -260,13 +209,13 @@ const build = Effect.fnUntraced(function*(options: Options) {
       "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
       ...mounts(list),
       ...unset.flatMap((name) => ["--unsetenv", name]),
-      ...proxyVariables(namespace?.port),
+      ...SandboxNetwork.variables(namespace?.port, caller),
       "--setenv", "TMPDIR", "/tmp", "--setenv", "HERMES_SANDBOX", options.policy,
       "--chdir", cwd, ...init, ...line
     ], { ...kept, cwd: "/" })
   })
 
-  const inside = (command: ChildProcess.Command): Effect.Effect<ChildProcess.Command, PlatformError | Schema.SchemaError> =>
+  const inside = (command: ChildProcess.Command): Effect.Effect<ChildProcess.Command, PlatformError | Schema.SchemaError, Scope.Scope> =>
     command._tag === "StandardCommand"
       ? confined(command)
       : Effect.map(Effect.all([inside(command.left), inside(command.right)]), ([left, right]) => ChildProcess.pipeTo(left, right, command.options))
@@ -283,8 +232,10 @@ const build = Effect.fnUntraced(function*(options: Options) {
     name: "sandbox",
     isConfined: true,
     description: described(options.policy, typeof network === "string" ? network : "hosts"),
-    explain: explained(network, refused),
+    explain: explained(options),
+    reach: typeof network === "string" ? network : "hosts",
     spawner,
+    outside: outer,
     files: SandboxFiles.make(host, path, rules)
   })
 }, Effect.catchTag("PlatformError", ({ message }) => Effect.fail(unavailable(message))))

@@ -72,5 +72,5 @@ export const described = (policy: "read-only" | "workspace-write", network: "non
   `Commands and file tools work in a sandbox: ${
     policy === "read-only" ? "nothing but /tmp can be written" : "only the working tree and /tmp can be written"
   }, credentials cannot be read${
-    { none: ", and commands reach each other by the network but nothing else", hosts: ", and only some hosts can be reached, through an HTTP proxy", all: "" }[network]
+    { none: ", and commands reach each other by the network but nothing else", hosts: ", and hosts are reached through an HTTP proxy, each with the consent of the user", all: "" }[network]
   }. Do not work around it: tell the user what needs more.`

@@ -120,6 +120,7 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     isConfined: false,
     description: described(options),
     explain: () => undefined,
+    reach: "all",
     key: Effect.succeed(host),
     start,
     lifetime: options.lifetime,

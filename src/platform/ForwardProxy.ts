@@ -5,12 +5,25 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
+import { randomUUID } from "node:crypto"
 import * as Http from "node:http"
 import { connect } from "node:net"
 import { type Duplex, pipeline } from "node:stream"
 
-/** Addresses of a host that may be reached, as they are now, or the reason why it may not. */
-export type Admission = (host: string, port: number) => Effect.Effect<ReadonlyArray<string>, string>
+/** A host that may not be reached; a client that gave no password is asked for one where it could help. */
+export type Refused = string | { readonly reason: string; readonly isCallerWanted: boolean }
+
+/** Addresses of a host that may be reached, as they are now; `caller` is the password that the client gave. */
+export type Admission = (host: string, port: number, caller: string | undefined) => Effect.Effect<ReadonlyArray<string>, Refused>
+
+/** A password that nobody guesses. */
+export const password = (): string => randomUUID()
+
+/** The password of a request. */
+const callerOf = ({ headers }: Http.IncomingMessage): string | undefined => {
+  const encoded = /^basic +([a-z0-9+/=]+)$/i.exec(headers["proxy-authorization"] ?? "")?.[1]
+  return encoded === undefined ? undefined : /^[^:]*:(.+)$/s.exec(Buffer.from(encoded, "base64").toString("utf8"))?.[1]
+}
 
 /** Host and port of an authority, `example.com:443` or `[::1]:443`; undefined for another text. */
 const authority = (text: string): { readonly host: string; readonly port: number } | undefined => {
@@ -26,9 +39,19 @@ const join = (one: Duplex, other: Duplex): void => {
   pipeline(other, one, () => void one.destroy())
 }
 
-const refusal = (reason: string): string => {
-  const body = `refused by the sandbox: ${reason}\n`
-  return `HTTP/1.1 403 Forbidden\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`
+/** Status and headers of a refusal. */
+const answerOf = (refused: Refused, caller: string | undefined) =>
+  typeof refused !== "string" && refused.isCallerWanted && caller === undefined
+    ? { status: "407 Proxy Authentication Required", challenge: { "proxy-authenticate": "Basic realm=\"sandbox\"" } }
+    : { status: "403 Forbidden", challenge: {} }
+
+const textOf = (refused: Refused): string => `refused by the sandbox: ${typeof refused === "string" ? refused : refused.reason}\n`
+
+const refusal = (refused: Refused, caller: string | undefined): string => {
+  const body = textOf(refused)
+  const { challenge, status } = answerOf(refused, caller)
+  const more = Object.entries(challenge).map(([name, value]) => `${name}: ${value}\r\n`).join("")
+  return `HTTP/1.1 ${status}\r\n${more}content-type: text/plain; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`
 }
 
 /** Headers that speak of the connection to the proxy. */
@@ -48,8 +71,13 @@ export const listen = (path: string, admit: Admission): Effect.Effect<void, stri
       return socket
     }
     /** Calls `then` with an address, or `refuse` with a reason, unless the client is gone. */
-    const ask = (client: Duplex, host: string, port: number, then: (address: string) => void, refuse: (reason: string) => void): void => {
-      const fiber = run(Effect.map(Effect.result(admit(host, port)), (answer) => {
+    const ask = (
+      client: Duplex,
+      { caller, host, port }: { readonly caller: string | undefined; readonly host: string; readonly port: number },
+      then: (address: string) => void,
+      refuse: (refused: Refused) => void
+    ): void => {
+      const fiber = run(Effect.map(Effect.result(admit(host, port, caller)), (answer) => {
         if (client.destroyed) return
         if (Result.isFailure(answer)) refuse(answer.failure)
         else if (answer.success[0] === undefined) refuse(`${host} has no address`)
@@ -60,11 +88,15 @@ export const listen = (path: string, admit: Admission): Effect.Effect<void, stri
 
     const server = Http.createServer((request, response) => {
       const url = URL.parse(request.url ?? "")
-      const refuse = (reason: string): void => void response.writeHead(403, { "content-type": "text/plain; charset=utf-8", connection: "close" }).end(`refused by the sandbox: ${reason}\n`)
+      const caller = callerOf(request)
+      const refuse = (refused: Refused): void => {
+        const { challenge, status } = answerOf(refused, caller)
+        response.writeHead(Number(status.slice(0, 3)), { ...challenge, "content-type": "text/plain; charset=utf-8", connection: "close" }).end(textOf(refused))
+      }
       if (url === null || url.protocol !== "http:") return refuse("only requests with an http URL and CONNECT are served")
       const port = url.port === "" ? 80 : Number(url.port)
       const headers = Object.fromEntries(Object.entries(request.headers).filter(([name]) => !hopByHop.has(name)))
-      ask(request.socket, url.hostname, port, (host) => {
+      ask(request.socket, { caller, host: url.hostname, port }, (host) => {
         const onward = Http.request({ host, port, method: request.method, path: `${url.pathname}${url.search}`, headers: { ...headers, host: url.host }, agent: false, setHost: false }, (answer) => {
           response.writeHead(answer.statusCode ?? 502, Object.fromEntries(Object.entries(answer.headers).filter(([name]) => !hopByHop.has(name))))
           pipeline(answer, response, () => void response.destroy())
@@ -78,9 +110,10 @@ export const listen = (path: string, admit: Admission): Effect.Effect<void, stri
     server.on("connect", (request: Http.IncomingMessage, client: Duplex, first: Buffer) => {
       client.on("error", () => void client.destroy())
       const target = authority(request.url ?? "")
-      const refuse = (reason: string): void => void client.end(refusal(reason))
+      const caller = callerOf(request)
+      const refuse = (refused: Refused): void => void client.end(refusal(refused, caller))
       if (target === undefined) return refuse("the target is no host with a port")
-      ask(client, target.host, target.port, (host) => {
+      ask(client, { caller, ...target }, (host) => {
         const onward = track(connect({ host, port: target.port }))
         onward.once("error", () => void client.end("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"))
         onward.once("connect", () => {

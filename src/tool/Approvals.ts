@@ -77,7 +77,7 @@ export interface Service {
   /** The whole order, for one call. */
   readonly check: (call: Call) => Effect.Effect<Permit | Refusal>
   /** Asks about concerns, whatever the text of a call says; memory and mode count. */
-  readonly request: (request: Request) => Effect.Effect<{ readonly outcome: Outcome; readonly reason?: string | undefined }>
+  readonly request: (request: Request) => Effect.Effect<{ readonly outcome: Outcome; readonly by: Permit["by"]; readonly reason?: string | undefined }>
   /** Yolo for one session (`/yolo`). */
   readonly setYolo: (session: string, on: boolean) => Effect.Effect<void>
   /** Another mode for one session (`/approvals`). */
@@ -136,7 +136,7 @@ export const make = (options: Options): Service => {
       ? undefined
       : firstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
     if (glob !== undefined) return refuse("approval_denied", ApprovalFlow.deniedByGlob(glob))
-    const found = Danger.askedAbout(verdict, call.isConfined === true ? "confined" : policy.unknownCommands)
+    const found = Danger.askedAbout(verdict, call.isConfined === true ? "confined" : call.leavesWall === true ? "allow" : policy.unknownCommands)
     const offered = found.length === 0 ? undefined : prefix()
     const covered = found.length > 0 && lines.length === 1 && lines.every(isCovered)
     const findings = found.map((finding): Concern & { readonly listed: boolean } => {
@@ -173,10 +173,11 @@ export const make = (options: Options): Service => {
     request: Effect.fnUntraced(function*(request) {
       const ids = yield* Correlation
       const session = request.sessionKey ?? ids.session_id
-      if (lifted(session) !== undefined) return { outcome: "once" }
+      const free = lifted(session)
+      if (free !== undefined) return { outcome: "once", by: free }
       const target = { kind: "call", text: `${request.tool} ${request.command}` } as const
-      const { outcome, reason } = yield* asking.ask({ ...request, target }, { session, ids, mode: modeOf(session) })
-      return { outcome, reason }
+      const { by, outcome, reason } = yield* asking.ask({ ...request, target }, { session, ids, mode: modeOf(session) })
+      return { outcome, by, reason }
     }),
     setYolo: (session, on) => Effect.sync(() => void (on ? yolo.add(session) : yolo.delete(session))),
     setMode: (session, mode) => Effect.sync(() => void modes.set(session, mode)),

@@ -22,9 +22,9 @@ import type { CommandEnvironment } from "../environment/CommandEnvironment.ts"
 import type * as Container from "../environment/Container.ts"
 import type * as SshHost from "../environment/SshHost.ts"
 import type * as Sandbox from "../environment/Sandbox.ts"
+import type { Hosts } from "../environment/SandboxNetwork.ts"
 import { described } from "../environment/SandboxRules.ts"
 import * as UserPrograms from "../environment/UserPrograms.ts"
-import type { Admission } from "../platform/ForwardProxy.ts"
 import { workingDirectory } from "../platform/CurrentProcess.ts"
 import * as Places from "./builtin/file/Places.ts"
 import { credentialDirectories, credentialFiles } from "./danger/PathClass.ts"
@@ -49,15 +49,20 @@ const browserProfiles = [
 const isHostOf = (names: ReadonlyArray<string>, host: string): boolean =>
   names.some((name) => name.startsWith("*.") ? host.endsWith(name.slice(1).toLowerCase()) : host === name.toLowerCase())
 
-/** Admits the hosts of the settings, at addresses that no tool is kept from. */
-const admission = (names: ReadonlyArray<string>, setting: string, fence: Pick<Urls.Service, "admit">): Admission => (host, port) =>
-  isHostOf(names, host)
-    ? Effect.mapBoth(fence.admit(`http://${host.includes(":") ? `[${host}]` : host}:${port}/`), { onFailure: ({ message }) => message, onSuccess: ({ addresses }) => addresses })
-    : Effect.fail(`${host} is not among ${setting}`)
+/** The hosts of a setting, and others that somebody approves, at addresses that no tool is kept from. */
+const hostsOf = (names: ReadonlyArray<string>, setting: string, fence: Pick<Urls.Service, "admit">): Hosts => ({
+  setting,
+  isListed: (host) => isHostOf(names, host),
+  addresses: (host, port) =>
+    Effect.mapBoth(fence.admit(`http://${host.includes(":") ? `[${host}]` : host}:${port}/`), { onFailure: ({ message }) => message, onSuccess: ({ addresses }) => addresses })
+})
+
+/** Hosts that commands reach: the setting, or those of the policy. */
+const networkOf = ({ network, policy = "workspace-write" }: Values["terminal"]["sandbox"]): "none" | "hosts" | "all" => network ?? (policy === "workspace-write" ? "hosts" : "none")
 
 /** Policy and network of one sandbox. */
 interface Bounds extends Pick<Sandbox.Options, "policy"> {
-  readonly network: Values["terminal"]["sandbox"]["network"]
+  readonly network: "none" | "hosts" | "all"
   readonly hosts: ReadonlyArray<string>
   /** Setting of the hosts, for errors. */
   readonly setting: string
@@ -75,7 +80,7 @@ const optionsOf = (
   const expanded = (paths: ReadonlyArray<string>) => paths.map((path) => Places.expandHome(path, userHome))
   return {
     policy,
-    network: network === "hosts" ? admission(hosts, setting, fence) : network,
+    network: network === "hosts" ? hostsOf(hosts, setting, fence) : network,
     home: userHome,
     writable: [...below(caches), ...expanded(write)],
     hidden: [...below([...credentialDirectories, ...credentialFiles, ...browserProfiles]), home.root, ...expanded(hide)],
@@ -86,15 +91,15 @@ const optionsOf = (
 
 /** Bounds of the sandbox of commands; undefined for settings without one. */
 export const sandbox = (settings: Values, host: Host, fence: Pick<Urls.Service, "admit">): Sandbox.Options | undefined => {
-  const { backend, sandbox: { hosts, network, policy = "workspace-write" } } = settings.terminal
+  const { backend, sandbox: { hosts, policy = "workspace-write" } } = settings.terminal
   if (backend !== "auto" && backend !== "sandbox" || policy === "full") return undefined
-  return optionsOf({ policy, network, hosts, setting: "terminal.sandbox.hosts" }, settings, host, fence)
+  return optionsOf({ policy, network: networkOf(settings.terminal.sandbox), hosts, setting: "terminal.sandbox.hosts" }, settings, host, fence)
 }
 
 /** Starts the user's programs behind the walls that their settings name. */
 export const programs = Effect.fnUntraced(function*(settings: Values, host: Host): Effect.fn.Return<UserPrograms.Service, never, FileSystem.FileSystem | Path.Path> {
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-  const { hosts, network } = settings.terminal.sandbox
+  const { hosts, network = "none" } = settings.terminal.sandbox
   const fs = yield* FileSystem.FileSystem
   const trust = yield* FolderTrust.make.pipe(Effect.provideService(Home, host.home))
   const mayStart = Effect.suspend(() => trust.mayStartIn(workingDirectory()))
@@ -167,7 +172,7 @@ export const choose = Effect.fnUntraced(function*(given: Values, host: Host): Ef
   const { distrusted, settings } = yield* inFolder(given, host)
   const contradicted = contradiction(settings)
   if (contradicted !== undefined) return yield* contradicted
-  const { backend, sandbox: { network, policy } } = settings.terminal
+  const { backend, sandbox: { policy } } = settings.terminal
   const remote = yield* elsewhere(settings, host)
   if (remote !== undefined) return remote
   if (backend !== "auto" && backend !== "sandbox" || policy === "full") return thisMachine
@@ -176,7 +181,7 @@ export const choose = Effect.fnUntraced(function*(given: Values, host: Host): Ef
   if (options === undefined) return thisMachine
   const found = yield* SandboxProbe.find(`${host.home.root}/sandbox.json`, Sandbox.obstacle(options))
   if (found._tag === "Works" && distrusted !== undefined) yield* Effect.logWarning(`commands and file tools only read here: ${distrusted}`)
-  if (found._tag === "Works") return { layer: Sandbox.layerTried(options), description: described(options.policy, network) }
+  if (found._tag === "Works") return { layer: Sandbox.layerTried(options), description: described(options.policy, networkOf(settings.terminal.sandbox)) }
   if (!isOptional(settings)) return yield* Sandbox.refusal(found.reason, backend === "sandbox" ? undefined : required)
   if (found.isNews) yield* Effect.logWarning(`commands run without a sandbox: ${found.reason}. Remedy: ${Sandbox.remedy} and end this notice`)
   return thisMachine
@@ -184,7 +189,7 @@ export const choose = Effect.fnUntraced(function*(given: Values, host: Host): Ef
 
 /** Containers, as the settings describe them. */
 const container = ({ terminal }: Values, { environment, home }: Host): Effect.Effect<Container.Options, ConfigError> => {
-  const { hideEnvFiles, network, policy } = terminal.sandbox
+  const { hideEnvFiles, network = "none", policy } = terminal.sandbox
   if (network === "hosts") {
     return Effect.fail(new ConfigError({
       path: "terminal.sandbox.network",
@@ -253,14 +258,14 @@ export interface Status {
   readonly text: string
 }
 
-const networks = { none: "no network", hosts: "network: the hosts of terminal.sandbox.hosts", all: "network: all of it" } as const
+const networks = { none: "no network", hosts: "network: the hosts of terminal.sandbox.hosts, others are asked about", all: "network: all of it" } as const
 
 /** Tries the place that the settings choose, and changes nothing. */
 export const status = Effect.fnUntraced(function*(given: Values, host: Host): Effect.fn.Return<Status, never, Platform> {
   const { distrusted, settings } = yield* inFolder(given, host)
   const contradicted = contradiction(settings)
   if (contradicted !== undefined) return { level: "problem", text: contradicted.message }
-  const { backend, sandbox: { network, policy } } = settings.terminal
+  const { backend, sandbox: { policy } } = settings.terminal
   if (policy === "full") return { level: "ok", text: "off: terminal.sandbox.policy is full" }
   if (backend === "docker" || backend === "ssh") {
     return yield* elsewhere(settings, host).pipe(
@@ -269,7 +274,7 @@ export const status = Effect.fnUntraced(function*(given: Values, host: Host): Ef
         onFailure: ({ message }): Status => ({ level: "problem", text: message }),
         onSuccess: (): Status => ({
           level: "ok",
-          text: backend === "docker" ? `a container of the image ${settings.terminal.dockerImage}, ${policy}, ${networks[network]}` : `none: commands run on ${settings.terminal.sshHost} as they are`
+          text: backend === "docker" ? `a container of the image ${settings.terminal.dockerImage}, ${policy}, ${networks[settings.terminal.sandbox.network ?? "none"]}` : `none: commands run on ${settings.terminal.sshHost} as they are`
         })
       })
     )
@@ -278,7 +283,7 @@ export const status = Effect.fnUntraced(function*(given: Values, host: Host): Ef
   const [Sandbox, , Urls] = yield* parts
   const options = sandbox(settings, host, yield* Urls.fence)
   const reason = options === undefined ? undefined : yield* Sandbox.obstacle(options)
-  if (reason === undefined) return { level: "ok", text: `bubblewrap, ${options?.policy ?? ""}, ${networks[network]}${distrusted === undefined ? "" : `: ${distrusted}`}` }
+  if (reason === undefined) return { level: "ok", text: `bubblewrap, ${options?.policy ?? ""}, ${networks[networkOf(settings.terminal.sandbox)]}${distrusted === undefined ? "" : `: ${distrusted}`}` }
   return isOptional(settings)
     ? { level: "warning", text: `commands run without one: ${reason}. Remedy: ${Sandbox.remedy}` }
     : { level: "problem", text: Sandbox.refusal(reason, backend === "sandbox" ? undefined : required).message }

@@ -21,6 +21,7 @@ import * as Frozen from "../middleware/Frozen.ts"
 import type { ToolArguments } from "../middleware/Kind.ts"
 import type { Stack } from "../middleware/Stack.ts"
 import * as ApprovalTarget from "./approval/ApprovalTarget.ts"
+import * as SandboxRequests from "./approval/SandboxRequests.ts"
 import type * as Approvals from "./Approvals.ts"
 import { InvalidArguments, parametersOf, type Ready } from "./Prepare.ts"
 import * as ResultText from "./ResultText.ts"
@@ -148,12 +149,14 @@ export const execute = (
     reached = given
     const below = belowFloor(call.name, bound.facts, given)
     if (below !== undefined) return Effect.fail(below)
-    if (approved.isSame(given)) return handled(bound, given, call.id, onProgress)
+    const handle = handled(bound, given, call.id, onProgress)
+    const run = bound.isConfined !== true ? handle : SandboxRequests.serve(handle, approvals, { ...permit.call, args: given })
+    if (approved.isSame(given)) return run
     return Effect.flatMap(
       Effect.flatMap(ApprovalTarget.reasonsOf(concerned, given), (concerns) => approvals.check({ ...permit.call, args: given, concerns })),
       (judged): Effect.Effect<ToolOutput, ToolFailed | NotApproved, ToolContext> =>
         judged._tag === "Permit"
-          ? handled(bound, given, call.id, onProgress)
+          ? run
           : Effect.fail(new NotApproved({ message: judged.message, reason: judged.reason }))
     )
   }

@@ -93,8 +93,8 @@ describe("a container", () => {
     assert.deepStrictEqual(words(out), ["noprivileges", "one", "skill"])
     assert.include(out, "CapEff:\t0000000000000000")
     assert.isTrue(existsSync(tree))
-    assert.include(environment.explain("wget: bad address 'example.com'") ?? "", "the container has no network")
-    assert.isUndefined(environment.explain("not found"))
+    assert.include(environment.explain("wget: bad address 'example.com'", [])?.reason ?? "", "the container has no network")
+    assert.isUndefined(environment.explain("not found", []))
   }))
 
   live("writes the working tree as the caller, and nothing from which something runs later", Effect.gen(function*() {

@@ -47,6 +47,8 @@ export interface Call {
   readonly contained?: boolean | undefined
   /** True when a wall of the operating system decides what its commands can do: only what happens inside of it is asked about. */
   readonly isConfined?: boolean | undefined
+  /** True when it asks to leave its wall, which is asked about in place of an unknown command. */
+  readonly leavesWall?: boolean | undefined
 }
 
 /** Reason for which a call may run. */

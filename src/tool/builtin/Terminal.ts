@@ -36,11 +36,12 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
-import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Schema from "effect/Schema"
-import { CommandEnvironment, type Service as Environment } from "../../environment/CommandEnvironment.ts"
+import { CommandEnvironment, HostRequests, type Service as Environment } from "../../environment/CommandEnvironment.ts"
 import { RedactSecrets } from "../../domain/Redaction.ts"
 import * as Annotations from "../Annotations.ts"
+import { RunOutside } from "../approval/SandboxRequests.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
 import { StopRequested, ToolContext } from "../ToolContext.ts"
 import * as HostApproval from "../fence/HostApproval.ts"
@@ -289,11 +290,16 @@ const workdirProblem = ({ reason }: PlatformError, directory: string, remedy: st
   }
 }
 
+/** Ending of a note about something that the sandbox stopped. */
+const remark = (setting: string): string => `Do not work around it: tell the user what needs more, who can change ${setting}.`
+
 type Handled = Effect.fn.Return<Result, Shell.NotStarted, ToolContext>
 
 const make = Effect.gen(function*() {
   const environment = yield* CommandEnvironment
   const shell = yield* Shell.make
+  const { outside } = environment
+  const outer = outside === undefined ? undefined : yield* Effect.provideService(Shell.make, ChildProcessSpawner, outside)
   const registry = yield* ProcessRegistry
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -361,14 +367,25 @@ const make = Effect.gen(function*() {
     const seconds = params.timeout ?? Math.min(timeoutSeconds, maxForegroundSeconds)
     const commands = Guidance.parse(params.command)
     const cwd = yield* admit(params, seconds > maxForegroundSeconds ? tooLong(seconds) : Guidance.foreground(commands))
-    const finished = yield* runForeground(environment, shell, {
-      command: params.command,
-      cwd,
-      seconds,
-      onProgress: (output) => preliminary({ output, exit_code: null, error: null })
-    })
-    const note = exitCode(finished.outcome) === 0 ? undefined : environment.explain(finished.output)
-    return { ...resultOf(finished, commands, seconds), ...ptyNote(params.pty), ...(note === undefined ? {} : { sandbox_note: note }), ...yield* environmentNote }
+    const runIn = (shell: Shell.Shell) =>
+      runForeground(environment, shell, {
+        command: params.command,
+        cwd,
+        seconds,
+        onProgress: (output) => preliminary({ output, exit_code: null, error: null })
+      })
+    const finished = yield* runIn(shell)
+    const result = { ...resultOf(finished, commands, seconds), ...ptyNote(params.pty), ...yield* environmentNote }
+    const explanation = exitCode(finished.outcome) === 0 || finished.outcome._tag === "Stopped"
+      ? undefined
+      : environment.explain(finished.output, Array.from((yield* HostRequests)?.refused ?? []))
+    if (explanation === undefined) return result
+    const { isAsked, reason, setting } = explanation
+    if (isAsked || outer === undefined) return { ...result, sandbox_note: `${reason}. ${remark(setting)}` }
+    const refusal = yield* (yield* RunOutside)(reason)
+    if (refusal !== undefined) return { ...result, sandbox_note: `${reason}. ${refusal} ${remark(setting)}` }
+    const note = `${reason}: the command was approved to run again outside of it, and this is that result.`
+    return { ...resultOf(yield* runIn(outer), commands, seconds), ...ptyNote(params.pty), sandbox_note: note }
   })
 
   const terminal = (params: typeof Parameters.Type, context: Toolkit.HandlerContext<typeof Terminal>) =>

@@ -15,7 +15,7 @@
  * Source: `ARCHITECTURE.md` §7 (approvals), `hermes-llm.md` §19.5.
  */
 import * as Effect from "effect/Effect"
-import type { ToolArguments } from "../../middleware/Kind.ts"
+import { CommandEnvironment } from "../../environment/CommandEnvironment.ts"
 import type { Concern } from "../approval/Question.ts"
 import { type Command, named } from "../danger/Command.ts"
 import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
@@ -141,22 +141,15 @@ export const ofLine = (line: string): ReadonlyArray<Concern> => {
 
 const none = Effect.succeed<ReadonlyArray<Concern>>([])
 
-const guard = <E, R>(
-  toolset: Toolset.Toolset<E, R>,
-  concerns: (tool: string, args: ToolArguments, policy: Urls.Policy) => ReadonlyArray<Concern>
-): Toolset.Toolset<E, R> =>
-  Toolset.withConcerns(
-    toolset,
-    Effect.map(Urls.UrlPolicy, (policy) => (tool, args) => policy.unknownHosts === "ask" ? Effect.sync(() => concerns(tool, args, policy)) : none)
-  )
-
 /** A toolset whose tools read addresses of the web: their hosts are asked about. */
 export const guardAddresses = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R> =>
-  guard(toolset, (tool, args, policy) => {
+  Toolset.withConcerns(toolset, Effect.map(Urls.UrlPolicy, (policy) => (tool, args) => {
+    if (policy.unknownHosts !== "ask") return none
     const given: unknown = tool === "web_extract" ? args["urls"] : tool === "vision_analyze" ? [args["image_url"]] : []
-    return ofAddresses(Array.isArray(given) ? given.filter((address) => typeof address === "string") : [], policy)
-  })
+    return Effect.sync(() => ofAddresses(Array.isArray(given) ? given.filter((address) => typeof address === "string") : [], policy))
+  }))
 
-/** A `terminal` toolset: the hosts of its clients are asked about. */
-export const guardCommands = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R> =>
-  guard(toolset, (tool, { command }) => tool === "terminal" && typeof command === "string" ? ofLine(command) : [])
+/** A `terminal` toolset: the hosts of its clients are asked about, where no wall asks about every host that is reached. */
+export const guardCommands = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R | CommandEnvironment> =>
+  Toolset.withConcerns(toolset, Effect.map(Effect.all([Urls.UrlPolicy, CommandEnvironment]), ([{ unknownHosts }, { reach }]) => (tool, { command }) =>
+    unknownHosts === "ask" && reach === "all" && tool === "terminal" && typeof command === "string" ? Effect.sync(() => ofLine(command)) : none))

@@ -397,14 +397,14 @@ describe("Approvals", () => {
       const { approvals, questions } = yield* scene([{ choice: "deny", reason: "not now" }, "session"])
       const request = { tool: "memory", command: "remember this", concerns: [{ key: "looks like an instruction", permanent: false }] }
       const ask = inSession("s1")(approvals.request(request))
-      assert.deepStrictEqual(yield* ask, { outcome: "deny", reason: "not now" })
+      assert.deepStrictEqual(yield* ask, { outcome: "deny", by: "user", reason: "not now" })
       assert.strictEqual((yield* ask).outcome, "session")
       assert.strictEqual((yield* ask).outcome, "session")
       assert.lengthOf(questions, 2)
       yield* approvals.setYolo("s2", true)
-      assert.deepStrictEqual(yield* inSession("s2")(approvals.request(request)), { outcome: "once" })
+      assert.deepStrictEqual(yield* inSession("s2")(approvals.request(request)), { outcome: "once", by: "yolo" })
       yield* approvals.setMode("s3", "off")
-      assert.deepStrictEqual(yield* inSession("s3")(approvals.request(request)), { outcome: "once" })
+      assert.deepStrictEqual(yield* inSession("s3")(approvals.request(request)), { outcome: "once", by: "off" })
       assert.lengthOf(questions, 2)
     }))
 

@@ -1,0 +1,143 @@
+// What the sandbox does not let a command do is asked about, by the ordinary approvals: hosts, and to run outside.
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { spawnSync } from "node:child_process"
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs"
+import { createServer, type Server } from "node:http"
+import { join } from "node:path"
+import { Agent, Approvals, type RunEvent, Runtime, Sandbox, Scripted, Terminal } from "../../src/index.ts"
+import type { ApprovalsLayer } from "../../src/internal/Assembly.ts"
+import * as InteractiveMode from "../../src/tool/approval/InteractiveMode.ts"
+import type { Question } from "../../src/tool/approval/Question.ts"
+
+const stands = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]).status === 0
+
+const project = Effect.acquireRelease(
+  Effect.sync(() => {
+    const cache = join(import.meta.dirname, "../../node_modules/.cache")
+    mkdirSync(cache, { recursive: true })
+    const home = realpathSync(mkdtempSync(join(cache, "sandbox-")))
+    mkdirSync(join(home, "project/.git"), { recursive: true })
+    return home
+  }),
+  (home) => Effect.sync(() => rmSync(home, { recursive: true, force: true }))
+)
+
+const server = Effect.acquireRelease(
+  Effect.promise(() => new Promise<Server>((resolve) => {
+    const server = createServer((_, response) => response.end("REACHED"))
+    server.listen(0, "127.0.0.1", () => resolve(server))
+  })),
+  (server) => Effect.sync(() => server.close())
+).pipe(Effect.map((server) => {
+  const address = server.address()
+  return typeof address === "object" && address !== null ? address.port : 0
+}))
+
+/** Runs commands one after another in one session; their results, and the questions. */
+const commands = (home: string, lines: ReadonlyArray<string>, approvals: (asked: Array<Question>) => ApprovalsLayer) =>
+  Effect.gen(function*() {
+    const script = Scripted.layer([
+      ...lines.map((command) => Scripted.complete({ toolCalls: [{ name: "terminal", params: { command } }] })),
+      Scripted.complete("done")
+    ])
+    const environment = Sandbox.layer({
+      policy: "workspace-write",
+      network: { setting: "terminal.sandbox.hosts", isListed: () => false, addresses: () => Effect.succeed(["127.0.0.1"]) },
+      home,
+      writable: [],
+      hidden: [],
+      shown: [],
+      hidesEnvFiles: true
+    })
+    const asked: Array<Question> = []
+    const results: Array<string> = []
+    const onEvent = (events: ReadonlyArray<RunEvent.RunEvent>) =>
+      Effect.sync(() => {
+        for (const event of events) if (event._tag === "ToolFinished") results.push(event.output)
+      })
+    const runtime = Runtime.layer({ provider: script, environment, cwd: join(home, "project"), approvals: approvals(asked), tools: [Terminal.toolset] })
+    yield* Effect.provide(Agent.run({ prompt: "go", onEvent }), runtime)
+    return { asked, results }
+  })
+
+const answering = (choice: string) => (asked: Array<Question>) =>
+  Approvals.layerCallback((question) => Effect.sync(() => {
+    asked.push(question)
+    return choice
+  }))
+
+const get = (host: string, port: number) =>
+  `"${process.execPath}" -e 'fetch("http://${host}:${port}/").then(async (r) => { console.log(await r.text()); process.exitCode = r.ok ? 0 : 1 }, (e) => { console.log(e.message); process.exitCode = 1 })'`
+
+describe("a host that is not listed", () => {
+  it.live.skipIf(!stands)("is asked about by name; a yes for the session holds for the next command", () =>
+    Effect.gen(function*() {
+      const home = yield* project
+      const port = yield* server
+      const { asked, results } = yield* commands(home, [get("one.test", port), get("one.test", port), get("two.test", port)], answering("session"))
+      assert.deepStrictEqual(results.map((text) => text.includes("REACHED")), [true, true, true], results.join("\n"))
+      assert.deepStrictEqual(asked.map(({ choices, targets }) => [targets, choices.includes("always")]), [
+        [[{ kind: "host", text: `one.test:${port}` }], true],
+        [[{ kind: "host", text: `two.test:${port}` }], true]
+      ])
+    }))
+
+  it.live.skipIf(!stands)("is not reached without a yes, and the model is told which it was", () =>
+    Effect.gen(function*() {
+      const home = yield* project
+      const port = yield* server
+      for (const approvals of [answering("deny"), () => Approvals.layerDeny(), () => Approvals.layerDeny({ yolo: true })]) {
+        const { asked, results } = yield* commands(home, [get("one.test", port)], approvals)
+        assert.notInclude(results[0] ?? "", "REACHED")
+        assert.include(results[0] ?? "", "the sandbox did not let one.test be reached. Do not work around it: tell the user what needs more, who can change terminal.sandbox.hosts.")
+        assert.isAtMost(asked.length, 1, "nobody is asked to run it outside as well")
+      }
+    }))
+})
+
+describe("a command that the sandbox stopped", () => {
+  it.live.skipIf(!stands)("runs outside when that is approved: for its prefix, in this session", () =>
+    Effect.gen(function*() {
+      const home = yield* project
+      const lines = [`git init ${home}/one`, `git init ${home}/two`, `touch ${home}/three`, `touch ${home}/three`, `touch ${home}/four`]
+      const { asked, results } = yield* commands(home, lines, answering("session"))
+      assert.deepStrictEqual(["one/.git", "two/.git", "three", "four"].map((name) => existsSync(join(home, name))), [true, true, true, true], results.join("\n"))
+      assert.include(results[0] ?? "", "was approved to run again outside of it")
+      assert.deepStrictEqual(asked.map(({ choices, targets }) => [...targets.map(({ kind, text }) => `${kind}: ${text}`), ...choices]), [
+        ["prefix: git init", "once", "session", "deny"],
+        [`command: touch ${home}/three`, "once", "session", "deny"],
+        [`command: touch ${home}/four`, "once", "session", "deny"]
+      ])
+      assert.match(asked[0]?.description ?? "", /^run outside of the sandbox, because the sandbox lets commands write below the working tree and in \/tmp only$/)
+    }))
+
+  it.live.skipIf(!stands)("stays stopped without a yes, where nobody can be asked, and where approvals are off", () =>
+    Effect.gen(function*() {
+      const home = yield* project
+      const cases: ReadonlyArray<readonly [(asked: Array<Question>) => ApprovalsLayer, RegExp]> = [
+        [answering("deny"), /the user denied this/],
+        [() => Approvals.layerDeny(), /no user can be asked here/],
+        [() => Approvals.layerDeny({ yolo: true }), /no user was asked to let it out of the sandbox/]
+      ]
+      for (const [approvals, said] of cases) {
+        const { results } = yield* commands(home, [`touch ${home}/planted`], approvals)
+        assert.match(results[0] ?? "", said)
+        assert.isFalse(existsSync(join(home, "planted")))
+      }
+      const headless = Effect.provideService(commands(home, [`touch ${home}/planted`], answering("once")), InteractiveMode.InteractiveMode, InteractiveMode.unattended("single query"))
+      const { asked, results } = yield* headless
+      assert.deepStrictEqual([asked, existsSync(join(home, "planted"))], [[], false])
+      assert.match(results[0] ?? "", /no user can be asked here \(single query\)/)
+    }))
+
+  it.live.skipIf(!stands)("is judged whole before it leaves: what the wall had stopped is in the question", () =>
+    Effect.gen(function*() {
+      const home = yield* project
+      const line = `python3 -c 'open("${home}/planted", "w")'`
+      const { asked } = yield* commands(home, [line], answering("deny"))
+      assert.strictEqual(asked.length, 1, "behind the wall it needs no question")
+      assert.deepStrictEqual(asked[0]?.keys.map((key) => key.replace(/ (?:for|of) .*/, "")), ["script", "run outside"])
+      assert.isFalse(existsSync(join(home, "planted")))
+    }))
+})

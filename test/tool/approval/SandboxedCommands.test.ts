@@ -1,0 +1,39 @@
+// Questions that ordinary work draws, on this machine as it is and behind a wall: the wall must make them fewer, and leave those that it
+// does not answer.
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Hooks from "../../../src/hooks/Hooks.ts"
+import * as Approver from "../../../src/tool/approval/Approver.ts"
+import * as Approvals from "../../../src/tool/Approvals.ts"
+import { ordinary } from "../danger/ordinary.ts"
+import { ordinaryDisguised } from "../danger/ordinaryDisguised.ts"
+import { ordinaryMore } from "../danger/ordinaryMore.ts"
+
+/** The commands that somebody is asked about, each in a session of its own. */
+const asked = (lines: ReadonlyArray<string>, isConfined: boolean) =>
+  Effect.gen(function*() {
+    const hooks = yield* Hooks.Hooks
+    const questions: Array<string> = []
+    const approver = Approver.callback(({ command }) => Effect.sync(() => {
+      questions.push(command)
+      return "once"
+    }))
+    const approvals = Approvals.make({ hooks, approver })
+    for (const command of lines) yield* approvals.check({ tool: "terminal", args: { command }, isConfined, sessionKey: command })
+    return questions
+  }).pipe(Effect.provide(Hooks.layer([])))
+
+const needed = ["git push --force", "rm -rf src", "psql -c 'DROP TABLE users'", "git reset --hard"]
+
+describe("approvals behind a wall", () => {
+  it.effect("an ordinary command needs none, and what destroys inside of it still does", () =>
+    Effect.gen(function*() {
+      const lines = [...ordinary, ...ordinaryMore, ...ordinaryDisguised]
+      const before = yield* asked(lines, false)
+      const after = yield* asked(lines, true)
+      assert.isAbove(before.length, lines.length / 2, "without a wall, all that is not known to only read")
+      assert.deepStrictEqual(after.filter((line) => !/^(?:git push|npm publish|docker -H) ?/.test(line)), [], "what is left leaves the wall")
+      assert.isAtMost(after.length, 9)
+      assert.deepStrictEqual(yield* asked(needed, true), needed)
+    }))
+})
