@@ -7,15 +7,15 @@
  * The wall is bubblewrap (Linux): namespaces for users, processes, mounts and the network, no new privileges, no capabilities. Each
  * command is started in mounts of its own that follow {@link SandboxRules}; all of them share one network namespace, so that a command
  * reaches the server that another one started. What is fixed inside of the working tree is read-only: `.git/hooks`, `.git/config` and
- * `.hermes`, from which something runs later. A working tree that holds the user's home directory cannot be written.
+ * `.hermes`, from which something runs later. Where there is no `.git` or `.hermes`, an empty directory stands until the sandbox ends. A working tree that holds the user's home directory cannot be written.
  *
  * The wall is tried when the layer is built: where it does not stand, the layer fails with a `ConfigError` that says what is missing,
  * and nothing runs.
  *
  * **Gotchas**
  *
- * A command that is stopped is killed at once, without the time that `SIGTERM` gives it on the host. `.hermes` and a `.git` that do
- * not exist yet can be created by a command. The kernel is shared: this holds a program that goes astray or was talked into
+ * A command that is stopped is killed at once, without the time that `SIGTERM` gives it on the host. Repositories below the
+ * working tree (clones, submodules that git enters) are its ordinary files: what a command put there runs when the user runs git. The kernel is shared: this holds a program that goes astray or was talked into
  * something, not an exploit of the kernel.
  *
  * **Example** (An agent whose commands write below the working tree only)
@@ -54,6 +54,7 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildProcessSpawner"
 import { ConfigError } from "../domain/AgentError.ts"
 import * as TextCut from "../domain/TextCut.ts"
+import { removeEmptyDirectory } from "../platform/HeldPath.ts"
 import { CallDirectory, CommandEnvironment, onThisMachine, type Service as Environment } from "./CommandEnvironment.ts"
 import * as SandboxFiles from "./SandboxFiles.ts"
 import * as SandboxNetwork from "./SandboxNetwork.ts"
@@ -131,9 +132,27 @@ const makeRules = Effect.fnUntraced(function*(options: Options, temporary: { rea
 
   const present = (allows: Rule["allows"]) => (named: string) => Effect.provideContext(WorkingTree.ruleAt(allows, named), services)
 
+  const placeholders = new Set<string>()
+  yield* Effect.addFinalizer(() => Effect.forEach(placeholders, (placeholder) =>
+    // Whoever put something there keeps it.
+    Effect.ignore(removeEmptyDirectory(placeholder)), { discard: true }))
+
+  /** A directory that is never written; where there is none an empty one stands in its place until the sandbox ends. */
+  const reserved = (directory: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
+    Effect.flatMap(present("read")(directory), (found) =>
+      found.length > 0 || options.policy === "read-only" ? Effect.succeed(found) : fs.makeDirectory(directory).pipe(
+        Effect.tap(Effect.sync(() => placeholders.add(directory))),
+        // Somebody else was first, or nobody can make one here.
+        Effect.ignore,
+        Effect.andThen(present("read")(directory))
+      ))
+
+  const absent = (file: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
+    Effect.map(present("read")(file), (found) => found.length > 0 ? found : [{ path: file, allows: "read", isAbsent: true }])
+
   const ofTree = Effect.fnUntraced(function*(directory: string) {
     const tree = yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () => directory)
-    return tree === "/" || options.home !== undefined && within(options.home, tree) ? [] : yield* WorkingTree.rulesOf(tree, options)
+    return tree === "/" || options.home !== undefined && within(options.home, tree) ? [] : yield* WorkingTree.rulesOf(tree, options, { reserved, absent })
   }, Effect.provideContext(services))
 
   const fixed: ReadonlyArray<Rule> = [
@@ -203,6 +222,8 @@ const build = Effect.fnUntraced(function*(options: Options) {
       ? [command.command, ...command.args]
       : ["/bin/sh", "-c", [command.command, ...command.args].join(" ")]
     const { shell: _, ...kept } = command.options
+    const absent = list.filter(({ isAbsent }) => isAbsent === true)
+    yield* Effect.addFinalizer(() => Effect.forEach(absent, ({ path }) => Effect.ignore(host.remove(path, { recursive: true, force: true })), { discard: true }))
     return ChildProcess.make(namespace === undefined ? programs.bwrap : programs.nsenter, [
       ...entered,
       ...isolation,

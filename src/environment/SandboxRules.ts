@@ -20,18 +20,39 @@ export interface Rule {
   readonly source?: string | undefined
   /** True of one file. */
   readonly isFile?: boolean | undefined
+  /** True where nothing is, and nothing may come: it cannot be mounted, so what a command makes there goes with the command. */
+  readonly isAbsent?: boolean | undefined
 }
 
 const strictness: Readonly<Record<Rule["allows"], number>> = { write: 0, read: 1, nothing: 2 }
 
 const depth = (path: string): number => path === "/" ? 0 : path.split("/").length - 1
 
+const sorted = Arr.sortBy(
+  Order.mapInput(Order.Number, ({ path }: Rule) => depth(path)),
+  Order.mapInput(Order.Number, ({ allows }: Rule) => strictness[allows])
+)
+
+/** Directories between a path that is kept and the written one that holds it: each is mounted, because a mount cannot be renamed. */
+const anchors = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> =>
+  rules.flatMap(({ allows, path }) => {
+    if (allows === "write") return []
+    const above = rules.findLast((rule) => rule.path !== path && within(path, rule.path))
+    // What stands elsewhere on the host is mounted anew by its own path, whatever was renamed.
+    if (above?.allows !== "write" || above.source !== undefined) return []
+    const between = path.slice(above.path.length + 1).split("/").slice(0, -1)
+    return between.map((_, index): Rule => {
+      const below = `/${between.slice(0, index + 1).join("/")}`
+      return { path: above.path + below, allows: "write" }
+    })
+  })
+
 /** The rules in the order in which they apply: a later one wins. */
-export const ordered = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> =>
-  Arr.sortBy(
-    Order.mapInput(Order.Number, ({ path }: Rule) => depth(path)),
-    Order.mapInput(Order.Number, ({ allows }: Rule) => strictness[allows])
-  )(rules)
+export const ordered = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> => {
+  const list = sorted(rules)
+  const added = new Map(anchors(list).map((rule) => [rule.path, rule]))
+  return sorted([...list, ...added.values()])
+}
 
 /** True when `path` is `root` or below it. */
 export const within = (path: string, root: string): boolean => root === "/" || path === root || path.startsWith(`${root}/`)
@@ -53,7 +74,8 @@ export const inSandbox = (rules: ReadonlyArray<Rule>, path: string): string => {
 
 /** Arguments of bubblewrap that mount what the rules say over a root that can only be read. */
 export const mounts = (rules: ReadonlyArray<Rule>): ReadonlyArray<string> => [
-  ...rules.flatMap(({ allows, isFile, path, source = path }) => {
+  ...rules.flatMap(({ allows, isAbsent, isFile, path, source = path }) => {
+    if (isAbsent === true) return []
     switch (allows) {
       case "write":
         return ["--bind", source, path]

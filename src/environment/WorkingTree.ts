@@ -41,8 +41,12 @@ export const make = Effect.fnUntraced(function*(home: string | undefined): Effec
 export interface GitFiles {
   /** Written by every commit. */
   readonly directories: ReadonlyArray<string>
-  /** From which git runs commands. */
+  /** From which git runs commands. Those that are not there cannot be. */
   readonly fixed: ReadonlyArray<string>
+  /** Directories from which it would, were they there. */
+  readonly reserved: ReadonlyArray<string>
+  /** Files that would lead git to others, and that a repository of its own never has. */
+  readonly absent: ReadonlyArray<string>
 }
 
 const pointer = /^gitdir: (\/.+)\n?$/
@@ -55,9 +59,20 @@ export const gitFiles = Effect.fnUntraced(function*(tree: string): Effect.fn.Ret
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const own = path.join(tree, ".git")
-  const of = (directory: string, at: ReadonlyArray<string>): GitFiles => ({
-    directories: [directory],
-    fixed: [path.join(directory, "hooks"), path.join(directory, "config"), ...at]
+  /** A directory without a configuration is no repository yet: all of it stays as it is. */
+  const of = Effect.fnUntraced(function*(directory: string, at: ReadonlyArray<string>): Effect.fn.Return<GitFiles, PlatformError> {
+    if (!(yield* fs.exists(path.join(directory, "config")))) return { directories: [], fixed: [directory, ...at], reserved: [], absent: [] }
+    const worktrees = yield* Effect.orElseSucceed(fs.readDirectory(path.join(directory, "worktrees")), () => [])
+    return {
+      directories: [directory],
+      fixed: [
+        ...["config", "config.worktree", "modules"].map((name) => path.join(directory, name)),
+        ...worktrees.flatMap((name) => ["commondir", "config.worktree"].map((file) => path.join(directory, "worktrees", name, file))),
+        ...at
+      ],
+      reserved: [path.join(directory, "hooks")],
+      absent: [path.join(directory, "commondir")]
+    }
   })
   const read = (file: string) => Effect.orElseSucceed(fs.readFileString(file), () => "")
   // Not followed: a link could make any directory a repository of this project.
@@ -65,13 +80,15 @@ export const gitFiles = Effect.fnUntraced(function*(tree: string): Effect.fn.Ret
     // After any other error nothing is known of what has to be fixed.
     Effect.catchIf(({ reason: { _tag } }) => _tag === "NotFound", () => Effect.undefined)
   )
-  if (kind === "Directory") return of(own, [])
+  if (kind === undefined) return { directories: [], fixed: [], reserved: [own], absent: [] }
+  if (kind === "Directory") return yield* of(own, [])
   const linked = kind === "File" ? pointer.exec(yield* read(own))?.[1] : undefined
-  if (linked === undefined) return { directories: [], fixed: kind === "File" ? [own] : [] }
+  const alone: GitFiles = { directories: [], fixed: kind === "File" ? [own] : [], reserved: [], absent: [] }
+  if (linked === undefined) return alone
   const repository = path.dirname(path.dirname(linked))
   const isLinked = path.basename(path.dirname(linked)) === "worktrees" && path.basename(repository) === ".git"
   const back = isLinked ? (yield* read(path.join(linked, "gitdir"))).trim() : ""
-  return back === own ? of(repository, [own]) : { directories: [], fixed: [own] }
+  return back === own ? yield* of(repository, [own]) : alone
 })
 
 /** A rule at the real path of a file or a directory; none where nothing is there. */
@@ -89,10 +106,19 @@ export const ruleAt = Effect.fnUntraced(function*(allows: Rule["allows"], named:
 
 const isEnvironmentFile = (name: string): boolean => /^\.env(?:\.|$)/.test(name) && !/\.(?:example|sample|template|dist|defaults)$/.test(name)
 
+/** Rules for what must not be made; an environment that cannot prevent that keeps what is there. */
+interface Keeping {
+  readonly reserved: (directory: string) => Effect.Effect<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem>
+  readonly absent: (file: string) => Effect.Effect<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem>
+}
+
+const whatIsThere: Keeping = { reserved: (directory) => ruleAt("read", directory), absent: (file) => ruleAt("read", file) }
+
 /** Rules for a working tree and for what is fixed or hidden in it, for the files that exist now. */
 export const rulesOf = Effect.fnUntraced(function*(
   tree: string,
-  { hidesEnvFiles, policy }: { readonly policy: "read-only" | "workspace-write"; readonly hidesEnvFiles: boolean }
+  { hidesEnvFiles, policy }: { readonly policy: "read-only" | "workspace-write"; readonly hidesEnvFiles: boolean },
+  { absent, reserved } = whatIsThere
 ): Effect.fn.Return<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -100,7 +126,9 @@ export const rulesOf = Effect.fnUntraced(function*(
   const hidden = hidesEnvFiles ? (yield* fs.readDirectory(tree)).filter(isEnvironmentFile) : []
   const lists = yield* Effect.all([
     Effect.forEach([tree, ...git.directories], (named) => ruleAt(policy === "read-only" ? "read" : "write", named)),
-    Effect.forEach([...git.fixed, path.join(tree, ".hermes")], (named) => ruleAt("read", named)),
+    Effect.forEach(git.fixed, (named) => ruleAt("read", named)),
+    Effect.forEach([...git.reserved, path.join(tree, ".hermes")], reserved),
+    Effect.forEach(git.absent, absent),
     Effect.forEach(hidden, (name) => ruleAt("nothing", path.join(tree, name)))
   ])
   return lists.flat(2)

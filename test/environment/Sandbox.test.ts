@@ -11,7 +11,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { createServer as createHttpServer, type Server as HttpServer } from "node:http"
 import { createServer } from "node:net"
 import { join } from "node:path"
@@ -65,9 +65,9 @@ const optionsOf = (home: string): Sandbox.Options => ({
   hidesEnvFiles: true
 })
 
-const inSandbox = (change: (options: Sandbox.Options) => Sandbox.Options = (options) => options) =>
+const inSandbox = (change: (options: Sandbox.Options) => Sandbox.Options = (options) => options, given: typeof machine = machine) =>
   Effect.gen(function*() {
-    const at = yield* machine
+    const at = yield* given
     const context = yield* Layer.build(Sandbox.layer(change(optionsOf(at.home))))
     const environment = yield* Effect.provideContext(CommandEnvironment, context)
     const { files, spawner } = environment
@@ -116,6 +116,57 @@ describe("commands", () => {
       echo x > .git/index && echo index`)
     assert.deepStrictEqual(out.split("\n").filter((line) => /^[a-zA-Z]+$/.test(line)), ["index"])
     assert.deepStrictEqual([read("project/.git/config"), read("project/.hermes/agent.yaml"), has("project/.git/hooks/post-commit")], ["[core]", "type: agent", false])
+  }))
+
+  live("make nothing from which something runs later, where there was nothing", Effect.gen(function*() {
+    const at = yield* machine
+    const { has, home } = at
+    yield* Effect.scoped(Effect.gen(function*() {
+      const given = yield* inSandbox(undefined, Effect.succeed(at))
+      const bare = join(given.home, "bare")
+      mkdirSync(bare)
+      rmSync(join(given.tree, ".git/hooks"), { recursive: true })
+      const { out } = yield* given.sh(`
+        mkdir -p .git/hooks && echo x > .git/hooks/post-commit && echo HOOK
+        printf ../evil > .git/commondir && echo made`)
+      assert.deepStrictEqual([out.split("\n").filter((line) => /^[a-zA-Z]+$/.test(line)), given.has("project/.git/commondir")], [["made"], false])
+      const fresh = yield* given.sh(`
+        git init . 2>/dev/null && echo INIT
+        mkdir -p .git/hooks && echo HOOK
+        rmdir .git && echo REMOVED
+        mv .hermes gone && echo MOVED
+        echo x > .hermes/config.yaml && echo AGENT
+        echo x > file && echo file`, bare)
+      assert.deepStrictEqual(fresh.out.split("\n").filter((line) => /^[a-zA-Z]+$/.test(line)), ["file"])
+      assert.deepStrictEqual(readdirSync(bare).toSorted(), [".git", ".hermes", "file"])
+      const refused = yield* Effect.flip(Effect.provideService(given.files.writeFileString(join(given.tree, ".git/commondir"), "x"), CallDirectory, given.tree))
+      assert.strictEqual(refused.reason._tag, "PermissionDenied")
+      writeFileSync(join(bare, ".hermes/theirs"), "")
+    }))
+    assert.deepStrictEqual([existsSync(join(home, "bare/.git")), existsSync(join(home, "bare/.hermes/theirs")), has("project/.git/hooks")], [false, true, false], "what stood in for it is gone, but for what somebody put there")
+  }))
+
+  live("rename nothing that holds what is kept", Effect.gen(function*() {
+    const { home, read, sh } = yield* inSandbox((options) => ({ ...options, hidden: [...options.hidden, join(options.home ?? "", "project/a/b/secret")] }))
+    const put = (name: string, text: string) => {
+      mkdirSync(join(home, name, ".."), { recursive: true })
+      writeFileSync(join(home, name), text)
+    }
+    put("project/.git/worktrees/two/commondir", "../..\n")
+    put("project/.git/modules/sub/config", "[core]")
+    put("project/a/b/secret/key", "PRIVATE")
+    const { out } = yield* sh(`
+      echo x > .git/worktrees/two/commondir && echo COMMON
+      mv .git/worktrees .git/w && echo MOVED
+      mv .git/worktrees/two .git/worktrees/t && echo MOVED
+      echo x > .git/modules/sub/config && echo MODULE
+      mv a c && echo MOVED
+      mv a/b a/c && echo MOVED
+      echo x > a/b/other && echo other`)
+    const later = yield* sh("cat */*/secret/key */secret/key */b/secret/key")
+    assert.deepStrictEqual(out.split("\n").filter((line) => /^[a-zA-Z]+$/.test(line)), ["other"])
+    assert.notInclude(later.out, "PRIVATE")
+    assert.strictEqual(read("project/.git/worktrees/two/commondir"), "../..\n")
   }))
 
   live("see no credentials, no sockets of services and no other process", Effect.gen(function*() {
