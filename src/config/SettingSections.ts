@@ -242,6 +242,15 @@ export const terminal = F.defaulted({
   envPassthrough: F.withDefault(F.texts, []),
   /** Seconds that a single-query run waits for background processes that will report. */
   oneshotCompletionWaitSeconds: F.withDefault(F.number({ least: 0 }), 600),
+  /** Limits of one command and all that it starts; none where absent. */
+  limits: F.defaulted({
+    /** Processor time of all its processes together. */
+    cpuSeconds: F.optional(F.seconds),
+    memoryMb: F.optional(F.positive),
+    /** Processes at a time. */
+    processes: F.optional(F.positive),
+    outputMb: F.optional(F.positive)
+  }),
   /** Program of the engine of containers: that of Docker, else of Podman, without it. */
   dockerBinary: F.optional(F.text),
   dockerImage: F.withDefault(F.text, "nikolaik/python-nodejs:python3.11-nodejs20"),

@@ -118,7 +118,7 @@ const whatIsThere: Keeping = { reserved: (directory) => ruleAt("read", directory
 export const rulesOf = Effect.fnUntraced(function*(
   tree: string,
   { hidesEnvFiles, policy }: { readonly policy: "read-only" | "workspace-write"; readonly hidesEnvFiles: boolean },
-  { absent, reserved } = whatIsThere
+  { absent, reserved }: Keeping = whatIsThere
 ): Effect.fn.Return<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

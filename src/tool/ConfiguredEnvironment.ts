@@ -167,8 +167,16 @@ const inFolder = Effect.fnUntraced(function*(settings: Values, { home }: Host) {
   }
 })
 
+/** The place with the limits of the settings; the code that only they need is loaded where there are some. */
+const within = Effect.fnUntraced(function*({ terminal: { limits: { cpuSeconds, memoryMb, outputMb, processes } } }: Values, choice: Choice): Effect.fn.Return<Choice> {
+  const limits = { cpuSeconds, memoryMb, outputMb, processes }
+  if (Object.values(limits).every((limit) => limit === undefined)) return choice
+  const [{ layerLocal }, { layer }] = yield* Effect.promise(() => Promise.all([import("../environment/CommandEnvironment.ts"), import("../environment/ResourceLimits.ts")]))
+  return { ...choice, layer: layer(choice.layer ?? layerLocal, limits) }
+})
+
 /** The place that the settings choose; the code that only a sandbox needs is loaded where there may be one. */
-export const choose = Effect.fnUntraced(function*(given: Values, host: Host): Effect.fn.Return<Choice, ConfigError, Platform> {
+const placeOf = Effect.fnUntraced(function*(given: Values, host: Host): Effect.fn.Return<Choice, ConfigError, Platform> {
   const { distrusted, settings } = yield* inFolder(given, host)
   const contradicted = contradiction(settings)
   if (contradicted !== undefined) return yield* contradicted
@@ -251,6 +259,10 @@ const elsewhere = Effect.fnUntraced(function*(settings: Values, host: Host): Eff
       return undefined
   }
 })
+
+/** The place that the settings choose, with their limits. */
+export const choose = (settings: Values, host: Host): Effect.Effect<Choice, ConfigError, Platform> =>
+  Effect.flatMap(placeOf(settings, host), (choice) => within(settings, choice))
 
 /** Finding of `hermes doctor`. */
 export interface Status {

@@ -36,6 +36,10 @@ terminal.ssh_host                                            tool/ConfiguredEnvi
 terminal.ssh_user                                            tool/ConfiguredEnvironment.ts
 terminal.ssh_port                                            tool/ConfiguredEnvironment.ts
 terminal.ssh_key                                             tool/ConfiguredEnvironment.ts
+terminal.limits.cpu_seconds                                  tool/ConfiguredEnvironment.ts
+terminal.limits.memory_mb                                    tool/ConfiguredEnvironment.ts
+terminal.limits.processes                                    tool/ConfiguredEnvironment.ts
+terminal.limits.output_mb                                    tool/ConfiguredEnvironment.ts
 terminal.sandbox.required                                    tool/ConfiguredEnvironment.ts
 terminal.sandbox.policy                                      tool/ConfiguredEnvironment.ts
 terminal.sandbox.network                                     tool/ConfiguredEnvironment.ts

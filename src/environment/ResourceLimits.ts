@@ -1,0 +1,129 @@
+/**
+ * Limits of what one command may use, with everything that it starts: processor time, memory, processes and output
+ * (`terminal.limits`). A command that is over one is killed, and its output says which.
+ *
+ * **Details**
+ *
+ * The processes of a command are looked at in `/proc` five times a second, and only where a limit is set; the wrappers of a sandbox count
+ * as processes of the command. Memory is what belongs to the processes alone: what they share with files is left out. How long a command may take is its timeout.
+ *
+ * **Gotchas**
+ *
+ * Between two looks a command can use more than it may, for a fifth of a second. On this machine as it is, a process that left its parent
+ * and its group is not seen; behind a sandbox nothing leaves.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import * as Stream from "effect/Stream"
+import { type ChildProcessHandle, ChildProcessSpawner, make as makeSpawner, makeHandle } from "effect/process/ChildProcessSpawner"
+import { ConfigError } from "../domain/AgentError.ts"
+import { CommandEnvironment } from "./CommandEnvironment.ts"
+
+/** Limits of one command; none where absent. */
+export interface Limits {
+  /** Seconds of processor time, of all its processes together. */
+  readonly cpuSeconds?: number | undefined
+  readonly memoryMb?: number | undefined
+  /** Processes at a time. */
+  readonly processes?: number | undefined
+  readonly outputMb?: number | undefined
+}
+
+const mega = 1024 * 1024
+const interval = "200 millis"
+/** Ticks of the clock that `/proc` counts processor time in. */
+const ticks = 100
+
+/** Usage of a command so far. */
+interface Usage {
+  readonly processes: number
+  readonly cpuSeconds: number
+  readonly memoryMb: number
+}
+
+const field = (text: string, name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(text)?.[1] ?? 0)
+
+/** Looks at a process and its descendants, and stops at more than `most`. */
+const look = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, root: number, most: number) {
+  // A process that is gone has nothing to say.
+  const read = (path: string) => Effect.orElseSucceed(fs.readFileString(path), () => "")
+  const queue = [root]
+  let [processes, cpu, memory] = [0, 0, 0]
+  for (let pid = queue.shift(); pid !== undefined && processes <= most; pid = queue.shift()) {
+    const at = `/proc/${pid}`
+    const tasks = yield* Effect.orElseSucceed(fs.readDirectory(`${at}/task`), () => [])
+    if (tasks.length === 0) continue
+    const [stat, status, ...children] = yield* Effect.all([read(`${at}/stat`), read(`${at}/status`), ...tasks.map((task) => read(`${at}/task/${task}/children`))], { concurrency: 8 })
+    processes++
+    // Own time and that of children that ended, behind the name, which may hold anything.
+    cpu += stat.slice(stat.lastIndexOf(")") + 2).split(" ").slice(11, 15).reduce((sum, text) => sum + Number(text), 0)
+    memory += field(status, "RssAnon") + field(status, "RssShmem")
+    queue.push(...children.flatMap((text) => text.trim().split(" ").filter((text) => text !== "").map(Number)))
+  }
+  return { processes, cpuSeconds: cpu / ticks, memoryMb: memory / 1024 } satisfies Usage
+})
+
+/** Names the limit that a usage is over; undefined for none. */
+export const exceeded = (usage: Usage, { cpuSeconds, memoryMb, processes }: Limits): string | undefined => {
+  if (processes !== undefined && usage.processes > processes) return `more than ${processes} processes (terminal.limits.processes)`
+  if (memoryMb !== undefined && usage.memoryMb > memoryMb) return `more than ${memoryMb} MB of memory (terminal.limits.memory_mb)`
+  if (cpuSeconds !== undefined && usage.cpuSeconds > cpuSeconds) return `more than ${cpuSeconds} s of processor time (terminal.limits.cpu_seconds)`
+  return undefined
+}
+
+/** A process under limits: killed when it is over one, which the end of its output says. */
+const watched = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, handle: ChildProcessHandle, limits: Limits) {
+  const over = yield* Deferred.make<string>()
+  const end = (reason: string) =>
+    Effect.andThen(Deferred.succeed(over, reason), Effect.ignore(handle.kill({ killSignal: "SIGKILL" })))
+  const once = Effect.flatMap(look(fs, handle.pid, limits.processes ?? Infinity), (usage) => {
+    const reason = exceeded(usage, limits)
+    return reason === undefined ? Effect.void : end(reason)
+  })
+  if (limits.cpuSeconds !== undefined || limits.memoryMb !== undefined || limits.processes !== undefined) {
+    yield* Effect.forkScoped(Effect.repeat(once, Schedule.spaced(interval)))
+  }
+  let written = 0
+  const bounded = (stream: ChildProcessHandle["stdout"]): ChildProcessHandle["stdout"] =>
+    limits.outputMb === undefined ? stream : Stream.tap(stream, (chunk) => {
+      const before = written
+      written += chunk.length
+      const most = (limits.outputMb ?? 0) * mega
+      return before <= most && written > most ? end(`more than ${limits.outputMb} MB of output (terminal.limits.output_mb)`) : Effect.void
+    })
+  const note = Stream.unwrap(Effect.map(Deferred.poll(over), (found) =>
+    found._tag === "None" ? Stream.empty : Stream.fromEffect(Effect.map(found.value, (reason) => new TextEncoder().encode(`\n[The command was ended: it had ${reason}]\n`)))))
+  return makeHandle({
+    ...handle,
+    stdout: Stream.concat(bounded(handle.stdout), note),
+    stderr: bounded(handle.stderr),
+    all: Stream.concat(bounded(handle.all), note)
+  })
+})
+
+const limited = (fs: FileSystem.FileSystem, spawner: ChildProcessSpawner["Service"], limits: Limits): ChildProcessSpawner["Service"] =>
+  makeSpawner((command) => Effect.flatMap(spawner.spawn(command), (handle) => watched(fs, handle, limits)))
+
+/** An environment on this machine whose commands have limits; fails where processes cannot be looked at. */
+export const layer = <E, R>(
+  environment: Layer.Layer<CommandEnvironment, E, R>,
+  limits: Limits
+): Layer.Layer<CommandEnvironment, E | ConfigError, R | FileSystem.FileSystem> =>
+  Layer.effect(
+    CommandEnvironment,
+    Effect.gen(function*() {
+      const fs = yield* FileSystem.FileSystem
+      const given = yield* CommandEnvironment
+      if (given.processes === "elsewhere") return yield* new ConfigError({ path: "terminal.limits", message: "terminal.limits: they hold for commands on this machine only. Remove it; a container has terminal.container_memory, container_cpu and container_pids." })
+      const isSeen = yield* Effect.orElseSucceed(fs.exists("/proc/self/status"), () => false)
+      if (!isSeen) return yield* new ConfigError({ path: "terminal.limits", message: "terminal.limits: this system has no /proc, so that no limit can hold. Remove it." })
+      return {
+        ...given,
+        spawner: limited(fs, given.spawner, limits),
+        outside: given.outside === undefined ? undefined : limited(fs, given.outside, limits)
+      }
+    })
+  ).pipe(Layer.provide(environment))
