@@ -103,7 +103,15 @@ const unset = ["SSH_AUTH_SOCK", "SSH_AGENT_PID", "DBUS_SESSION_BUS_ADDRESS", "XD
  * First process of a sandbox: waits for the command and ends as it does. bubblewrap's own first process would stay a zombie of the
  * machine's, and the end of the command with it unnoticed for a second.
  */
-const init = ["--as-pid-1", "--", "/bin/sh", "-c", "\"$@\"; exit \"$?\"", "sh"]
+const init = ({ args, command, options: { shell } }: ChildProcess.StandardCommand): ChildProcess.StandardCommand["args"] => {
+  const first = ["--as-pid-1", "--", "/bin/sh", "-c"]
+  if (shell !== undefined && shell !== false) return [...first, `(${[command, ...args].join(" ")}\n); exit "$?"`]
+  const [flag, script, ...rest] = args
+  // A script runs in a part of the first shell: one program less is started.
+  return command === "/bin/sh" && flag === "-c" && typeof script === "string"
+    ? [...first, `(${script}\n); exit "$?"`, ...rest]
+    : [...first, "\"$@\"; exit \"$?\"", "sh", command, ...args]
+}
 
 const isolation = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--disable-userns", "--cap-drop", "ALL", "--die-with-parent"]
 
@@ -218,9 +226,6 @@ const build = Effect.fnUntraced(function*(options: Options) {
     const namespace = network === "all" ? undefined : yield* joined
     const caller = proxy === undefined ? undefined : yield* proxy.caller
     const entered = namespace === undefined ? [] : ["--user", "--net", "--preserve-credentials", "--target", String(namespace.pid), "--", programs.bwrap]
-    const line = command.options.shell === undefined || command.options.shell === false
-      ? [command.command, ...command.args]
-      : ["/bin/sh", "-c", [command.command, ...command.args].join(" ")]
     const { shell: _, ...kept } = command.options
     const absent = list.filter(({ isAbsent }) => isAbsent === true)
     yield* Effect.addFinalizer(() => Effect.forEach(absent, ({ path }) => Effect.ignore(host.remove(path, { recursive: true, force: true })), { discard: true }))
@@ -232,7 +237,7 @@ const build = Effect.fnUntraced(function*(options: Options) {
       ...unset.flatMap((name) => ["--unsetenv", name]),
       ...SandboxNetwork.variables(namespace?.port, caller),
       "--setenv", "TMPDIR", "/tmp", "--setenv", "HERMES_SANDBOX", options.policy,
-      "--chdir", cwd, ...init, ...line
+      "--chdir", cwd, ...init(command)
     ], { ...kept, cwd: "/" })
   })
 

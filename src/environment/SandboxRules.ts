@@ -38,7 +38,7 @@ const anchors = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> =>
   rules.flatMap(({ allows, path }) => {
     if (allows === "write") return []
     const above = rules.findLast((rule) => rule.path !== path && within(path, rule.path))
-    // What stands elsewhere on the host is mounted anew by its own path, whatever was renamed.
+    // A path that stands elsewhere on the host is mounted anew, whatever was renamed.
     if (above?.allows !== "write" || above.source !== undefined) return []
     const between = path.slice(above.path.length + 1).split("/").slice(0, -1)
     return between.map((_, index): Rule => {
@@ -88,6 +88,51 @@ export const mounts = (rules: ReadonlyArray<Rule>): ReadonlyArray<string> => [
   // Last: what is shown below a hidden directory is mounted into it before.
   ...rules.flatMap(({ allows, isFile, path }) => allows === "nothing" && isFile !== true ? ["--remount-ro", path] : [])
 ]
+
+/** Network of a {@link seatbelt} profile; a port is that of a proxy on this machine. */
+export type SeatbeltNetwork = "none" | "all" | { readonly proxyPort: number }
+
+const quoted = (path: string): string => `"${path.replaceAll("\\", "\\\\").replaceAll("\"", "\\\"")}"`
+
+const ofNetwork = (network: SeatbeltNetwork): ReadonlyArray<string> =>
+  network === "none" ? [] : network === "all" ? ["(allow network*)"] : [`(allow network-outbound (remote ip "localhost:${network.proxyPort}"))`]
+
+const ofRule = ({ allows, isAbsent, isFile, path, source = path }: Rule): ReadonlyArray<string> => {
+  const place = `(${isFile === true || isAbsent === true ? "literal" : "subpath"} ${quoted(source)})`
+  switch (allows) {
+    case "write":
+      return [`(allow file-read* file-write* ${place})`]
+    case "read":
+      return [`(allow file-read* ${place})`, `(deny file-write* ${place})`]
+    case "nothing":
+      return [`(deny file-read* file-write* ${place})`]
+  }
+}
+
+/**
+ * The rules as a profile of macOS' sandbox (Seatbelt, `sandbox-exec -p`), in their order. No environment uses it yet.
+ *
+ * **Details**
+ *
+ * Everything is denied that is not allowed, and the last rule that fits decides. Paths are those without links (`/private/tmp`).
+ *
+ * **Gotchas**
+ *
+ * Seatbelt judges paths and mounts nothing: a rule with a `source` is one for that source, which `TMPDIR` has to name. It has no
+ * namespaces: `none` lets commands reach nothing, not each other. Tested as text only; it was never given to a system.
+ */
+export const seatbelt = (rules: ReadonlyArray<Rule>, network: SeatbeltNetwork): string =>
+  [
+    "(version 1)",
+    "(deny default)",
+    "(allow process-exec process-fork)",
+    "(allow signal (target same-sandbox))",
+    "(allow sysctl-read)",
+    "(allow file-read*)",
+    "(allow file-write* (literal \"/dev/null\") (literal \"/dev/zero\") (literal \"/dev/tty\"))",
+    ...ofNetwork(network),
+    ...rules.flatMap(ofRule)
+  ].join("\n") + "\n"
 
 /** Description of a sandbox for the model that works in it. */
 export const described = (policy: "read-only" | "workspace-write", network: "none" | "hosts" | "all"): string =>

@@ -60,15 +60,13 @@ export const gitFiles = Effect.fnUntraced(function*(tree: string): Effect.fn.Ret
   const path = yield* Path.Path
   const own = path.join(tree, ".git")
   /** A directory without a configuration is no repository yet: all of it stays as it is. */
-  const of = Effect.fnUntraced(function*(directory: string, at: ReadonlyArray<string>): Effect.fn.Return<GitFiles, PlatformError> {
-    if (!(yield* fs.exists(path.join(directory, "config")))) return { directories: [], fixed: [directory, ...at], reserved: [], absent: [] }
-    const worktrees = yield* Effect.orElseSucceed(fs.readDirectory(path.join(directory, "worktrees")), () => [])
+  const of = Effect.fnUntraced(function*(directory: string, linked: string | undefined): Effect.fn.Return<GitFiles, PlatformError> {
+    if (!(yield* fs.exists(path.join(directory, "config")))) return { directories: [], fixed: [directory, own], reserved: [], absent: [] }
     return {
-      directories: [directory],
+      directories: [directory, ...linked === undefined ? [] : [linked]],
       fixed: [
-        ...["config", "config.worktree", "modules"].map((name) => path.join(directory, name)),
-        ...worktrees.flatMap((name) => ["commondir", "config.worktree"].map((file) => path.join(directory, "worktrees", name, file))),
-        ...at
+        ...["config", "config.worktree", "modules", "worktrees"].map((name) => path.join(directory, name)),
+        ...linked === undefined ? [] : [own, ...["commondir", "config.worktree", "gitdir"].map((name) => path.join(linked, name))]
       ],
       reserved: [path.join(directory, "hooks")],
       absent: [path.join(directory, "commondir")]
@@ -81,14 +79,14 @@ export const gitFiles = Effect.fnUntraced(function*(tree: string): Effect.fn.Ret
     Effect.catchIf(({ reason: { _tag } }) => _tag === "NotFound", () => Effect.undefined)
   )
   if (kind === undefined) return { directories: [], fixed: [], reserved: [own], absent: [] }
-  if (kind === "Directory") return yield* of(own, [])
+  if (kind === "Directory") return yield* of(own, undefined)
   const linked = kind === "File" ? pointer.exec(yield* read(own))?.[1] : undefined
   const alone: GitFiles = { directories: [], fixed: kind === "File" ? [own] : [], reserved: [], absent: [] }
   if (linked === undefined) return alone
   const repository = path.dirname(path.dirname(linked))
   const isLinked = path.basename(path.dirname(linked)) === "worktrees" && path.basename(repository) === ".git"
   const back = isLinked ? (yield* read(path.join(linked, "gitdir"))).trim() : ""
-  return back === own ? yield* of(repository, [own]) : alone
+  return back === own ? yield* of(repository, linked) : alone
 })
 
 /** A rule at the real path of a file or a directory; none where nothing is there. */

@@ -159,6 +159,7 @@ describe("commands", () => {
       echo x > .git/worktrees/two/commondir && echo COMMON
       mv .git/worktrees .git/w && echo MOVED
       mv .git/worktrees/two .git/worktrees/t && echo MOVED
+      mkdir .git/worktrees/three && echo MADE
       echo x > .git/modules/sub/config && echo MODULE
       mv a c && echo MOVED
       mv a/b a/c && echo MOVED
