@@ -160,8 +160,8 @@ export const make = (options: Options): Service => {
   })
 
   /** Nothing of the call has to be looked at: it runs no command, and neither a rule nor the call itself gives a reason to ask. */
-  const isPlain = ({ concerns = [] }: Call, { lines, verdict: { findings, floor } }: ApprovalTarget.ApprovalTarget): boolean =>
-    policy.deny.length === 0 && floor === undefined && findings.length + lines.length + concerns.length === 0
+  const isPlain = ({ concerns = [] }: Call, { lines, verdict: { floor, onlyReads } }: ApprovalTarget.ApprovalTarget): boolean =>
+    policy.deny.length === 0 && floor === undefined && onlyReads && lines.length + concerns.length === 0
 
   return {
     check: (call) =>

@@ -63,12 +63,14 @@ describe("a command", () => {
       const never = yield* scene("bash", { script: "rm -rf /" }, { answer: "once", policy: { yolo: true } })
       assert.deepStrictEqual([never.ran, never.blocked, never.questions], [[], ["hardline"], []])
       assert.deepStrictEqual((yield* scene("bash", { script: "ls", note: "rm -rf /" })).ran, ["ls"])
+      assert.deepStrictEqual((yield* scene("bash", { script: "make" })).questions[0]?.keys, ["command that is not known to only read"])
+      assert.deepStrictEqual((yield* scene("bash", { script: "make" }, { policy: { unknownCommands: "allow" } })).ran, ["make"])
     }))
 
   it.live("that is typed into a program is judged too, and the quotes of another language are no alarm", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual((yield* scene("type", { keys: "rm -rf ~\n" }, { policy: { yolo: true } })).blocked, ["hardline"])
-      assert.deepStrictEqual((yield* scene("type", { keys: "print(\"it's fine\n" })).ran, ["print(\"it's fine\n"])
+      assert.deepStrictEqual((yield* scene("type", { keys: "print(\"it's fine\n" }, { policy: { unknownCommands: "allow" } })).ran, ["print(\"it's fine\n"])
     }))
 
   it.live("that a wrapper puts in after the approval meets the floor at the handler, whoever approves", () =>
@@ -88,7 +90,7 @@ describe("the content scanner", () => {
 
   it.live("raises what detection does not know, for once or the session and never for good", () =>
     Effect.gen(function*() {
-      const { questions, ran } = yield* scene("bash", hidden, { answer: "always" })
+      const { questions, ran } = yield* scene("bash", hidden, { answer: "always", policy: { unknownCommands: "allow" } })
       assert.deepStrictEqual(questions[0]?.keys, ["content scanner: homograph"])
       assert.deepStrictEqual(questions[0]?.choices, ["once", "session", "deny"])
       assert.lengthOf(ran, 1)

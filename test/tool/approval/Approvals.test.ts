@@ -318,11 +318,17 @@ describe("Approvals", () => {
 
   it.effect("judges what is typed into a process, where a lone quote is only a word", () =>
     Effect.gen(function*() {
-      const { approvals } = yield* scene(["deny"])
+      const { approvals, questions } = yield* scene(["deny", "deny", "deny"], { policy: { unknownCommands: "allow" } })
       const typed = (data: string) => Effect.map(approvals.check({ tool: "process", args: { action: "write", data } }), blocked)
       assert.strictEqual(yield* typed("rm -rf build\n"), "approval_denied")
       assert.strictEqual(yield* typed("rm -rf /\n"), "hardline")
       assert.strictEqual(yield* typed("it's fine\n"), "nothing found")
+      assert.lengthOf(questions, 1)
+      const strict = yield* scene(["deny", "deny"])
+      const check = (data: string, isConfined: boolean) =>
+        Effect.map(strict.approvals.check({ tool: "process", args: { action: "write", data }, isConfined }), blocked)
+      assert.strictEqual(yield* check("f src\n", false), "approval_denied")
+      assert.strictEqual(yield* check("f src\n", true), "nothing found")
     }))
 
   it.effect("reads an answer in any case and with blanks around it", () =>
