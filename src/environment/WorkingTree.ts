@@ -61,7 +61,7 @@ export const gitFiles = Effect.fnUntraced(function*(tree: string): Effect.fn.Ret
   const own = path.join(tree, ".git")
   /** A directory without a configuration is no repository yet: all of it stays as it is. */
   const of = Effect.fnUntraced(function*(directory: string, linked: string | undefined): Effect.fn.Return<GitFiles, PlatformError> {
-    if (!(yield* fs.exists(path.join(directory, "config")))) return { directories: [], fixed: [directory, own], reserved: [], absent: [] }
+    if (!(yield* fs.exists(path.join(directory, "config")))) return { directories: [], fixed: linked === undefined ? [own] : [directory, own], reserved: [], absent: [] }
     return {
       directories: [directory, ...linked === undefined ? [] : [linked]],
       fixed: [

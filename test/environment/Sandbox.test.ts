@@ -300,6 +300,14 @@ describe("file tools", () => {
 })
 
 describe("the files of git", () => {
+  it.effect("are named once, also where there is no configuration yet", () =>
+    Effect.gen(function*() {
+      const tree = yield* temporaryDirectory
+      mkdirSync(join(tree, ".git"))
+      const rules = yield* WorkingTree.rulesOf(tree, { policy: "workspace-write", hidesEnvFiles: true })
+      assert.deepStrictEqual(rules.map(({ allows, path }) => `${allows} ${path}`), [`write ${realpathSync(tree)}`, `read ${realpathSync(join(tree, ".git"))}`])
+    }).pipe(Effect.provide(NodeServices.layer)))
+
   it.effect("fail where it is not known whether there are any", () =>
     Effect.gen(function*() {
       const busy = PlatformErrors.systemError({ _tag: "Unknown", module: "FileSystem", method: "lstat", description: "EMFILE" })
