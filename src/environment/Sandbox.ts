@@ -160,7 +160,10 @@ const makeRules = Effect.fnUntraced(function*(options: Options, temporary: { rea
 
   const ofTree = Effect.fnUntraced(function*(directory: string) {
     const tree = yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () => directory)
-    return tree === "/" || options.home !== undefined && within(options.home, tree) ? [] : yield* WorkingTree.rulesOf(tree, options, { reserved, absent })
+    if (tree === "/") return []
+    // It is seen even where a home directory lies in /tmp, which is another one inside.
+    if (options.home !== undefined && within(options.home, tree)) return yield* present("read")(tree)
+    return yield* WorkingTree.rulesOf(tree, options, { reserved, absent })
   }, Effect.provideContext(services))
 
   const fixed: ReadonlyArray<Rule> = [

@@ -118,6 +118,20 @@ describe("commands", () => {
     assert.deepStrictEqual([read("project/.git/config"), read("project/.hermes/agent.yaml"), has("project/.git/hooks/post-commit")], ["[core]", "type: agent", false])
   }))
 
+  live("see a home directory that lies in /tmp where they start in it, and neither write it nor see its secrets", Effect.gen(function*() {
+    const home = yield* temporaryDirectory
+    mkdirSync(join(home, ".ssh"))
+    writeFileSync(join(home, ".ssh/key"), "planted")
+    writeFileSync(join(home, "notes.txt"), "notes")
+    const context = yield* Layer.build(Sandbox.layer({ ...optionsOf(home), hidden: [join(home, ".ssh")], shown: [] }))
+    const { spawner } = yield* Effect.provideContext(CommandEnvironment, context)
+    const out = yield* Effect.scoped(Effect.flatMap(
+      spawner.spawn(ChildProcess.make("/bin/sh", ["-c", "cat notes.txt; cat .ssh/key 2>/dev/null; touch new 2>/dev/null && echo NEW"], { cwd: home })),
+      ({ stdout }) => Stream.mkString(Stream.decodeText(stdout))
+    )).pipe(Effect.provideService(CallDirectory, home))
+    assert.strictEqual(out, "notes")
+  }))
+
   live("make nothing from which something runs later, where there was nothing", Effect.gen(function*() {
     const at = yield* machine
     const { has, home } = at
