@@ -1,8 +1,8 @@
 import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
 
-/** Files that a process has to themselves: they look at what belongs to a whole process. */
-const alone = ["test/agent/PicturesWithoutSharp.wire.test.ts", "test/platform/HttpTransport.test.ts"]
+/** Files that a process has to themselves: they look at what belongs to a whole process, or change it for good. */
+const alone = ["test/RouteWire.test.ts", "test/agent/PicturesWithoutSharp.wire.test.ts", "test/platform/HttpTransport.test.ts"]
 
 // What Node compiled is kept for the next process: files of tests and the scripts that they start load the same modules again
 // and again. A program under test keeps its own, as it does for a user.
