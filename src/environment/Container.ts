@@ -49,6 +49,7 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import type * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
@@ -127,7 +128,9 @@ interface Engine {
 const unavailable = (reason: string, remedy: string): ConfigError =>
   new ConfigError({ path: "terminal.backend", message: `terminal.backend: docker cannot be used: ${reason}. Remedy: ${remedy}, or set terminal.backend to sandbox or local` })
 
-const lastLine = (text: string): string => TextCut.head(text.trim().split("\n").at(-1) ?? "", 300)
+/** The line of an engine's error that says something. */
+const lastLine = (text: string): string =>
+  TextCut.head(text.split("\n").map((line) => line.trim()).findLast((line) => line !== "" && !/^(?:Run|See) '.*--help/.test(line)) ?? "", 300)
 
 /** Runs a command of the engine to its end. */
 const call = Effect.fnUntraced(function*(program: string, args: ReadonlyArray<string>, input: Stream.Stream<Uint8Array, PlatformError> | "ignore" = "ignore") {
@@ -259,7 +262,23 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     if (tree === "/" || options.home !== undefined && within(options.home, tree)) {
       return yield* RemoteEnvironment.unreachable(`${tree} holds your home directory and is not given to a container: start in the directory of a project`)
     }
-    return yield* WorkingTree.rulesOf(tree, options)
+    if (options.workspace === "copy" || options.policy === "read-only") return yield* WorkingTree.rulesOf(tree, options)
+    const scope = yield* Effect.scope
+    const atEnd = (effect: Effect.Effect<void, PlatformError>) => Scope.addFinalizer(scope, Effect.ignore(effect))
+    return yield* WorkingTree.rulesOf(tree, options, {
+      // Empty until the container ends, so that nothing can be put in its place.
+      reserved: (directory) =>
+        Effect.flatMap(WorkingTree.ruleAt("read", directory), (found) =>
+          found.length > 0 ? Effect.succeed(found) : fs.makeDirectory(directory).pipe(
+            Effect.andThen(atEnd(Effect.flatMap(fs.readDirectory(directory), (names) => names.length > 0 ? Effect.void : fs.remove(directory, { recursive: true })))),
+            // Somebody else was first, or nobody can make one here.
+            Effect.ignore,
+            Effect.andThen(WorkingTree.ruleAt("read", directory))
+          )),
+      // Nothing can be mounted where nothing is: what a command makes there goes with the container.
+      absent: (file) =>
+        Effect.tap(WorkingTree.ruleAt("read", file), (found) => found.length > 0 ? Effect.void : atEnd(fs.remove(file, { recursive: true, force: true })))
+    })
   })
 
   const runArguments = Effect.fnUntraced(function*(tree: string, name: string, rules: ReadonlyArray<Rule>) {
@@ -282,7 +301,7 @@ export const make = Effect.fnUntraced(function*(options: Options) {
       ...options.isPersistent
         ? yield* mount({ type: "volume", source: `hermes-home-${Digest.hex(tree, 16)}`, target: containerHome }, false)
         : ["--tmpfs", `${containerHome}:rw,exec,nosuid,nodev,mode=1777`],
-      ...(yield* Effect.forEach(mounted, bind)).flat(),
+      ...(yield* Effect.forEach(new Map(mounted.map((rule) => [rule.path, rule])).values(), bind)).flat(),
       ...yield* volumeMounts(options.volumes),
       ...options.extraArguments,
       "--entrypoint", "/bin/sh", options.image
@@ -295,13 +314,13 @@ export const make = Effect.fnUntraced(function*(options: Options) {
       const { code, errors } = yield* call(program, args, input)
       if (code !== 0) yield* RemoteEnvironment.unreachable(`the working tree could not be copied into the container: ${lastLine(errors)}`)
     })
-    yield* done(["exec", "--user", "0:0", name, "mkdir", "-p", tree])
-    // As an archive, which keeps the owners of the files; the engine's own copy gives them to root.
-    const hidden = rules.filter(({ allows }) => allows === "nothing").map((rule) => `--exclude=.${rule.path.slice(tree.length)}`)
-    yield* done(["cp", "-", `${name}:${tree}`], Stream.unwrap(Effect.map(
-      outer.spawn(ChildProcess.make("tar", ["-C", tree, ...hidden, "-cf", "-", "."], { stdin: "ignore", stderr: "ignore" })),
-      ({ stdout }) => stdout
-    )))
+    // Root may make the directory anywhere, and the user of the container everything in it.
+    yield* done(["exec", "--user", "0:0", name, "/bin/sh", "-c", "mkdir -p \"$1\" && chmod 1777 \"$1\"", "sh", tree])
+    const hidden = rules.filter(({ allows }) => allows === "nothing").map((rule) => rule.path)
+    const names = (yield* fs.readDirectory(tree)).filter((entry) => !hidden.includes(path.join(tree, entry))).map((entry) => `./${entry}`)
+    if (names.length === 0) return
+    const archive = outer.spawn(ChildProcess.make("tar", ["-C", tree, "-cf", "-", "--", ...names], { stdin: "ignore", stderr: "ignore" }))
+    yield* done(["exec", "--interactive", name, "tar", "-C", tree, "-xf", "-"], Stream.unwrap(Effect.map(archive, ({ stdout }) => stdout)))
   })
 
   const start = Effect.fnUntraced(function*(tree: string) {
@@ -313,6 +332,8 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     const shell = yield* RemoteShell.open(outer, (script, words) => ChildProcess.make(program, [...run, "-c", script, "hermes", ...words], { cwd: "/" })).pipe(
       Effect.mapError(({ errors }) => RemoteEnvironment.unreachable(startFailure(engine, options, errors)))
     )
+    // A volume belongs to root, who may say that everybody in the container may write it.
+    if (options.isPersistent) yield* call(program, ["exec", "--user", "0:0", name, "chmod", "1777", containerHome])
     if (options.workspace === "copy") yield* copyIn(tree, name, rules)
     const client: RemoteShell.Client = (script, words) => ChildProcess.make(program, ["exec", "--interactive", name, "/bin/sh", "-c", script, "hermes", ...words], { cwd: "/" })
     return { client, shell }

@@ -2,7 +2,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { spawnSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs"
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll } from "vitest"
 import * as CommandEnvironment from "../../src/environment/CommandEnvironment.ts"
@@ -19,6 +19,7 @@ const project = Effect.acquireRelease(
     mkdirSync(cache, { recursive: true })
     const directory = realpathSync(mkdtempSync(join(cache, "environment-")))
     mkdirSync(join(directory, ".git"))
+    writeFileSync(join(directory, ".git/config"), "[core]\n")
     return directory
   }),
   (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))

@@ -112,10 +112,21 @@ describe("a container", () => {
     assert.include(out, "/home/hermes\n")
     assert.deepStrictEqual([readFileSync(join(tree, "b.txt"), "utf8"), statSync(join(tree, "b.txt")).uid], ["two\n", process.getuid?.()])
     assert.deepStrictEqual([readFileSync(join(tree, ".git/config"), "utf8"), readFileSync(join(tree, ".hermes/agent.yaml"), "utf8")], ["[core]", "type: agent"])
+    yield* sh("rm -rf .git/hooks; mkdir -p .git/hooks; echo x > .git/hooks/post-commit; mv .git moved; mkdir .git")
+    assert.deepStrictEqual([existsSync(join(tree, ".git/hooks/post-commit")), existsSync(join(tree, "moved"))], [false, false])
     // A link that leads out of the tree leads nowhere on this machine: files are those of the container.
     symlinkSync("/etc/hostname", join(tree, "out"))
     assert.notStrictEqual(yield* inTree(environment.files.readFileString(join(tree, "out"))), readFileSync("/etc/hostname", "utf8"))
     assert.strictEqual(yield* inTree(environment.files.readFileString(join(tree, "b.txt"))), "two\n")
+  }))
+
+  live("makes no hooks where there are none, and leaves no placeholder", Effect.gen(function*() {
+    const { containers, sh, tree } = yield* inContainer((options) => ({ ...options, lifetime: Duration.millis(100) }))
+    rmSync(join(tree, ".git/hooks"), { recursive: true })
+    yield* sh("echo x > .git/hooks/post-commit; mkdir .git/hooks; echo x > .git/commondir")
+    assert.isFalse(existsSync(join(tree, ".git/hooks/post-commit")))
+    for (let round = 0; round < 200 && (containers().length > 0 || existsSync(join(tree, ".git/hooks"))); round++) yield* Effect.sleep("50 millis")
+    assert.deepStrictEqual([existsSync(join(tree, ".git/hooks")), existsSync(join(tree, ".git/commondir"))], [false, false])
   }))
 
   live("holds its bounds: a fork bomb ends in it, and a variable of this program is not in it", Effect.gen(function*() {

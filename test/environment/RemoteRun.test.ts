@@ -30,6 +30,7 @@ const project = Effect.acquireRelease(
     mkdirSync(cache, { recursive: true })
     const home = realpathSync(mkdtempSync(join(cache, "remote-")))
     mkdirSync(join(home, "project/.git"), { recursive: true })
+    writeFileSync(join(home, "project/.git/config"), "[core]\n")
     return home
   }),
   (home) => Effect.sync(() => rmSync(home, { recursive: true, force: true }))

@@ -40,6 +40,8 @@ export const engine = (kind: "docker" | "podman"): { readonly engine?: Engine; r
   const clean = () => rmSync(directory, { recursive: true, force: true })
   const root = join(directory, "root")
   for (const name of ["bin", "tmp", "etc", "dev", "proc", "sys", "home"]) mkdirSync(join(root, name), { recursive: true })
+  // As every image has it: a mount there takes over who may write.
+  chmodSync(join(root, "tmp"), 0o1777)
   copyFileSync(box, join(root, "bin/busybox"))
   for (const applet of (output(box, ["--list"]) ?? "").split("\n")) if (applet !== "busybox" && applet !== "") symlinkSync("busybox", join(root, "bin", applet))
   writeFileSync(join(root, "etc/passwd"), "root:x:0:0:root:/:/bin/sh\n")
