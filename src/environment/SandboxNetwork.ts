@@ -51,7 +51,7 @@ export const proxy = Effect.fnUntraced(function*(socket: string, hosts: Hosts): 
     if (known !== undefined) return yield* Deferred.await(known)
     const question = yield* Deferred.make<boolean>()
     questions.set(`${host} ${port}`, question)
-    yield* Effect.forkIn(Deferred.completeWith(question, requests.ask(host, port)), scope)
+    yield* Effect.forkIn(Deferred.complete(question, requests.ask(host, port)), scope)
     return yield* Deferred.await(question)
   })
 

@@ -83,6 +83,16 @@ describe("a host that is not listed", () => {
       ])
     }))
 
+  it.live.skipIf(!stands)("is asked about once for all requests of a command, and anew for the next", () =>
+    Effect.gen(function*() {
+      const home = yield* project
+      const port = yield* server
+      const three = `${get("one.test", port)} && ${get("one.test", port)} && ${get("one.test", port)}`
+      const { asked, results } = yield* commands(home, [three, get("one.test", port)], answering("once"))
+      assert.deepStrictEqual(results.map((text) => text.split("REACHED").length - 1), [3, 1], results.join("\n"))
+      assert.lengthOf(asked, 2)
+    }))
+
   it.live.skipIf(!stands)("is not reached without a yes, and the model is told which it was", () =>
     Effect.gen(function*() {
       const home = yield* project
