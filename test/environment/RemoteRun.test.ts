@@ -8,7 +8,7 @@ import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { spawn, spawnSync } from "node:child_process"
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll } from "vitest"
 import * as Config from "../../src/config/Config.ts"
@@ -184,6 +184,11 @@ describe("a program that is killed", () => {
     const { key, known, port, user } = yield* sshServer
     const directory = yield* project
     assert.isFalse(yield* survived(directory, ["ssh", directory, user, String(port), key, ...known]))
+    // The socket of a client that was killed stays; nobody listens there any more.
+    for (const name of readdirSync("/tmp").filter((entry) => entry.startsWith("hermes-ssh-"))) {
+      const isOpen = spawnSync("ssh", ["-S", join("/tmp", name, "s"), "-O", "check", "any"], { stdio: "ignore" }).status === 0
+      if (!isOpen && existsSync(join("/tmp", name, "s"))) rmSync(join("/tmp", name), { recursive: true })
+    }
   }))
 })
 
