@@ -312,7 +312,7 @@ export const make = Effect.fnUntraced(function*(options: Options) {
   const copyIn = Effect.fnUntraced(function*(tree: string, name: string, rules: ReadonlyArray<Rule>) {
     const done = Effect.fnUntraced(function*(args: ReadonlyArray<string>, input?: Stream.Stream<Uint8Array, PlatformError>) {
       const { code, errors } = yield* call(program, args, input)
-      if (code !== 0) yield* RemoteEnvironment.unreachable(`the working tree could not be copied into the container: ${lastLine(errors)}`)
+      if (code !== 0) return yield* RemoteEnvironment.unreachable(`the working tree could not be copied into the container: ${lastLine(errors)}`)
     })
     // Root may make the directory anywhere, and the user of the container everything in it.
     yield* done(["exec", "--user", "0:0", name, "/bin/sh", "-c", "mkdir -p \"$1\" && chmod 1777 \"$1\"", "sh", tree])

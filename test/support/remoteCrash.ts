@@ -21,7 +21,7 @@ const program = Effect.scoped(Effect.gen(function*() {
   const handle = yield* spawner.spawn(ChildProcess.make("/bin/sh", ["-c", "sh -c 'while :; do echo x >> beat; sleep 0.05; done' & echo up; wait"], { cwd: directory, stdin: "ignore", env: { PATH: "/usr/bin:/bin" } }))
   yield* Stream.runHead(handle.stdout)
   writeSync(1, "ready\n")
-  yield* Effect.never
+  return yield* Effect.never
 }))
 
 await Effect.runPromise(Effect.provide(Effect.provideService(program, CallDirectory, directory), ChildProcesses.layer))
