@@ -20,13 +20,14 @@ const scene = Effect.fnUntraced(function*(
   config: string,
   calls: Calls,
   files: Readonly<Record<string, string>> = {},
-  args: ReadonlyArray<string> = []
+  args: ReadonlyArray<string> = [],
+  env: Readonly<Record<string, string>> = {}
 ) {
   const made = yield* machine
   made.keep("config.yaml", config.replaceAll("HOME", made.home))
   made.put("turns.yaml", turns(calls))
   for (const [name, content] of Object.entries(files)) made.put(name, content)
-  const ended = yield* made.hermes(["-q", "go", "--script", "turns.yaml", "--format", "stream-json", ...args], { env: { PLANTED_API_KEY: key } })
+  const ended = yield* made.hermes(["-q", "go", "--script", "turns.yaml", "--format", "stream-json", ...args], { env: { PLANTED_API_KEY: key, ...env } })
   const lines = ended.stdout.trim().split("\n").map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>) // one object per line
   const outputs = lines.flatMap((line) => line["type"] === "tool_result" ? [String(line["output"])] : [])
   return { ...made, ...ended, outputs }
@@ -82,12 +83,12 @@ describe("the working tree", () => {
         ["write_file", { path: ".git/hooks/pre-commit", content: "x" }],
         ["write_file", { path: ".vscode/tasks.json", content: "{}" }],
         ["terminal", { command: "mkdir -p .husky; echo x > .husky/pre-commit" }],
-        ["write_file", { path: "in.txt", content: "x" }],
-        ["terminal", { command: "mkdir -p sub && echo x > sub/in.txt" }]
-      ])
+        ["write_file", { path: "in.txt", content: "x" }]
+      ], {}, [], { HERMES_APPROVALS__UNKNOWN_COMMANDS: "ask" })
       for (const output of outputs.slice(0, 6)) assert.include(output, "BLOCKED: this needs an approval", output)
-      for (const output of outputs.slice(0, 3)) assert.include(output, "write outside of the working tree")
-      assert.sameMembers(readdirSync(cwd), ["turns.yaml", "in.txt", "sub"])
+      for (const output of outputs.slice(0, 2)) assert.include(output, "write outside of the working tree")
+      assert.include(outputs[2], "command that is not known to only read")
+      assert.sameMembers(readdirSync(cwd), ["turns.yaml", "in.txt"])
     }))
 
   it.live("a link inside of it that leads outside does not hide where a file is", () =>
