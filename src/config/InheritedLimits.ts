@@ -40,6 +40,7 @@ const LimitsSchema = Schema.Struct({
   safeRoots: Schema.Array(Schema.String),
   redactSecrets: Schema.Boolean,
   unknownHosts: Schema.Literals(["allow", "ask"]),
+  unknownCommands: Schema.Literals(["allow", "ask"]),
   acceptHooks: Schema.Boolean
 })
 
@@ -57,6 +58,7 @@ export const strictest: Limits = {
   safeRoots: [],
   redactSecrets: true,
   unknownHosts: "ask",
+  unknownCommands: "ask",
   acceptHooks: false
 }
 
@@ -96,6 +98,7 @@ export const tighten = (values: Values, limits: Limits): { readonly values: Valu
         cronMode: unattended(approvals.cronMode),
         singleQueryMode: unattended(approvals.singleQueryMode),
         unattendedMode: unattended(approvals.unattendedMode),
+        unknownCommands: limits.unknownCommands === "ask" ? "ask" : approvals.unknownCommands,
         deny: Array.from(new Set([...approvals.deny, ...limits.deny]))
       },
       commandAllowlist: limits.mode === "off" ? values.commandAllowlist : values.commandAllowlist.filter((entry) => limits.allow.includes(entry)),
@@ -125,6 +128,7 @@ export const ofSettings = ({ approvals, commandAllowlist, hooksAutoAccept, secur
   safeRoots: security.writeSafeRoot,
   redactSecrets: security.redactSecrets,
   unknownHosts: security.unknownHosts,
+  unknownCommands: approvals.unknownCommands,
   acceptHooks: hooksAutoAccept
 })
 

@@ -99,9 +99,10 @@ const shapes: ReadonlyArray<Rule> = [
   },
   {
     pattern: new RegExp(
-      String.raw`${start}(?:sk-|gh[oprsu]_|github_pat_|glpat-|hf_|gsk_|xai-|pplx-|tvly-|exa_|fal_|fc-|r8_|npm_|pypi-|dop_v1_|bb_live_|am_)[\w-]*`,
+      String.raw`${start}(?:sk-|gh[oprsu]_|github_pat_|glpat-|hf_|gsk_|xai-|pplx-|tvly-|exa_|fal_|fc-|r8_|npm_(?![a-z]{1,12}_)|pypi-|dop_v1_|bb_live_|am_)[\w-]*`,
       "g"
     ),
+    // `npm_config_registry` and its like are variables of npm.
     replace: atLeast(19)
   },
   {
@@ -213,7 +214,7 @@ const rules = [...shapes, ...assignments]
 /** Beginnings of the shapes: a text without any of them has no key of a known shape. */
 const shapeHints = [
   "-----BEGIN",
-  "sk-|gh[oprsu]_|github_pat_|glpat-|hf_|gsk_|xai-|pplx-|tvly-|exa_|fal_|fc-|r8_|npm_|pypi-|dop_v1_|bb_live_|am_",
+  "sk-|gh[oprsu]_|github_pat_|glpat-|hf_|gsk_|xai-|pplx-|tvly-|exa_|fal_|fc-|r8_|npm_(?![a-z]{1,12}_)|pypi-|dop_v1_|bb_live_|am_",
   "[prs]k_(?:live|test)_|xox[a-z]-|xapp-|gAAAA|AIza",
   "AKIA|ASIA|eyJ|SG\\.",
   "\\d:[\\w-]{35}"

@@ -55,6 +55,7 @@ import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildPr
 import { ConfigError } from "../domain/AgentError.ts"
 import * as TextCut from "../domain/TextCut.ts"
 import { removeEmptyDirectory } from "../platform/HeldPath.ts"
+import { nodePath } from "../platform/CurrentProcess.ts"
 import { CallDirectory, CommandEnvironment, onThisMachine, type Service as Environment } from "./CommandEnvironment.ts"
 import * as SandboxFiles from "./SandboxFiles.ts"
 import * as SandboxNetwork from "./SandboxNetwork.ts"
@@ -171,13 +172,16 @@ const makeRules = Effect.fnUntraced(function*(options: Options, temporary: { rea
     { path: "/var/tmp", allows: "write", source: temporary.varTmp }
   ]
 
+  /** The program of execute_code and of the network, where the directories for temporary files would hide it. */
+  const hiddenPrograms = fixed.some(({ path }) => within(nodePath, path)) ? [nodePath] : []
+
   const found = Effect.fnUntraced(function*(directory: string | undefined) {
     const lists = yield* Effect.all([
       directory === undefined ? Effect.succeed([]) : ofTree(directory),
       Effect.map(Effect.forEach(options.policy === "read-only" ? [] : options.writable, present("write")), (list) => list.flat()),
       // Sockets of services: a container daemon's gives away the machine.
       Effect.map(Effect.forEach(["/run", ...options.hidden], present("nothing")), (list) => list.flat()),
-      Effect.map(Effect.forEach(options.shown, present("read")), (list) => list.flat())
+      Effect.map(Effect.forEach([...options.shown, ...hiddenPrograms], present("read")), (list) => list.flat())
     ], { concurrency: "unbounded" })
     return ordered([...fixed, ...lists.flat()])
   })

@@ -20,7 +20,7 @@ describe("a started hermes", () => {
       const { stdout } = yield* hermes(["-q", "go", "--script", "turns.yaml", "--format", "stream-json"])
       const output = stdout.split("\n").filter((line) => line.includes("\"tool_result\"")).map((line) => String(JSON.parse(line).output))[0] ?? ""
       const limits = InheritedLimits.read({ HERMES_LIMITS: String(JSON.parse(output).output).trim() })
-      assert.deepStrictEqual(limits, { ...InheritedLimits.strictest, unknownHosts: "allow", deny: ["npm publish*"], allow: ["git push*"], roots: [cwd] })
+      assert.deepStrictEqual(limits, { ...InheritedLimits.strictest, unknownHosts: "allow", unknownCommands: "allow", deny: ["npm publish*"], allow: ["git push*"], roots: [cwd] })
     }))
 
   it.live("asks although it is started with --yolo, a mode, a list or an environment that say otherwise, and says so", () =>
@@ -52,8 +52,11 @@ describe("a started hermes", () => {
     Effect.gen(function*() {
       const { cwd, hermes, put } = yield* machine
       put("turns.yaml", turns("echo x > /opt/nobody-made-this.txt"))
+      put("write.yaml", JSON.stringify({ turns: [{ tool_calls: [{ name: "write_file", arguments: { path: "/opt/nobody-made-this.txt", content: "x" } }] }, { text: "done" }] }))
+      const written = yield* hermes(["-q", "go", "--script", "write.yaml", "--format", "stream-json"], { env: limited({ roots: [cwd] }) })
+      assert.include(written.stdout, "write outside of the working tree")
       const inside = yield* hermes(["-q", "go", "--script", "turns.yaml", "--format", "stream-json"], { env: limited({ roots: [cwd] }) })
-      assert.include(inside.stdout, "write outside of the working tree")
+      assert.include(inside.stdout, "command that is not known to only read")
     }))
 
   it.live("starts no run when it is too deep, and no conversation", () =>
