@@ -24,7 +24,7 @@ export interface Stage extends Pick<Wrapper, "id" | "closed" | "at"> {
 export interface Scenario {
   readonly kind: "llm_execution" | "wrap_model_call"
   readonly wrappers: ReadonlyArray<Wrapper>
-  /** Innermost, in their order; only around whole calls. */
+  /** In their order, around whole calls: inside of all wrappers of these, outside of all wrappers of attempts. */
   readonly stages: ReadonlyArray<Stage>
   readonly pieces: ReadonlyArray<string>
   readonly base: "value" | "fail" | "die"
@@ -101,23 +101,27 @@ class Ended extends Error {
   }
 }
 
-export const expectedStream = ({ base, pieces, stages, wrappers }: Scenario): Expectation => {
+export const expectedStream = ({ base, kind, pieces, stages, wrappers }: Scenario): Expectation => {
   const shown: Array<string> = []
   type Read = (texts: ReadonlyArray<string>) => void
+  type Call = (up: Read) => Outcome
 
-  const runBase = (read: Read | undefined): Outcome => {
-    for (const piece of pieces) read?.([piece])
+  const runBase: Call = (read) => {
+    for (const piece of pieces) read([piece])
     if (base === "value") return { _tag: "value", value: pieces.join("") }
     return base === "fail" ? { _tag: "fail", error: "base" } : { _tag: "die", defect: "base" }
   }
 
   /** The stages: one that fails lets its parts pass, or, once it changed any, nothing more. */
-  const staged = (up: Read): Outcome => {
+  const staged = (inner: Call): Call => (up) => {
+    if (stages.length === 0) return inner(up)
     const guards = new Set<Stage>()
     const calls = new Map<Stage, number>()
+    const came: Array<string> = []
     const through: Array<string> = []
     let cut = false
     const read: Read = (texts) => {
+      came.push(...texts)
       let now = texts
       for (const stage of stages) {
         if (cut) continue
@@ -138,17 +142,17 @@ export const expectedStream = ({ base, pieces, stages, wrappers }: Scenario): Ex
       if (now.length > 0) up(now)
     }
     try {
-      const below = runBase(read)
-      return below._tag === "value" ? { _tag: "value", value: through.join("") } : below
+      const below = inner(read)
+      return below._tag === "value" && below.value === came.join("") ? { _tag: "value", value: through.join("") } : below
     } catch (error) {
       if (error instanceof Ended && error.id >= 10) return { _tag: "fail", error: `closed${error.id}` }
       throw error
     }
   }
 
-  const frame = (index: number, up: Read): Outcome => {
+  const frame = (index: number, innermost: Call): Call => (up) => {
     const wrapper = wrappers[index]
-    if (wrapper === undefined) return stages.length === 0 ? runBase(up) : staged(up)
+    if (wrapper === undefined) return innermost(up)
     const { after, closed, does, form, id } = wrapper
     const through: Array<string> = []
     const came: Array<string> = []
@@ -178,7 +182,7 @@ export const expectedStream = ({ base, pieces, stages, wrappers }: Scenario): Ex
     }
     let below: Outcome
     try {
-      below = frame(index + 1, does === "none" ? up : read)
+      below = frame(index + 1, innermost)(does === "none" ? up : read)
     } catch (error) {
       if (error instanceof Ended && error.id === id) return { _tag: "fail", error: `closed${id}` }
       throw error
@@ -206,6 +210,7 @@ export const expectedStream = ({ base, pieces, stages, wrappers }: Scenario): Ex
     }
   }
 
-  const outcome = frame(0, (texts) => void shown.push(...texts))
+  const call = kind === "wrap_model_call" ? frame(0, staged(runBase)) : staged(frame(0, runBase))
+  const outcome = call((texts) => void shown.push(...texts))
   return { outcome, shown }
 }

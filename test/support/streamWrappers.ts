@@ -106,12 +106,16 @@ const plain = (wrapper: Wrapper, kind: Scenario["kind"]): Middleware.Any => {
   })
 }
 
-/** State of a stage belongs to one call, which a scenario has one of. */
+/** It counts the parts of one call: a run that got an empty answer makes another. */
 const stageOf = (stage: Stage): Middleware.Any => {
   let calls = 0
   return Middleware.lifecycle({
     name: String(stage.id),
     onFailure: stage.closed ? "closed" : "open",
+    beforeModel: () => {
+      calls = 0
+      return Middleware.noChanges
+    },
     streamPart: ({ parts }) => {
       const texts = deltasOf(parts)
       const step = stepOf(stage, ++calls, texts)
