@@ -5,11 +5,12 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer, type Server } from "node:http"
 import { join } from "node:path"
 import { Agent, Approvals, ExecuteCode, Files, type RunEvent, Runtime, Sandbox, Scripted, Terminal } from "../../src/index.ts"
 import * as InteractiveMode from "../../src/tool/approval/InteractiveMode.ts"
+import { makeLastingDirectory } from "../support/temporaryDirectory.ts"
 
 const stands = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]).status === 0
 
@@ -83,9 +84,7 @@ const attacks: ReadonlyArray<Attack> = [
 
 const machine = Effect.acquireRelease(
   Effect.sync(() => {
-    const cache = join(import.meta.dirname, "../../node_modules/.cache")
-    mkdirSync(cache, { recursive: true })
-    const home = realpathSync(mkdtempSync(join(cache, "sandbox-")))
+    const home = makeLastingDirectory("sandbox-")
     const put = (name: string, text: string) => {
       mkdirSync(join(home, name, ".."), { recursive: true })
       writeFileSync(join(home, name), text)

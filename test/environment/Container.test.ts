@@ -7,14 +7,14 @@ import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import type * as NodeServices from "@effect/platform-node/NodeServices"
 import { spawnSync } from "node:child_process"
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll } from "vitest"
 import { CallDirectory } from "../../src/environment/CommandEnvironment.ts"
 import * as Container from "../../src/environment/Container.ts"
 import * as ChildProcesses from "../../src/platform/ChildProcesses.ts"
 import { built, engine } from "../support/containerMachine.ts"
-import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import { makeLastingDirectory, temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const docker = engine("docker")
 afterAll(docker.dispose)
@@ -34,9 +34,7 @@ const run = (...args: ReadonlyArray<string>) => spawnSync(program, args, { encod
 const machine = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => {
-      const cache = join(import.meta.dirname, "../../node_modules/.cache")
-      mkdirSync(cache, { recursive: true })
-      return realpathSync(mkdtempSync(join(cache, "container-")))
+      return makeLastingDirectory("container-")
     }),
     (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
   ),

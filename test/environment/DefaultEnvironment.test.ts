@@ -6,7 +6,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Config from "../../src/config/Config.ts"
 import * as Environment from "../../src/config/Environment.ts"
@@ -15,16 +15,14 @@ import { Settings } from "../../src/config/Settings.ts"
 import * as SandboxProbe from "../../src/environment/SandboxProbe.ts"
 import * as ConfiguredEnvironment from "../../src/tool/ConfiguredEnvironment.ts"
 import { hermes } from "../support/hermesInProcess.ts"
-import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import { makeLastingDirectory, temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const stands = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]).status === 0
 
 /** A home directory outside of those for temporary files, with a project in it. */
 const user = Effect.acquireRelease(
   Effect.sync(() => {
-    const cache = join(import.meta.dirname, "../../node_modules/.cache")
-    mkdirSync(cache, { recursive: true })
-    const root = realpathSync(mkdtempSync(join(cache, "sandbox-")))
+    const root = makeLastingDirectory("sandbox-")
     mkdirSync(join(root, ".hermes"))
     mkdirSync(join(root, "project"))
     const cwd = join(root, "project")

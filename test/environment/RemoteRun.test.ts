@@ -8,7 +8,7 @@ import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { spawn, spawnSync } from "node:child_process"
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll } from "vitest"
 import * as Config from "../../src/config/Config.ts"
@@ -20,15 +20,14 @@ import { Agent, Approvals, Container, ExecuteCode, Files, type RunEvent, Runtime
 import * as ChildProcesses from "../../src/platform/ChildProcesses.ts"
 import * as ConfiguredEnvironment from "../../src/tool/ConfiguredEnvironment.ts"
 import { built, engine, sshReason, sshServer } from "../support/containerMachine.ts"
+import { makeLastingDirectory } from "../support/temporaryDirectory.ts"
 
 const docker = engine("docker")
 afterAll(docker.dispose)
 
 const project = Effect.acquireRelease(
   Effect.sync(() => {
-    const cache = join(import.meta.dirname, "../../node_modules/.cache")
-    mkdirSync(cache, { recursive: true })
-    const home = realpathSync(mkdtempSync(join(cache, "remote-")))
+    const home = makeLastingDirectory("remote-")
     mkdirSync(join(home, "project/.git"), { recursive: true })
     writeFileSync(join(home, "project/.git/config"), "[core]\n")
     return home

@@ -6,19 +6,18 @@ import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { spawnSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs"
+import { mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { CallDirectory, CommandEnvironment } from "../../src/environment/CommandEnvironment.ts"
 import * as ResourceLimits from "../../src/environment/ResourceLimits.ts"
 import * as Sandbox from "../../src/environment/Sandbox.ts"
+import { makeLastingDirectory } from "../support/temporaryDirectory.ts"
 
 const stands = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]).status === 0
 
 const project = Effect.acquireRelease(
   Effect.sync(() => {
-    const cache = join(import.meta.dirname, "../../node_modules/.cache")
-    mkdirSync(cache, { recursive: true })
-    return realpathSync(mkdtempSync(join(cache, "sandbox-")))
+    return makeLastingDirectory("sandbox-")
   }),
   (home) => Effect.sync(() => rmSync(home, { recursive: true, force: true }))
 )

@@ -11,14 +11,14 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { createServer as createHttpServer, type Server as HttpServer } from "node:http"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { CallDirectory, CommandEnvironment } from "../../src/environment/CommandEnvironment.ts"
 import * as Sandbox from "../../src/environment/Sandbox.ts"
 import * as WorkingTree from "../../src/environment/WorkingTree.ts"
-import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import { makeLastingDirectory, temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const bwrap = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"])
 const stands = bwrap.status === 0
@@ -26,9 +26,7 @@ const stands = bwrap.status === 0
 /** Outside of the directories for temporary files, of which a sandbox has its own. */
 const homeDirectory = Effect.acquireRelease(
   Effect.sync(() => {
-    const cache = join(import.meta.dirname, "../../node_modules/.cache")
-    mkdirSync(cache, { recursive: true })
-    return realpathSync(mkdtempSync(join(cache, "sandbox-")))
+    return makeLastingDirectory("sandbox-")
   }),
   (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
 )

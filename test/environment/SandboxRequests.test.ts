@@ -2,21 +2,20 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs"
+import { existsSync, mkdirSync, rmSync } from "node:fs"
 import { createServer, type Server } from "node:http"
 import { join } from "node:path"
 import { Agent, Approvals, type RunEvent, Runtime, Sandbox, Scripted, Terminal } from "../../src/index.ts"
 import type { ApprovalsLayer } from "../../src/internal/Assembly.ts"
 import * as InteractiveMode from "../../src/tool/approval/InteractiveMode.ts"
 import type { Question } from "../../src/tool/approval/Question.ts"
+import { makeLastingDirectory } from "../support/temporaryDirectory.ts"
 
 const stands = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]).status === 0
 
 const project = Effect.acquireRelease(
   Effect.sync(() => {
-    const cache = join(import.meta.dirname, "../../node_modules/.cache")
-    mkdirSync(cache, { recursive: true })
-    const home = realpathSync(mkdtempSync(join(cache, "sandbox-")))
+    const home = makeLastingDirectory("sandbox-")
     mkdirSync(join(home, "project/.git"), { recursive: true })
     return home
   }),

@@ -4,7 +4,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import * as Config from "../../src/config/Config.ts"
 import * as Environment from "../../src/config/Environment.ts"
@@ -12,14 +12,13 @@ import { Home } from "../../src/config/Environment.ts"
 import { Settings } from "../../src/config/Settings.ts"
 import { Agent, Approvals, ExecuteCode, Files, type RunEvent, Runtime, Sandbox, Scripted, Terminal, Urls } from "../../src/index.ts"
 import * as ConfiguredEnvironment from "../../src/tool/ConfiguredEnvironment.ts"
+import { makeLastingDirectory } from "../support/temporaryDirectory.ts"
 
 const stands = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]).status === 0
 
 const project = Effect.acquireRelease(
   Effect.sync(() => {
-    const cache = join(import.meta.dirname, "../../node_modules/.cache")
-    mkdirSync(cache, { recursive: true })
-    const home = realpathSync(mkdtempSync(join(cache, "sandbox-")))
+    const home = makeLastingDirectory("sandbox-")
     mkdirSync(join(home, "project/.git"), { recursive: true })
     return home
   }),
