@@ -9,7 +9,9 @@ import type * as PlatformError from "effect/PlatformError"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { CallDirectory, type Service } from "../../src/environment/CommandEnvironment.ts"
+import * as PseudoTerminal from "../../src/environment/PseudoTerminal.ts"
 import * as ChildProcesses from "../../src/platform/ChildProcesses.ts"
 import { ProcessEnvironment } from "../../src/platform/ProcessVariables.ts"
 
@@ -115,6 +117,35 @@ const processes: ReadonlyArray<readonly [string, (tools: Tools) => Effect.Effect
   ["have ended when their shell has, whatever they left behind", Effect.fnUntraced(function*({ start }) {
     const handle = yield* start("(sleep 20; echo late) & echo done")
     assert.strictEqual(Number(yield* handle.exitCode), 0)
+  })],
+  ["may have a terminal of their own: its size, what is typed on it, their exit code, their end", Effect.fnUntraced(function*({ at, directory, files, finished, spawner }) {
+    const env = { PATH: "/usr/bin:/bin", SHELL: "/no/such/shell", LINES: "1", COLUMNS: "1" }
+    const maker = yield* PseudoTerminal.find({ cwd: directory, env }).pipe(Effect.provideService(ChildProcessSpawner, spawner))
+    if (maker === undefined) {
+      assert.strictEqual((yield* finished("command -v script || command -v python3")).out, "", "a program that makes terminals was not found")
+      return
+    }
+    const script = "tty -s && stty size; echo \"it's $SHELL\" \"${LINES-}${COLUMNS-}\"; read -r line; echo \"got $line\"; cat; exit 7"
+    const shell = (yield* finished("printf %s \"$SHELL\"", { env })).out
+    for (const size of [undefined, { rows: 50, columns: 132 }]) {
+      const handle = yield* spawner.spawn(ChildProcess.make("/bin/sh", PseudoTerminal.shellArguments(maker, "/bin/sh", script, size), {
+        cwd: directory,
+        env,
+        stdin: Stream.encodeText(Stream.make("typed\n"))
+      }))
+      const lines = (yield* Stream.mkString(Stream.decodeText(handle.stdout))).split("\n")
+      assert.includeMembers(lines, [size === undefined ? "24 80" : "50 132", `it's ${shell} `, "got typed"])
+      assert.strictEqual(Number(yield* handle.exitCode), 7)
+    }
+    yield* Effect.scoped(Effect.gen(function*() {
+      const beat = `while :; do echo x >> ${at("typed")}; sleep 0.05; done`
+      yield* spawner.spawn(ChildProcess.make("/bin/sh", PseudoTerminal.shellArguments(maker, "/bin/sh", beat), { cwd: directory, env, killSignal: "SIGKILL" }))
+      yield* until(files.exists(at("typed")))
+    }))
+    const size = finished(`wc -c < ${at("typed")}`)
+    const before = yield* size
+    yield* Effect.sleep("300 millis")
+    assert.strictEqual((yield* size).out, before.out)
   })],
   [graceful, Effect.fnUntraced(function*({ at, files, start }) {
     const polite = yield* start(`trap 'echo bye; exit 3' TERM; : > ${at("ready")}; while :; do sleep 0.05; done`)

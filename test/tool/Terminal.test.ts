@@ -66,11 +66,47 @@ layer(nodeLayer)("terminal", (it) => {
       assert.include(String(gone.body["error"]), `${b.at("gone")} does not exist`)
     }))
 
-  it.effect("gives a command no input and no terminal, and says so when one was asked for", () =>
+  it.effect("gives a command no input and no terminal", () =>
     Effect.gen(function*() {
       const b = yield* bench
-      const { body } = yield* b.terminal("cat; tty; [ -t 1 ] || echo none", { pty: true })
+      const { body } = yield* b.terminal("cat; tty; [ -t 1 ] || echo none")
       assert.strictEqual(body["output"], "not a tty\nnone")
+    }))
+
+  it.effect("gives a command a terminal of 80x24 when one is asked for, without the variables that no command has", () =>
+    Effect.gen(function*() {
+      const b = yield* bench
+      const { body } = yield* b.terminal("[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && stty size; cat; printf '\\033[31mred\\033[0m\\n'; echo \"$SHELL$OPENAI_API_KEY\" >&2; exit 7", { pty: true }).pipe(
+        Effect.provideService(ProcessEnvironment, () => ({ PATH: process.env["PATH"], SHELL: "/no/such/shell", OPENAI_API_KEY: "sk-not-for-commands" }))
+      )
+      assert.deepStrictEqual(body, { output: "24 80\nred\n/no/such/shell", exit_code: 7, error: null })
+      assert.strictEqual((yield* b.terminal("kill -KILL $$", { pty: true })).body["exit_code"], 137)
+    }))
+
+  it.effect("types on the terminal of a background process, and takes everything on it down", () =>
+    Effect.gen(function*() {
+      const b = yield* bench
+      const id = yield* b.start("read -r name; echo \"hello $name\"; cat; echo ended; exit 3", { pty: true })
+      yield* b.process("submit", { session_id: id, data: "Ann" })
+      yield* eventually("it answers", Effect.map(b.process("poll", { session_id: id }), ({ body }) => String(body["output_preview"]).includes("hello Ann")))
+      yield* b.process("close", { session_id: id })
+      const { body } = yield* b.process("wait", { session_id: id })
+      // What is typed before the terminal is set up is echoed as terminals do.
+      assert.deepStrictEqual([body["exit_code"], String(body["output"]).replace("\r", "")], [3, "Ann\nhello Ann\nended"])
+      const stubborn = yield* b.start(stubbornTree, { pty: true })
+      const pids = yield* b.pids("pids", 3)
+      yield* b.process("kill", { session_id: stubborn })
+      yield* allGone(pids)
+    }))
+
+  it.effect("says that there is no terminal where nothing makes one, and runs the command without", () =>
+    Effect.gen(function*() {
+      const b = yield* bench
+      yield* b.terminal("mkdir bin; printf '#!/bin/sh\\nexit 1\\n' | tee bin/script > bin/python3; chmod +x bin/*")
+      const { body } = yield* b.terminal("tty", { pty: true }).pipe(
+        Effect.provideService(ProcessEnvironment, () => ({ PATH: `${b.at("bin")}:/usr/bin:/bin` }))
+      )
+      assert.strictEqual(body["output"], "not a tty")
       assert.include(String(body["pty_note"]), "no pseudo-terminal")
     }))
 
@@ -325,4 +361,6 @@ it.live("a process that outlives its command does not hold the result, and is no
     const { body } = yield* b.terminal("sh -c 'sleep 1000 & echo $! > pids'; echo done")
     assert.deepStrictEqual(body, { output: "done", exit_code: 0, error: null })
     yield* allGone(yield* b.pids("pids", 1))
+    yield* b.terminal("trap '' HUP; sh -c 'sleep 1000 & echo $! > onTerminal'", { pty: true })
+    yield* allGone(yield* b.pids("onTerminal", 1))
   }).pipe(Effect.scoped, Effect.provide(nodeLayer)))

@@ -39,6 +39,7 @@ import type { PlatformError } from "effect/PlatformError"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Schema from "effect/Schema"
 import { CommandEnvironment, HostRequests, type Service as Environment } from "../../environment/CommandEnvironment.ts"
+import type { Maker } from "../../environment/PseudoTerminal.ts"
 import { RedactSecrets } from "../../domain/Redaction.ts"
 import * as Annotations from "../Annotations.ts"
 import { RunOutside } from "../approval/SandboxRequests.ts"
@@ -67,6 +68,7 @@ interface ForegroundOptions {
   readonly command: string
   readonly cwd: string
   readonly seconds: number
+  readonly terminal: Maker | undefined
   /** Told the end of the output while it grows, at most twice a second. */
   readonly onProgress: (output: string) => Effect.Effect<void>
 }
@@ -126,7 +128,7 @@ const exitCode = (outcome: Outcome): number => {
 const runForeground = Effect.fnUntraced(function*(
   environment: Environment,
   shell: Shell.Shell,
-  { command, cwd, onProgress, seconds }: ForegroundOptions
+  { command, cwd, onProgress, seconds, terminal }: ForegroundOptions
 ): Effect.fn.Return<Finished, Shell.NotStarted, ToolContext> {
   const { outputChars } = yield* TerminalSettings
   const stopRequested = yield* StopRequested
@@ -136,6 +138,7 @@ const runForeground = Effect.fnUntraced(function*(
     const running = yield* shell.start({
       command,
       cwd,
+      terminal,
       stdin: "ignore",
       onOutput: (chunks) => Effect.sync(() => chunks.forEach(output.push))
     })
@@ -176,8 +179,8 @@ export const Parameters = Schema.Struct({
       "It must exist."
   })),
   pty: Schema.optionalKey(Schema.Boolean.annotate({
-    description: "Ask for a pseudo-terminal. There is none here: the command runs without, and the result says so. " +
-      "Prefer the non-interactive flags of a program."
+    description: "true: run on a pseudo-terminal of 80x24, for a program that needs one. Its input is echoed. With " +
+      "background=true process write and submit type on it. Prefer the non-interactive flags of a program."
   })),
   notify_on_complete: Schema.optionalKey(Schema.Boolean.annotate({
     description: "With background=true: you are told when the process ends, so that you need not poll. " +
@@ -219,7 +222,7 @@ const description = [
   "to read, search or change files when read_file, search_files, write_file or patch are available: they are safer and " +
   "cheaper than cat, grep, find, sed and echo redirections.",
   "Every call starts a fresh shell: cd, variables and functions do not carry over, so set workdir or join commands with &&. " +
-  "There is no input (stdin is /dev/null) and no terminal: pass flags such as -y, and do not start editors, pagers, REPLs " +
+  "There is no input (stdin is /dev/null) and no terminal without pty: pass flags such as -y, and do not start editors, pagers, REPLs " +
   "or password prompts. Credentials of this program are not in the environment.",
   "A foreground command must end by itself within its timeout; whatever it leaves running is stopped with it. For servers " +
   "and long work pass background=true and follow the process with the process tool. A long output is cut in the middle. " +
@@ -248,10 +251,14 @@ const tooLong = (seconds: number): string =>
 /** A call that was not run. */
 const refused = ({ message }: Shell.NotStarted): Result => ({ output: "", exit_code: -1, error: message })
 
-const ptyNote = (pty: boolean | undefined) =>
-  pty === true
-    ? { pty_note: "There is no pseudo-terminal here; the command ran without one." }
+const ptyNote = (pty: boolean | undefined, terminal: Maker | undefined) =>
+  pty === true && terminal === undefined
+    ? { pty_note: "There is no pseudo-terminal here; the command ran without one. It needs script (util-linux) or python3." }
     : {}
+
+/** Finds the maker of the terminal that a call asks for. */
+const terminalOf = (shell: Shell.Shell, { pty }: typeof Parameters.Type, cwd: string): Effect.Effect<Maker | undefined> =>
+  pty === true ? shell.terminal(cwd) : Effect.undefined
 
 const withMarker = (output: string, marker: string): string => output === "" ? marker : `${output}\n${marker}`
 
@@ -335,9 +342,11 @@ const make = Effect.gen(function*() {
     const { sessionId, taskId } = yield* ToolContext
     const notify = params.notify_on_complete ?? false
     const patterns = params.watch_patterns ?? []
+    const terminal = yield* terminalOf(shell, params, cwd)
     const { id, pid } = yield* registry.start({
       command: params.command,
       cwd,
+      terminal,
       sessionId,
       taskId,
       notifyOnComplete: notify,
@@ -349,7 +358,7 @@ const make = Effect.gen(function*() {
       pid,
       exit_code: 0,
       error: null,
-      ...ptyNote(params.pty),
+      ...ptyNote(params.pty, terminal),
       ...(notify ? { notify_on_complete: true } : {}),
       ...(patterns.length === 0 ? {} : { watch_patterns: patterns }),
       ...yield* environmentNote,
@@ -367,15 +376,19 @@ const make = Effect.gen(function*() {
     const seconds = params.timeout ?? Math.min(timeoutSeconds, maxForegroundSeconds)
     const commands = Guidance.parse(params.command)
     const cwd = yield* admit(params, seconds > maxForegroundSeconds ? tooLong(seconds) : Guidance.foreground(commands))
-    const runIn = (shell: Shell.Shell) =>
-      runForeground(environment, shell, {
+    const runIn = Effect.fnUntraced(function*(shell: Shell.Shell) {
+      const terminal = yield* terminalOf(shell, params, cwd)
+      const finished = yield* runForeground(environment, shell, {
         command: params.command,
         cwd,
         seconds,
+        terminal,
         onProgress: (output) => preliminary({ output, exit_code: null, error: null })
       })
-    const finished = yield* runIn(shell)
-    const result = { ...resultOf(finished, commands, seconds), ...ptyNote(params.pty), ...yield* environmentNote }
+      return { finished, shown: { ...resultOf(finished, commands, seconds), ...ptyNote(params.pty, terminal) } }
+    })
+    const { finished, shown } = yield* runIn(shell)
+    const result = { ...shown, ...yield* environmentNote }
     const explanation = exitCode(finished.outcome) === 0 || finished.outcome._tag === "Stopped"
       ? undefined
       : environment.explain(finished.output, Array.from((yield* HostRequests)?.refused ?? []))
@@ -385,7 +398,7 @@ const make = Effect.gen(function*() {
     const refusal = yield* (yield* RunOutside)(reason)
     if (refusal !== undefined) return { ...result, sandbox_note: `${reason}. ${refusal} ${remark(setting)}` }
     const note = `${reason}: the command was approved to run again outside of it, and this is that result.`
-    return { ...resultOf(yield* runIn(outer), commands, seconds), ...ptyNote(params.pty), sandbox_note: note }
+    return { ...(yield* runIn(outer)).shown, sandbox_note: note }
   })
 
   const terminal = (params: typeof Parameters.Type, context: Toolkit.HandlerContext<typeof Terminal>) =>

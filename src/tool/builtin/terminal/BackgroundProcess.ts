@@ -11,6 +11,7 @@ import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { SessionId, TaskId } from "../../../domain/Ids.ts"
+import type { Maker } from "../../../environment/PseudoTerminal.ts"
 import { redactText } from "../../../domain/Redaction.ts"
 import { current } from "../../../domain/Secrets.ts"
 import * as TextCut from "../../../domain/TextCut.ts"
@@ -132,6 +133,8 @@ export const matcher = (patterns: ReadonlyArray<string>): (chunk: Uint8Array) =>
 export interface Options {
   readonly command: string
   readonly cwd: string
+  /** Gives it a terminal of its own. */
+  readonly terminal?: Maker | undefined
   readonly sessionId: SessionId
   readonly taskId: TaskId
   /** The end of the process is told to its session. */
@@ -248,6 +251,7 @@ export const start = Effect.fnUntraced(function*(
   const running = yield* shell.start({
     command: options.command,
     cwd: options.cwd,
+    terminal: options.terminal,
     stdin: Stream.fromQueue(input),
     onOutput: (chunks) =>
       Effect.forEach(chunks, (chunk) => {

@@ -136,7 +136,7 @@ export const make: Effect.Effect<
             })
           }
           const id = `proc_${yield* Ids.hex(12)}`
-          const interruptible: Shell.Shell = { start: (command) => restore(shell.start(command)) }
+          const interruptible: Shell.Shell = { ...shell, start: (command) => restore(shell.start(command)) }
           starting++
           return yield* BackgroundProcess.start(interruptible, events, scope, id, options).pipe(
             Effect.tap((process) => Effect.sync(() => processes.set(id, process))),

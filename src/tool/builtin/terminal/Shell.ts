@@ -25,7 +25,9 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Ids from "../../../domain/Ids.ts"
 import { ProcessPlace } from "../../../environment/CommandEnvironment.ts"
+import * as PseudoTerminal from "../../../environment/PseudoTerminal.ts"
 import * as StartedProcess from "./StartedProcess.ts"
 import { TerminalSettings } from "../BuiltinSettings.ts"
 
@@ -45,6 +47,8 @@ interface Command {
   readonly cwd: string
   readonly stdin: ChildProcess.CommandInput
   readonly onOutput: (chunks: Arr.NonEmptyReadonlyArray<Uint8Array>) => Effect.Effect<void>
+  /** Gives it a terminal of its own ({@link Shell.terminal}). */
+  readonly terminal?: PseudoTerminal.Maker | undefined
   /** Marks everything that it starts, so that nothing of it outlives the scope. */
   readonly mark?: string | undefined
 }
@@ -67,6 +71,8 @@ interface Running {
 /** Starts a command line in a shell of its own, reads its output, and takes its whole process tree down with its scope. */
 export interface Shell {
   readonly start: (command: Command) => Effect.Effect<Running, NotStarted, Scope.Scope>
+  /** Finds what gives commands a terminal, looked for in a directory; undefined where there is nothing. */
+  readonly terminal: (cwd: string) => Effect.Effect<PseudoTerminal.Maker | undefined>
 }
 
 const transientCodes = new Set(["EAGAIN", "ENOMEM", "EMFILE", "ENFILE", "EBUSY", "ETXTBSY", "EINTR"])
@@ -154,11 +160,10 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
     if (running) yield* StartedProcess.takeDown(handle, "SIGTERM")
   }, Effect.provideContext(taking))
 
-  const spawn = Effect.fnUntraced(function*({ command, cwd, mark, stdin }: Command) {
+  const spawn = Effect.fnUntraced(function*({ cwd, mark, stdin }: Command, words: ReadonlyArray<string>) {
     const settings = yield* TerminalSettings
-    // The outer shell only joins the two outputs; `exec` puts the command's shell in its place.
     return yield* spawner.spawn(
-      ChildProcess.make("/bin/sh", ["-c", "exec \"$0\" -c \"$1\" 2>&1", yield* shell, command], {
+      ChildProcess.make("/bin/sh", words, {
         cwd,
         env: yield* StartedProcess.inherited(settings.environment, mark),
         stdin,
@@ -178,17 +183,23 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
   })
 
   const start: Shell["start"] = Effect.fnUntraced(function*(command) {
-    const bytes = new TextEncoder().encode(command.command).length
+    const program = yield* shell
+    // The outer shell only joins the two outputs; `exec` puts the command's shell, or what makes its terminal, in its place.
+    const words = command.terminal === undefined
+      ? ["-c", "exec \"$0\" -c \"$1\" 2>&1", program, command.command]
+      : PseudoTerminal.shellArguments(command.terminal, program, command.command)
+    const bytes = new TextEncoder().encode(words.at(-1)).length
     if (bytes > maxCommandBytes) {
       return yield* new NotStarted({
         message: `the command is too long (${bytes} bytes, ${maxCommandBytes} at most): write it to a file and run the file`
       })
     }
-    const handle = yield* spawn(command).pipe(
+    // A terminal has a session of its own, out of reach of the group.
+    const mark = command.mark ?? (command.terminal === undefined ? undefined : yield* Ids.hex(32))
+    const handle = yield* spawn({ ...command, mark }, words).pipe(
       Effect.retry({ schedule: retries, while: isTransient }),
       Effect.mapError(notStarted)
     )
-    const { mark } = command
     if (mark !== undefined) yield* Effect.addFinalizer(() => Effect.provideContext(StartedProcess.killMarked(mark), taking))
     yield* Effect.addFinalizer(() => kill(handle))
     let received = 0
@@ -211,5 +222,15 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
     }
   })
 
-  return { start }
+  let maker: PseudoTerminal.Maker | undefined
+  const terminal: Shell["terminal"] = Effect.fnUntraced(function*(cwd) {
+    const { environment } = yield* TerminalSettings
+    // None is looked for again: a command may have installed it.
+    maker ??= yield* PseudoTerminal.find({ cwd, env: yield* StartedProcess.inherited(environment, undefined) }).pipe(
+      Effect.provideService(ChildProcessSpawner, spawner)
+    )
+    return maker
+  })
+
+  return { start, terminal }
 })
