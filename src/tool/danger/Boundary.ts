@@ -5,7 +5,7 @@
  * **Details**
  *
  * A write inside of a working tree, of a directory for temporary files or of a root that the user named as safe needs none.
- * What a command writes is not looked for: where no wall stops it, every command that is not known to only read is asked about.
+ * Paths that a command writes are not judged: where no wall stops it, every command that is not known to only read is asked about.
  *
  * `package.json` and build files are left out on purpose: changing them is what a coding agent is for, and the command that
  * runs their scripts is judged when it is run.

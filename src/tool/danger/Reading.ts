@@ -13,7 +13,8 @@
  *
  * **Gotchas**
  *
- * Absence from the list says nothing: a test run or a build is not on it, because it runs what the project holds.
+ * Absence from the list says nothing: a test run or a build is not on it, because it runs what the project holds. `git` is on it, and
+ * follows the settings of the repository that it stands in.
  *
  * Source: `ARCHITECTURE.md` §7 (walls: "without one, whatever is not known to read asks").
  */
@@ -44,7 +45,8 @@ const without = (letters: string, long: ReadonlyArray<string> = []): Looks => ({
 
 const everyArgument = (pattern: RegExp): Looks => ({ args }) => args.every((arg) => pattern.test(arg))
 
-const first = (words: ReadonlySet<string>): Looks => ({ args }) => words.has(operands(args)[0] ?? "")
+/** The first word is one of these: no flag before it says where to look. */
+const first = (words: ReadonlySet<string>): Looks => ({ args }) => words.has(args[0] ?? "")
 
 const sedCommand = String.raw`(?:(?:\d+|\$|/[^/\\]*/)(?:,(?:\d+|\$|/[^/\\]*/))?)?\s*(?:[pdq=]|s([/|#,])(?:(?!\1)[^\\;\n])*\1(?:(?!\1)[^\\;\n])*\1[gpiI\d]{0,4})?`
 const sedScript = new RegExp(String.raw`^\s*${sedCommand}(?:\s*[;\n]\s*${sedCommand.replaceAll("\\1", "\\2")})?\s*$`)
@@ -68,14 +70,16 @@ const gitLooks = named(`
   status log show diff diff-tree diff-index ls-files ls-tree rev-parse rev-list grep blame annotate describe cat-file shortlog
   merge-base name-rev show-ref for-each-ref cherry count-objects check-ignore check-attr whatchanged version
 `)
-const gitRuns = /^(?:--output|--open-files-in-pager|-O|--ext-diff|--textconv|--filters|--exec|--upload-pack|--paginate)/
+const gitRuns = /^(?:--no-index|--output|--open-files-in-pager|-O|--ext-diff|--textconv|--filters|--exec|--upload-pack|--paginate)/
 const gitChanges = ["delete", "move", "copy", "force", "set-upstream", "unset-upstream", "edit-description", "create-reflog", "track", "annotate", "sign", "message", "file", "local-user"]
 
 const listsRefs = (args: ReadonlyArray<string>): boolean => hasFlag(args, "l", ["list", "merged", "no-merged", "contains", "points-at"])
 
-const git: Looks = ({ args }) => {
+/** In the directory of the call alone: the settings of another repository may name programs. */
+const git: Looks = ({ args, cwd }) => {
+  if (cwd !== undefined) return false
   let at = 0
-  while (at < args.length && /^(?:-C|--no-pager|--no-optional-locks)$/.test(args[at] ?? "")) at += args[at] === "-C" ? 2 : 1
+  while (/^--no-(?:pager|optional-locks)$/.test(args[at] ?? "")) at++
   const verb = args[at] ?? ""
   const rest = args.slice(at + 1)
   const [what] = operands(rest)
@@ -101,9 +105,14 @@ const git: Looks = ({ args }) => {
 }
 
 /** A search that writes nothing; the command after `-exec` is judged on its own. */
-const finding: Looks = ({ args }) => args.every((arg) => !/^-(?:execdir|ok|delete|fprint|fls|files0-from)/.test(arg))
+const finding: Looks = (command) =>
+  command.args.every((arg) => !/^-(?:execdir|ok|delete|fprint|fls|files0-from)/.test(arg)) && (!command.args.includes("-exec") || staysBelow(command))
 
 const containers: Looks = first(named("ps images version info logs inspect top"))
+
+/** True of a command that names nothing but places below the directory of the call. */
+const staysBelow = ({ cwd, fields }: Command): boolean =>
+  cwd === undefined && fields.every(({ commands, text, unknown }) => !unknown && commands.length === 0 && !/^[/~]|(?:^|\/)\.\.(?:\/|$)/.test(text))
 
 /** A directory below `/proc/<id>` hides what its files are. */
 const outsideOfProcesses: Looks = ({ fields }) => fields.every(({ shown }) => !/^\/*proc\/+[\d$*s]/.test(shown))
@@ -149,7 +158,7 @@ const rules: Readonly<Record<string, Looks>> = {
   pip3: first(named("list show freeze")),
   docker: containers,
   podman: containers,
-  systemctl: first(named("status list-units list-unit-files is-active is-enabled is-failed show")),
+  systemctl: (command) => first(named("status list-units list-unit-files is-active is-enabled is-failed show"))(command) && without("HM", ["host", "machine"])(command),
   dpkg: ({ args }) => /^-[lLsS]$/.test(args[0] ?? ""),
   crontab: ({ args }) => args.length === 1 && args[0] === "-l",
   hermes: ({ args }) => args.length === 1 && /^(?:version|--version|--help)$/.test(args[0] ?? "")
@@ -171,8 +180,9 @@ const showsSecret = (program: string, { args, cwd, fields, redirects }: Command)
   if (blind.has(program)) return false
   const paths = [...args, ...redirects.map(({ target }) => target.text)]
   // A pattern may stand for what its words do not say.
-  if (fields.some(({ glob, text }) => glob && /^[/~]|(?:^|\/)\.[^/]*[*?[]/.test(text))) return true
-  if (/^[ef]?grep$|^rg$/.test(program) && paths.some((path) => /^[/~]/.test(path) && PathClass.territory(path, cwd) !== undefined)) return true
+  if (redirects.some(({ target }) => target.glob) || fields.some(({ glob, text }) => glob && (/^[/~]|(?:^|\/)\.[^/]*[*?[]/.test(text) || cwd !== undefined))) return true
+  const isRecursive = program === "rg" || /^(?:[ef]?grep|diff)$/.test(program) && hasFlag(args, "rR", ["recursive", "dereference-recursive"])
+  if (isRecursive && (paths.some((path) => /^[/~]|(?:^|\/)\.\.(?:\/|$)/.test(path)) || cwd !== undefined)) return true
   return paths.some((path) => PathClass.isOwnSecretFile(path, cwd) || PathClass.isSecret(path, cwd) && !(/^[ef]?grep$/.test(program) && daily.test(path)))
 }
 
@@ -187,8 +197,10 @@ const isLooking = (command: Command): boolean => {
   const program = nameOf(command)
   if (program === undefined || assignments.length > 0) return false
   if (args.length === 1 && /^--(?:version|help)$/.test(args[0] ?? "")) return true
-  if (wrapping.has(program)) return true
   if (showsSecret(program, command)) return false
+  if (wrapping.has(program)) return !args.some((arg) => /^-[a-z]*o|^--output/.test(arg) && program === "time")
+  // Names from elsewhere may be those of any file.
+  if (wrappers.includes("xargs") && !blind.has(program) && !command.input.every(staysBelow)) return false
   if (looking.has(program)) return speaking.has(program) || blind.has(program) || fields.every(({ commands, unknown }) => !unknown && commands.length === 0)
   const rule = Object.hasOwn(rules, program) ? rules[program] : undefined
   return rule?.(command) === true && !wrappers.includes("xargs") && (speaking.has(program) || blind.has(program) || !fields.some(isOpen))

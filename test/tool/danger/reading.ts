@@ -29,7 +29,7 @@ sed 's/a/b/g' x
 awk '{print $1}' access.log
 awk -F: -v n=2 'NR==n {print $2}' names.txt
 git status
-git -C sub status --short
+git status --short
 git --no-pager log --oneline -5
 git diff HEAD~1 -- src
 git branch -a
@@ -233,6 +233,24 @@ pushd ~/.ssh; cat id_rsa
 cat ~/.ss*/id_*
 cat ~/.s?h/id_rsa
 cat ~/*/id_rsa
+cat < ~/.ss*/id_r*
+cd ~/.aws && cat cred*
+ls -d ~/.ssh/* | xargs cat
+ls -a ../other | xargs cat
+find ~ -newer x -exec cat {} +
+find .. -type f -exec cat {} +
+cd ~ && find . -type f -exec cat {} +
+grep -r x ~/.config
+rg x /home
+cd ~ && grep -r x .
+diff -r ~/.config a
+xargs -a ~/.netrc echo
+/usr/bin/time -o x ls
+git -C /tmp/e show
+cd /tmp/e && git show
+git diff --no-index a b
+systemctl status -H host
+docker --host=tcp://127.0.0.1:9 ps
 cat $X
 docker run x
 npm run x

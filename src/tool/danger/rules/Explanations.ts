@@ -10,6 +10,7 @@ import { ask, asksForHelp, type Command, type Family, type Finding, named, opera
 import * as PathClass from "../PathClass.ts"
 import * as Wrappers from "../Wrappers.ts"
 
+/** Programs that run code in a language of their own. */
 export const interpreters = /^(?:python[\d.]*|pypy3?|perl|ruby|node|nodejs|deno|bun|tsx|php|lua|osascript|tclsh|rscript|groovy|julia|elixir)$/
 const downloaders = named("curl wget aria2c fetch http https xh nc ncat netcat socat scp ftp tftp iwr irm")
 

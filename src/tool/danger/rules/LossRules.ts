@@ -4,6 +4,7 @@
  */
 import { ask, asksForHelp, type Command, type Finding, hasFlag, named, operands, type Rule } from "../Command.ts"
 
+/** Programs that delete what they are given. */
 export const deleters = named("rm srm grm remove-item ri rd rmdir del erase unlink shred trash rimraf wipe")
 
 /** True for a deletion of whole trees. */
