@@ -90,6 +90,13 @@ const together = (verdicts: ReadonlyArray<Danger.Verdict>): Danger.Verdict => {
   }
 }
 
+/** Judges a command line in the directory that the call names, if it does. */
+const judgedIn = (directory: string | undefined) => (line: string): Danger.Verdict => {
+  const alone = Danger.judge(line)
+  if (directory === undefined) return alone
+  return { ...Danger.judge(`cd '${directory.replaceAll("'", String.raw`'\''`)}'\n${line}`), commands: alone.commands }
+}
+
 /** The lines, with the directory where the call names one, and with the tool where it is not the terminal. */
 const commandOf = (tool: string, args: ToolArguments, lines: ReadonlyArray<string>): string => {
   const [directory] = texts(args, ["workdir"])
@@ -114,7 +121,7 @@ export const of = (
   }
   return {
     text: () => [...lines, ...inputs].join("\n"),
-    verdict: together([...lines.map((line) => Danger.judge(line)), ...inputs.map(typed)]),
+    verdict: together([...lines.map(judgedIn(texts(args, ["workdir"])[0])), ...inputs.map(typed)]),
     lines,
     // Typed input goes to one process: it means nothing without the rest of the call.
     target: () => inputs.length > 0 ? { kind: "call", text: call() } : { kind: "command", text: commandOf(tool, args, lines) },

@@ -316,6 +316,16 @@ describe("Approvals", () => {
       assert.strictEqual(yield* tool("read_file", { path: "a/public.txt" }), "nothing found")
     }))
 
+  it.effect("judges a command where the call puts it", () =>
+    Effect.gen(function*() {
+      const { approvals } = yield* scene(["deny", "deny", "deny", "deny"])
+      const at = (workdir: string, command: string) => Effect.map(approvals.check({ tool: "terminal", args: { command, workdir } }), blocked)
+      assert.strictEqual(yield* at("sub dir's", "ls -la"), "nothing found")
+      assert.strictEqual(yield* at("elsewhere", "git show"), "approval_denied")
+      assert.strictEqual(yield* at("~/.aws", "cat credentials"), "approval_denied")
+      assert.strictEqual(yield* at("/", "rm -rf *"), "hardline")
+    }))
+
   it.effect("judges what is typed into a process, where a lone quote is only a word", () =>
     Effect.gen(function*() {
       const { approvals, questions } = yield* scene(["deny", "deny", "deny"], { policy: { unknownCommands: "allow" } })
