@@ -1,0 +1,74 @@
+/**
+ * Reads the records of a CSV text, each with the line where it starts, and goes on after one that is malformed.
+ *
+ * **Details**
+ *
+ * RFC 4180 with any delimiter: quoted cells hold delimiters, line breaks and doubled quotes. Blank lines are left out. A record is
+ * malformed when text follows a closing quote, when a quote stands inside of an unquoted cell, or when a quoted cell is never closed;
+ * the reader goes on with the next line.
+ *
+ * Source: `hermes-product.md` §5.1 (malformed lines are skipped).
+ */
+
+/** A record, or what is wrong with one; `line` counts from 1. */
+export type CsvRecord =
+  | { readonly line: number; readonly cells: ReadonlyArray<string> }
+  | { readonly line: number; readonly problem: string }
+
+const lineBreaks = (text: string): number => text.split(/\r\n|\n|\r/).length - 1
+
+const endOfLine = (text: string, from: number): number => {
+  const found = /[\r\n]/g
+  found.lastIndex = from
+  return found.exec(text)?.index ?? text.length
+}
+
+const closingQuote = (text: string, from: number): number => {
+  let at = text.indexOf("\"", from)
+  while (at !== -1 && text[at + 1] === "\"") at = text.indexOf("\"", at + 2)
+  return at
+}
+
+interface Scanned {
+  readonly cells: ReadonlyArray<string>
+  readonly problem: string | undefined
+  /** Position of the line break behind the record, or the end of the text. */
+  readonly end: number
+}
+
+const scan = (text: string, start: number, delimiter: string): Scanned => {
+  const cells: Array<string> = []
+  const bad = (problem: string): Scanned => ({ cells, problem, end: endOfLine(text, start) })
+  let at = start
+  while (true) {
+    const isQuoted = text[at] === "\""
+    const close = isQuoted ? closingQuote(text, at + 1) : -1
+    if (isQuoted && close === -1) return bad("a quoted cell is never closed")
+    const end = endOfLine(text, isQuoted ? close : at)
+    const next = text.indexOf(delimiter, isQuoted ? close : at)
+    const stop = next === -1 || next > end ? end : next
+    if (isQuoted && stop !== close + 1) return bad("text follows a closing quote")
+    const cell = isQuoted ? text.slice(at + 1, close).replaceAll("\"\"", "\"") : text.slice(at, stop)
+    if (!isQuoted && cell.includes("\"")) return bad("a quote stands inside of a cell that is not quoted")
+    cells.push(cell)
+    if (stop === end) return { cells, problem: undefined, end }
+    at = stop + delimiter.length
+  }
+}
+
+/** The records of a text. */
+export const read = (text: string, delimiter = ","): ReadonlyArray<CsvRecord> => {
+  const records: Array<CsvRecord> = []
+  let at = text.startsWith("\uFEFF") ? 1 : 0
+  let line = 1
+  while (at < text.length) {
+    const { cells, end, problem } = scan(text, at, delimiter)
+    const isBlank = cells.length === 1 && cells[0] === "" && problem === undefined
+    if (problem !== undefined) records.push({ line, problem })
+    else if (!isBlank) records.push({ line, cells })
+    const next = text.startsWith("\r\n", end) ? end + 2 : end + 1
+    line += lineBreaks(text.slice(at, Math.min(next, text.length)))
+    at = next
+  }
+  return records
+}

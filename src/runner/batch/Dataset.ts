@@ -1,0 +1,290 @@
+/**
+ * A dataset: rows with stable ids out of a JSONL, JSON or CSV file, or of a folder of such files.
+ *
+ * **Details**
+ *
+ * A row is an object of named fields. Its id is its `id`, `row_id`, `task_id` or `instance_id` field, or the field that the caller names; a row
+ * without one is named by its content, so that it keeps its id when rows are added or put in another order. Two rows of the same
+ * content are two rows. A row that cannot be used (no JSON, no object, a required field that is missing, an id that was used already) is a
+ * {@link Problem} with its file and line; the others are read.
+ *
+ * A folder is read as the Hugging Face hub lays it out: data files in any depth, with a split in their names or folders (`train-00000.jsonl`,
+ * `test/0.csv`); of several splits one is taken, `train` unless the caller names another. Files ending in `.gz` are decompressed.
+ *
+ * **Gotchas**
+ *
+ * The rows are held in memory. Cells of a CSV file are texts. Parquet files are refused with a remedy.
+ *
+ * **Example** (Reading tasks)
+ *
+ * ```ts
+ * import * as NodeServices from "@effect/platform-node/NodeServices"
+ * import * as Effect from "effect/Effect"
+ * import * as FileSystem from "effect/FileSystem"
+ * import { Dataset } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const fs = yield* FileSystem.FileSystem
+ *   yield* fs.writeFileString("tasks.jsonl", "{\"id\":\"a\",\"prompt\":\"Say hello\"}\n{broken\n")
+ *   const { problems, rows } = yield* Dataset.read("tasks.jsonl", { required: ["prompt"] })
+ *   console.log(rows.map(({ id }) => id).join(), problems.map(({ line }) => line).join())
+ * })
+ *
+ * await Effect.runPromise(Effect.provide(program, NodeServices.layer))
+ * // => a 2
+ * ```
+ *
+ * Source: `hermes-product.md` §5.1, `hermes-llm.md` §20.1.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import * as Json from "../../domain/Json.ts"
+import { reasonOf } from "../../domain/PathProblem.ts"
+import { nearest } from "../../domain/Similarity.ts"
+import { gunzip } from "../../platform/Compression.ts"
+import * as Digest from "../../platform/Digest.ts"
+import * as CsvRecords from "./CsvRecords.ts"
+
+/** A dataset that cannot be read, or that has no usable row. `message` says why and what to do. */
+export class DatasetError extends Schema.TaggedError<DatasetError>("hermes-effect/DatasetError")("DatasetError", {
+  path: Schema.String,
+  message: Schema.String
+}) {}
+
+/** A row that can be run. */
+export interface Row {
+  readonly id: string
+  /** Digest of the fields, whatever their order. */
+  readonly digest: string
+  /** Position among the usable rows, from 0. */
+  readonly index: number
+  readonly file: string
+  readonly line: number
+  readonly fields: Json.Fields
+}
+
+/** A row or a file that cannot be used. */
+export interface Problem {
+  readonly file: string
+  /** Absent for a problem of a whole file. */
+  readonly line?: number | undefined
+  readonly message: string
+}
+
+/** Usable rows and the problems of the others. */
+export interface Dataset {
+  readonly path: string
+  readonly files: ReadonlyArray<string>
+  readonly rows: ReadonlyArray<Row>
+  readonly problems: ReadonlyArray<Problem>
+  /** Digest of all usable rows, whatever their order. */
+  readonly digest: string
+}
+
+/** Options of {@link read}. */
+export interface Options {
+  /** Field with the id of a row; the first of the usual ones when absent. */
+  readonly idField?: string | undefined
+  /** Fields that have to be texts that are not empty. */
+  readonly required?: ReadonlyArray<string> | undefined
+  /** The first rows only. */
+  readonly limit?: number | undefined
+  /** Split of a folder. */
+  readonly split?: string | undefined
+}
+
+const idFields = ["id", "row_id", "task_id", "instance_id"]
+
+/** The largest content of a compressed file. */
+const maxDecompressed = 4 * 1024 ** 3
+
+const formats: Readonly<Record<string, (text: string) => ReadonlyArray<Found>>> = {
+  jsonl: (text) => lines(text),
+  ndjson: (text) => lines(text),
+  json: (text) => document(text),
+  csv: (text) => cells(text, ","),
+  tsv: (text) => cells(text, "\t")
+}
+
+const known = Object.keys(formats)
+
+/** Files of a dataset's folder that hold no rows. */
+const besides = new Set(["dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json", "package.json"])
+
+interface Found {
+  readonly line: number
+  readonly value: Option.Option<unknown>
+  readonly problem?: string | undefined
+}
+
+const lines = (text: string): ReadonlyArray<Found> =>
+  text.replace(/^\uFEFF/, "").split("\n").flatMap((line, index): ReadonlyArray<Found> =>
+    line.trim() === "" ? [] : [{ line: index + 1, value: Json.parse(line), problem: "not valid JSON" }])
+
+/** A JSON file is an array of rows, an object with one (`{"data": […]}`), or lines in spite of its name. */
+const document = (text: string): ReadonlyArray<Found> => {
+  const whole = Option.getOrUndefined(Json.parse(text.replace(/^\uFEFF/, "")))
+  const list = Array.isArray(whole) ? whole : Object.values(Json.fields(whole)).find((value) => Array.isArray(value))
+  return list === undefined ? lines(text) : Json.items(list).map((value, index) => ({ line: index + 1, value: Option.some(value) }))
+}
+
+const cells = (text: string, delimiter: string): ReadonlyArray<Found> => {
+  const [header, ...records] = CsvRecords.read(text, delimiter)
+  if (header === undefined) return []
+  if (!("cells" in header)) return [{ line: header.line, value: Option.none(), problem: `header: ${header.problem}` }]
+  const names = header.cells.map((name) => name.trim())
+  return records.map((record): Found => {
+    const { line } = record
+    if (!("cells" in record)) return { line, value: Option.none(), problem: record.problem }
+    const { length } = record.cells
+    if (length !== names.length) return { line, value: Option.none(), problem: `${length} cells where the header has ${names.length}` }
+    return { line, value: Option.some(Object.fromEntries(names.map((name, index) => [name, record.cells[index] ?? ""]))) }
+  })
+}
+
+/** JSON whose keys are in one order, so that equal values are equal texts. */
+const canonical = (value: unknown): string => {
+  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`
+  if (!Json.isFields(value)) return JSON.stringify(value) ?? "null"
+  return `{${Object.keys(value).toSorted().map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`).join()}}`
+}
+
+const collector = ({ idField, required = [] }: Options) => {
+  const rows: Array<Row> = []
+  const problems: Array<Problem> = []
+  const used = new Map<string, Row>()
+  const problemOf = ({ problem, value }: Found): string | undefined => {
+    if (Option.isNone(value)) return problem ?? "not readable"
+    const row = value.value
+    if (!Json.isFields(row) || Array.isArray(row)) return "expected an object of named fields"
+    for (const name of required) {
+      const field = row[name]
+      if (typeof field === "string" && field.trim() !== "") continue
+      const meant = field === undefined ? nearest(name, Object.keys(row)) : undefined
+      return `"${name}" is ${field === undefined ? "missing" : typeof field === "string" ? "empty" : "not a text"}${meant === undefined ? "" : `; the row has "${meant}"`}`
+    }
+    return undefined
+  }
+  const named = (fields: Json.Fields): string | undefined => {
+    const field = idField ?? idFields.find((name) => Json.word(fields[name]) !== "")
+    const id = field === undefined ? "" : Json.word(fields[field])
+    return id === "" ? undefined : id
+  }
+  const byContent = (digest: string): string => {
+    let id = `row-${digest}`
+    for (let copy = 2; used.has(id); copy++) id = `row-${digest}-${copy}`
+    return id
+  }
+  return {
+    rows,
+    problems,
+    add: (file: string, found: Found): void => {
+      const { line, value } = found
+      const problem = problemOf(found)
+      const fields = Json.fields(Option.getOrUndefined(value))
+      if (problem !== undefined) return void problems.push({ file, line, message: problem })
+      const own = named(fields)
+      const digest = Digest.hex(canonical(fields), 16)
+      const first = own === undefined ? undefined : used.get(own)
+      if (first !== undefined) {
+        return void problems.push({ file, line, message: `id "${own}" was used already in ${first.file === file ? "" : `${first.file} `}line ${first.line}` })
+      }
+      const row = { id: own ?? byContent(digest), digest, index: rows.length, file, line, fields }
+      used.set(row.id, row)
+      rows.push(row)
+    }
+  }
+}
+
+const formatOf = (name: string): string | undefined => /\.([a-z]+)(?:\.gz)?$/i.exec(name)?.[1]?.toLowerCase()
+
+const splitOf = (path: string): string | undefined => {
+  const found = /(?:^|[^a-z0-9])(train(?:ing)?|test(?:ing)?|validation|valid|val|dev|eval)(?![a-z])/i.exec(path)?.[1]?.toLowerCase()
+  if (found === undefined) return undefined
+  return found.startsWith("train") ? "train" : found.startsWith("test") || found === "eval" ? "test" : "validation"
+}
+
+const failed = (path: string) => (error: Parameters<typeof reasonOf>[0]) => new DatasetError({ path, message: `dataset ${path} cannot be read: ${reasonOf(error)}` })
+
+/** Data files of a folder, with those of other splits left out. */
+const filesIn = Effect.fnUntraced(function*(folder: string, split: string | undefined) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const names = (yield* Effect.mapError(fs.readDirectory(folder, { recursive: true }), failed(folder)))
+    .filter((name) => !name.split(/[\\/]/).some((part) => part.startsWith(".")) && !besides.has(paths.basename(name))).toSorted()
+  const refused = names.filter((name) => /\.(parquet|arrow)$/i.test(name))
+    .map((name): Problem => ({ file: name, message: "this format is not read here: convert it to JSONL (datasets: ds.to_json(\"data.jsonl\"))" }))
+  const data = names.filter((name) => known.includes(formatOf(name) ?? ""))
+  const splits = Array.from(new Set(data.flatMap((name) => splitOf(name) ?? []))).toSorted()
+  const wanted = split ?? (splits.includes("train") ? "train" : splits[0])
+  const chosen = wanted === undefined || (split === undefined && splits.length < 2) ? data : data.filter((name) => splitOf(name) === wanted)
+  if (chosen.length === 0) {
+    const [first] = refused
+    const message = split !== undefined && splits.length > 0
+      ? `dataset ${folder} has no split "${split}": there is ${splits.join(", ")}`
+      : first === undefined ? `dataset ${folder} has no ${known.map((name) => `.${name}`).join(", ")} file` : `dataset ${folder}: ${first.file}: ${first.message}`
+    return yield* new DatasetError({ path: folder, message })
+  }
+  return { files: chosen, refused }
+})
+
+const textOf = Effect.fnUntraced(function*(path: string) {
+  const fs = yield* FileSystem.FileSystem
+  if (!path.endsWith(".gz")) return yield* Effect.mapError(fs.readFileString(path), failed(path))
+  const bytes = gunzip(yield* Effect.mapError(fs.readFile(path), failed(path)), maxDecompressed)
+  if (bytes === undefined) return yield* new DatasetError({ path, message: `dataset ${path} cannot be read: it is no gzip file, or is damaged` })
+  return new TextDecoder().decode(bytes)
+})
+
+/** Reads the dataset at a path. Fails when there is no usable row. */
+export const read = Effect.fn("Dataset.read")(function*(
+  path: string,
+  options: Options = {}
+): Effect.fn.Return<Dataset, DatasetError, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const { type } = yield* Effect.mapError(fs.stat(path), failed(path))
+  const isFolder = type === "Directory"
+  const format = formatOf(path)
+  if (!isFolder && (format === undefined || !known.includes(format))) {
+    return yield* new DatasetError({ path, message: `dataset ${path}: expected a ${known.map((name) => `.${name}`).join(", ")} file, or a folder of such files` })
+  }
+  const { files, refused } = isFolder ? yield* filesIn(path, options.split) : { files: [path], refused: [] }
+  const { add, problems, rows } = collector(options)
+  problems.push(...refused)
+  for (const file of files) {
+    const text = yield* textOf(isFolder ? paths.join(path, file) : file)
+    for (const found of formats[formatOf(file) ?? ""]?.(text) ?? []) add(file, found)
+  }
+  const limited = options.limit === undefined ? rows : rows.slice(0, options.limit)
+  if (limited.length === 0) {
+    const [first] = problems
+    const where = first === undefined ? "it is empty" : `${first.file}${first.line === undefined ? "" : ` line ${first.line}`}: ${first.message}`
+    return yield* new DatasetError({ path, message: `dataset ${path} has no usable row: ${where}` })
+  }
+  return { path, files, rows: limited, problems, digest: digestOf(limited) }
+})
+
+/** Digest of rows, whatever their order. */
+export const digestOf = (rows: ReadonlyArray<Pick<Row, "digest" | "id">>): string =>
+  Digest.hex(rows.map(({ digest, id }) => `${id} ${digest}`).toSorted().join("\n"), 32)
+
+/** Ids of rows that are not the same in two states of a dataset. */
+export interface Difference {
+  readonly added: ReadonlyArray<string>
+  readonly changed: ReadonlyArray<string>
+  readonly removed: ReadonlyArray<string>
+}
+
+/** Compares the rows of an earlier state (ids with digests) with those of now. */
+export const difference = (before: ReadonlyMap<string, string>, now: ReadonlyArray<Pick<Row, "digest" | "id">>): Difference => {
+  const ids = new Set(now.map(({ id }) => id))
+  return {
+    added: now.filter(({ id }) => !before.has(id)).map(({ id }) => id),
+    changed: now.filter(({ digest, id }) => before.has(id) && before.get(id) !== digest).map(({ id }) => id),
+    removed: Array.from(before.keys()).filter((id) => !ids.has(id))
+  }
+}

@@ -1,0 +1,260 @@
+/**
+ * Durable results of rows: one JSON line for each finished or discarded row, written once, and what is known of attempts.
+ *
+ * **Details**
+ *
+ * A result line holds `row_id`, `row_digest` and the fields of the result; a discarded row has a `discarded` field with the reason instead of
+ * being left out. Of several lines for one row the last counts. A line is written in one piece and synced before the row counts as finished;
+ * lines that are written at the same time share a sync. `attempts.jsonl` beside the results holds starts and failures, so that after a crash it
+ * is known which rows were under way.
+ *
+ * A part of a line that a crash or a full disk left is cut off when the journal is opened or the write fails, so that there are only whole lines. Lines
+ * that cannot be read otherwise are told in {@link Journal.problems}, and their rows count as not finished.
+ *
+ * Source: `hermes-product.md` §5.1.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
+import * as Json from "../../domain/Json.ts"
+import { reasonOf } from "../../domain/PathProblem.ts"
+
+/** The results cannot be read or written. `message` says why and what to do. */
+export class JournalError extends Schema.TaggedError<JournalError>("hermes-effect/JournalError")("JournalError", {
+  path: Schema.String,
+  message: Schema.String,
+  /** True when rows that were finished before are safe, and the work can go on once the cause is removed. */
+  canResume: Schema.Boolean
+}) {}
+
+/** A row, as the journal knows it. */
+export interface RowKey {
+  readonly id: string
+  /** Tells a row from a changed one of the same id. */
+  readonly digest?: string | undefined
+}
+
+/** The last result of a row. */
+export interface Entry {
+  readonly digest: string | undefined
+  /** Reason why the row has no result; undefined for a finished row. */
+  readonly discarded: string | undefined
+}
+
+/** Attempts at a row that has no result yet. */
+export interface Attempts {
+  /** Number of the last attempt, from 1. */
+  readonly number: number
+  /** True when the last attempt neither failed nor finished: the process ended during it. */
+  readonly isOpen: boolean
+  readonly digest: string | undefined
+}
+
+/** A line of the results. */
+export interface ResultLine {
+  readonly id: string
+  readonly digest: string | undefined
+  readonly discarded: string | undefined
+  readonly fields: Json.Fields
+}
+
+/** The journal of one directory. */
+export interface Journal {
+  /** Last results, kept up to date. */
+  readonly entries: ReadonlyMap<string, Entry>
+  /** Attempts at rows, kept up to date. */
+  readonly attempts: ReadonlyMap<string, Attempts>
+  /** Lines that could not be read, a text each. */
+  readonly problems: ReadonlyArray<string>
+  readonly begin: (row: RowKey, attempt: number) => Effect.Effect<void, JournalError>
+  readonly fail: (row: RowKey, attempt: number, message: string) => Effect.Effect<void, JournalError>
+  readonly finish: (row: RowKey, fields: Json.Fields) => Effect.Effect<void, JournalError>
+  readonly discard: (row: RowKey, reason: string, fields?: Json.Fields) => Effect.Effect<void, JournalError>
+  /** The last line of every row, in the order of the files; reads the files again. */
+  readonly results: Stream.Stream<ResultLine, JournalError>
+}
+
+/** Options of {@link open}. */
+export interface Options {
+  /** Created when it is missing. */
+  readonly directory: string
+  /** Name of the file for the result of a row; `results.jsonl` when absent. */
+  readonly fileOf?: ((id: string) => string) | undefined
+  /** Tells which files of the directory hold results; `results.jsonl` when absent. */
+  readonly isResults?: ((name: string) => boolean) | undefined
+}
+
+const attemptsFile = "attempts.jsonl"
+const newline = 10
+
+const isFull = (error: PlatformError): boolean => {
+  const { reason } = error
+  const cause = "cause" in reason ? reason.cause : undefined
+  return cause instanceof Error && "code" in cause && (cause.code === "ENOSPC" || cause.code === "EDQUOT")
+}
+
+const failed = (path: string, verb: "read" | "written") => (error: PlatformError): JournalError =>
+  new JournalError({
+    path,
+    canResume: verb === "written",
+    message: `${path} cannot be ${verb}: ${reasonOf(error)}${isFull(error) ? "; finished rows are safe: free some space, then resume" : ""}`
+  })
+
+/** Position behind the last whole line of a file. */
+const wholeUntil = (bytes: Uint8Array): number => bytes.lastIndexOf(newline) + 1
+
+const decoder = new TextDecoder()
+const encoder = new TextEncoder()
+
+interface Write {
+  readonly text: string
+  readonly done: Deferred.Deferred<void, JournalError>
+}
+
+/** Appends lines to files; lines that wait at the same time are written and synced together. */
+const appender = Effect.gen(function*() {
+  const fs = yield* FileSystem.FileSystem
+  const turn = yield* Semaphore.make(1)
+  const waiting = new Map<string, Array<Write>>()
+
+  const put = (path: string, text: string, isSynced: boolean): Effect.Effect<void, JournalError> =>
+    Effect.scoped(Effect.gen(function*() {
+      const file = yield* fs.open(path, { flag: "a", mode: 0o600 })
+      const { size } = yield* file.stat
+      yield* Effect.andThen(file.writeAll(encoder.encode(text)), isSynced ? file.sync : Effect.void).pipe(
+        // Half of a line would be read as damage. Cutting it off needs no space.
+        Effect.onError(() => Effect.ignore(fs.truncate(path, Number(size))))
+      )
+    })).pipe(Effect.mapError(failed(path, "written")))
+
+  return (path: string, line: Json.Fields, isSynced: boolean): Effect.Effect<void, JournalError> =>
+    Effect.uninterruptible(Effect.gen(function*() {
+      const done = Deferred.makeUnsafe<void, JournalError>()
+      const queue = waiting.get(path) ?? []
+      waiting.set(path, queue)
+      queue.push({ text: `${JSON.stringify(line)}\n`, done })
+      yield* turn.withPermits(1)(Effect.suspend(() => {
+        const group = waiting.get(path) ?? []
+        waiting.delete(path)
+        if (group.length === 0) return Effect.void
+        return Effect.flatMap(
+          Effect.exit(put(path, group.map(({ text }) => text).join(""), isSynced)),
+          (exit) => Effect.sync(() => group.forEach(({ done }) => Deferred.doneUnsafe(done, exit)))
+        )
+      }))
+      yield* Deferred.await(done)
+    }))
+})
+
+const lineOf = (value: Json.Fields): ResultLine | undefined => {
+  const { discarded, row_digest: digest, row_id: id, ...fields } = value
+  return typeof id !== "string" ? undefined : { id, digest: Json.string(digest), discarded: Json.string(discarded), fields }
+}
+
+/** Opens the journal of a directory and reads what is there. */
+export const open = Effect.fn("RowJournal.open")(function*(
+  { directory, fileOf = () => "results.jsonl", isResults = (name) => name === "results.jsonl" }: Options
+): Effect.fn.Return<Journal, JournalError, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), failed(directory, "written"))
+  const append = yield* appender
+  const problems: Array<string> = []
+
+  /** Whole lines of a file as objects; a file that is not there has none. */
+  const objects = Effect.fnUntraced(function*(name: string, told: Array<string>) {
+    const path = paths.join(directory, name)
+    const bytes = yield* fs.readFile(path).pipe(
+      Effect.catchIf(({ reason }) => reason._tag === "NotFound", () => Effect.succeed(new Uint8Array())),
+      Effect.mapError(failed(path, "read"))
+    )
+    const whole = wholeUntil(bytes)
+    const found: Array<Json.Fields> = []
+    decoder.decode(bytes.subarray(0, whole)).split("\n").forEach((line, index) => {
+      if (line.trim() === "") return
+      const value = Option.getOrUndefined(Json.parse(line))
+      if (Json.isFields(value)) found.push(value)
+      else told.push(`${path} line ${index + 1}: not readable, its row counts as not finished`)
+    })
+    return { found, path, rest: bytes.length - whole, whole }
+  })
+
+  const load = Effect.fnUntraced(function*(name: string) {
+    const { found, path, rest, whole } = yield* objects(name, problems)
+    if (rest > 0) yield* Effect.mapError(fs.truncate(path, whole), failed(path, "written"))
+    return found
+  })
+
+  const resultFiles = Effect.map(
+    Effect.mapError(fs.readDirectory(directory), failed(directory, "read")),
+    (names) => names.filter(isResults).toSorted((a, b) => a.localeCompare(b, "en", { numeric: true }))
+  )
+
+  const entries = new Map<string, Entry>()
+  const attempts = new Map<string, Attempts>()
+  for (const name of yield* resultFiles) {
+    for (const value of yield* load(name)) {
+      const line = lineOf(value)
+      if (line === undefined) problems.push(`${paths.join(directory, name)}: a line has no row_id`)
+      else entries.set(line.id, line)
+    }
+  }
+  for (const { attempt, event, row_digest: digest, row_id: id } of yield* load(attemptsFile)) {
+    if (typeof id === "string" && typeof attempt === "number") attempts.set(id, { number: attempt, isOpen: event === "begin", digest: Json.string(digest) })
+  }
+
+  const note = (row: RowKey, attempt: number, event: "begin" | "fail", message?: string) =>
+    Effect.andThen(
+      append(paths.join(directory, attemptsFile), { row_id: row.id, row_digest: row.digest, event, attempt, error: message }, false),
+      Effect.sync(() => void attempts.set(row.id, { number: attempt, isOpen: event === "begin", digest: row.digest }))
+    )
+
+  const settle = (row: RowKey, discarded: string | undefined, fields: Json.Fields) =>
+    Effect.andThen(
+      append(paths.join(directory, fileOf(row.id)), { row_id: row.id, row_digest: row.digest, discarded, ...fields }, true),
+      Effect.sync(() => {
+        entries.set(row.id, { digest: row.digest, discarded })
+        const last = attempts.get(row.id)
+        if (last !== undefined) attempts.set(row.id, { ...last, isOpen: false })
+      })
+    )
+
+  return {
+    entries,
+    attempts,
+    problems,
+    begin: (row, attempt) => note(row, attempt, "begin"),
+    fail: (row, attempt, message) => note(row, attempt, "fail", message),
+    finish: (row, fields) => settle(row, undefined, fields),
+    discard: (row, reason, fields = {}) => settle(row, reason, fields),
+    results: Stream.unwrap(Effect.gen(function*() {
+      const names = yield* resultFiles
+      // The last line of a row counts, whatever the file: it was run again because the row changed.
+      const counts = new Map<string, number>()
+      for (const name of names) for (const value of (yield* objects(name, [])).found) {
+        const id = Json.word(value["row_id"])
+        counts.set(id, (counts.get(id) ?? 0) + 1)
+      }
+      return Stream.fromIterable(names).pipe(
+        Stream.mapEffect((name) => objects(name, [])),
+        Stream.flatMap(({ found }) => Stream.fromIterable(found)),
+        Stream.filter((value) => {
+          const id = Json.word(value["row_id"])
+          const left = (counts.get(id) ?? 1) - 1
+          counts.set(id, left)
+          return left === 0
+        }),
+        Stream.flatMap((value) => {
+          const line = lineOf(value)
+          return line === undefined ? Stream.empty : Stream.succeed(line)
+        })
+      )
+    }))
+  }
+})

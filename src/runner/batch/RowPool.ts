@@ -1,0 +1,273 @@
+/**
+ * Runs work for each row of a dataset: so many at a time, each row finished once, over crashes and restarts.
+ *
+ * **Details**
+ *
+ * A row that has a result in the journal is left out, unless its digest is another one now. A row whose attempt was cut off by the end of the
+ * process is run with the same attempt number and {@link Attempt.goesOn}, so that the work can go on from what it stored; a row that
+ * failed is run with the next number. A result is written and synced before the row counts; interruption (Ctrl-C) writes nothing of rows
+ * in flight. A journal that cannot be written (disk full) ends the run.
+ *
+ * A failure of a row, a defect too, is retried with growing waits and then noted; the other rows go on, and the next run tries it again.
+ *
+ * **Example** (Two rows, of which one was finished before)
+ *
+ * ```ts
+ * import * as NodeServices from "@effect/platform-node/NodeServices"
+ * import * as Effect from "effect/Effect"
+ * import { RowJournal, RowPool } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const journal = yield* RowJournal.open({ directory: "pool-run" })
+ *   yield* journal.finish({ id: "a" }, { answer: 1 })
+ *   return yield* RowPool.run({
+ *     rows: [{ id: "a" }, { id: "b" }],
+ *     journal,
+ *     concurrency: 2,
+ *     run: ({ id }) => Effect.succeed(RowPool.finished({ answer: id.length }, { costUsd: 0.01 }))
+ *   })
+ * })
+ *
+ * const { before, finished } = await Effect.runPromise(Effect.provide(program, NodeServices.layer))
+ * console.log(before, finished)
+ * // => 1 1
+ * ```
+ *
+ * Source: `hermes-product.md` §5.1, `hermes-llm.md` §20.1.
+ */
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
+import type * as Json from "../../domain/Json.ts"
+import * as Redaction from "../../domain/Redaction.ts"
+import type { Journal, JournalError, RowKey } from "./RowJournal.ts"
+
+/** A row took longer than its limit. */
+export class RowTimeout extends Schema.TaggedError<RowTimeout>("hermes-effect/RowTimeout")("RowTimeout", {
+  seconds: Schema.Finite
+}) {
+  override get message(): string {
+    return `the row took longer than its limit of ${this.seconds} s`
+  }
+}
+
+/** One attempt at a row. */
+export interface Attempt {
+  /** From 1, over all runs. */
+  readonly number: number
+  /** True when a process ended during this attempt: what it stored is there. */
+  readonly goesOn: boolean
+}
+
+/** Use of a row, for sums and estimates. */
+export interface Used {
+  readonly costUsd?: number | undefined
+  readonly tokens?: number | undefined
+}
+
+/** Result of a row. */
+export type Result = Used & {
+  readonly fields: Json.Fields
+  /** Reason why the row counts as done and has no result. */
+  readonly discarded?: string | undefined
+}
+
+/** A row with a result. */
+export const finished = (fields: Json.Fields, used: Used = {}): Result => ({ ...used, fields })
+
+/** A row that is done without a result, and is not run again. */
+export const discarded = (reason: string, fields: Json.Fields = {}, used: Used = {}): Result => ({ ...used, fields, discarded: reason })
+
+/** Counts of a run, live and at its end. */
+export interface Progress {
+  readonly total: number
+  /** Rows that were done before this run. */
+  readonly before: number
+  readonly finished: number
+  readonly discarded: number
+  readonly failed: number
+  readonly running: number
+  readonly retried: number
+  readonly millis: number
+  /** Rows of this run in a minute; 0 before the first one. */
+  readonly ratePerMinute: number
+  /** Milliseconds until the end at this rate; undefined before the first row. */
+  readonly remainingMillis: number | undefined
+  readonly tokens: number
+  /** Cost of the rows of this run so far; undefined where none is known. */
+  readonly costUsd: number | undefined
+  /** Cost of all rows of this run at this rate. */
+  readonly expectedCostUsd: number | undefined
+}
+
+/** A row that failed for good in this run. */
+export interface FailedRow {
+  readonly id: string
+  readonly attempts: number
+  readonly message: string
+}
+
+/** End of a run. */
+export interface Summary extends Progress {
+  readonly failures: ReadonlyArray<FailedRow>
+  /** Reason why no further row was begun, although there were some. */
+  readonly stopped: string | undefined
+}
+
+/** `retry`: again after a wait; `fail`: this row is given up; `stop`: no other row is begun either. */
+export type Decision = "retry" | "fail" | "stop"
+
+/** Options of {@link run}. */
+export interface Options<Row extends RowKey, E, R> {
+  readonly rows: ReadonlyArray<Row>
+  readonly journal: Journal
+  readonly run: (row: Row, attempt: Attempt) => Effect.Effect<Result, E, R>
+  /** Rows at a time; 4 when absent. */
+  readonly concurrency?: number | undefined
+  /** Rows with the same key run one after another, in order. */
+  readonly sequentialBy?: ((row: Row) => string | number) | undefined
+  /** Retries of a row in this run; 2 when absent. */
+  readonly retries?: number | undefined
+  /** Wait before the first retry, doubled with each; one second when absent. */
+  readonly retryDelay?: Duration.Input | undefined
+  /** Limit of one attempt at a row. */
+  readonly timeout?: Duration.Input | undefined
+  /** Decision on a failure; `retry` when absent. Defects and {@link RowTimeout} are failures as well. */
+  readonly onFailure?: ((error: E | RowTimeout | Cause.UnknownError, row: Row) => Decision) | undefined
+  /** Told of each change; the rows wait for it. */
+  readonly onProgress?: ((progress: Progress) => Effect.Effect<void>) | undefined
+  /** Told of each row that is over. */
+  readonly onRow?: ((row: Row, end: RowEnd) => Effect.Effect<void, JournalError>) | undefined
+  /** A reason to begin no further row, asked before each. */
+  readonly stopWhen?: ((progress: Progress) => string | undefined) | undefined
+}
+
+/** The way in which a row ended. */
+export type RowEnd = "finished" | "discarded" | "failed"
+
+/** The failure of an attempt; interruption of the pool itself never gets here, and leaves the attempt open. */
+const failureOf = <E>(cause: Cause.Cause<E>): E | Cause.UnknownError => {
+  if (Cause.hasInterruptsOnly(cause)) return new Cause.UnknownError(undefined, "the row was interrupted")
+  return cause.reasons.find(Cause.isFailReason)?.error ?? new Cause.UnknownError(Cause.squash(cause), messageOf(Cause.squash(cause)))
+}
+
+const messageOf = (error: unknown): string => {
+  const text = error instanceof Error ? error.message || error.name : String(error)
+  return Redaction.redactText(text.replaceAll(/\s+/g, " ").trim())
+}
+
+/** Rows that have to be run: those without a result for what they are now. */
+export const remaining = <Row extends RowKey>(rows: ReadonlyArray<Row>, { entries }: Journal): ReadonlyArray<Row> =>
+  rows.filter(({ digest, id }) => {
+    const entry = entries.get(id)
+    return entry === undefined || (entry.digest !== undefined && digest !== undefined && entry.digest !== digest)
+  })
+
+const attemptOf = ({ digest, id }: RowKey, { attempts }: Journal): Attempt => {
+  const last = attempts.get(id)
+  if (last === undefined) return { number: 1, goesOn: false }
+  const isSame = last.digest === undefined || digest === undefined || last.digest === digest
+  return last.isOpen && isSame ? { number: last.number, goesOn: true } : { number: last.number + 1, goesOn: false }
+}
+
+const grouped = <Row>(rows: ReadonlyArray<Row>, keyOf: ((row: Row) => string | number) | undefined): ReadonlyArray<ReadonlyArray<Row>> =>
+  keyOf === undefined ? rows.map((row) => [row]) : Array.from(Map.groupBy(rows, keyOf).values())
+
+interface Counts {
+  finished: number
+  discarded: number
+  failed: number
+  running: number
+  retried: number
+  tokens: number
+  costUsd: number | undefined
+}
+
+const progressOf = (counts: Counts, total: number, before: number, millis: number): Progress => {
+  const { costUsd, discarded, failed, finished } = counts
+  const done = finished + discarded + failed
+  const left = total - before - done
+  return {
+    ...counts,
+    total,
+    before,
+    millis,
+    ratePerMinute: millis === 0 ? 0 : done * 60_000 / millis,
+    remainingMillis: done === 0 ? undefined : left * millis / done,
+    expectedCostUsd: costUsd === undefined || done === 0 ? undefined : costUsd * (total - before) / done
+  }
+}
+
+/** Runs the rows that have no result yet. */
+export const run = Effect.fn("RowPool.run")(function*<Row extends RowKey, E, R>(
+  { concurrency = 4, journal, onFailure, onProgress, onRow, retries = 2, retryDelay = "1 second", run, rows, sequentialBy, stopWhen, timeout }: Options<Row, E, R>
+): Effect.fn.Return<Summary, JournalError, R> {
+  const began = yield* Clock.currentTimeMillis
+  const todo = remaining(rows, journal)
+  const counts: Counts = { finished: 0, discarded: 0, failed: 0, running: 0, retried: 0, tokens: 0, costUsd: undefined }
+  const failures: Array<FailedRow> = []
+  const before = rows.length - todo.length
+  const turn = yield* Semaphore.make(1)
+  let stopped: string | undefined
+
+  const progress = Effect.map(Clock.currentTimeMillis, (now) => progressOf(counts, rows.length, before, now - began))
+  const tell = onProgress === undefined ? Effect.void : turn.withPermits(1)(Effect.flatMap(progress, onProgress))
+  const limit = timeout === undefined ? undefined : Duration.fromInputUnsafe(timeout)
+
+  const once = (row: Row, attempt: Attempt): Effect.Effect<Result, E | RowTimeout, R> =>
+    limit === undefined ? run(row, attempt) : Effect.timeoutOrElse(run(row, attempt), {
+      duration: limit,
+      orElse: () => Effect.fail(new RowTimeout({ seconds: Duration.toSeconds(limit) }))
+    })
+
+  const settle = Effect.fnUntraced(function*(row: Row, { costUsd, discarded, fields, tokens = 0 }: Result) {
+    yield* discarded === undefined ? journal.finish(row, fields) : journal.discard(row, discarded, fields)
+    const end = discarded === undefined ? "finished" : "discarded"
+    counts[end]++
+    counts.tokens += tokens
+    if (costUsd !== undefined) counts.costUsd = (counts.costUsd ?? 0) + costUsd
+    yield* onRow?.(row, end) ?? Effect.void
+  }, Effect.uninterruptible)
+
+  const giveUp = Effect.fnUntraced(function*(row: Row, attempts: number, message: string) {
+    counts.failed++
+    failures.push({ id: row.id, attempts, message })
+    yield* onRow?.(row, "failed") ?? Effect.void
+  })
+
+  const attempted = Effect.fnUntraced(function*(row: Row) {
+    const first = attemptOf(row, journal)
+    for (let tried = 0;; tried++) {
+      const attempt = tried === 0 ? first : { number: first.number + tried, goesOn: false }
+      yield* journal.begin(row, attempt.number)
+      const exit = yield* Effect.exit(once(row, attempt))
+      if (Exit.isSuccess(exit)) return yield* settle(row, exit.value)
+      const error = failureOf(exit.cause)
+      const message = messageOf(error)
+      yield* journal.fail(row, attempt.number, message)
+      const decision = onFailure?.(error, row) ?? "retry"
+      if (decision === "stop") stopped ??= message
+      if (decision !== "retry" || tried >= retries || stopped !== undefined) return yield* giveUp(row, tried + 1, message)
+      counts.retried++
+      yield* tell
+      yield* Effect.sleep(Duration.times(Duration.fromInputUnsafe(retryDelay), 2 ** tried))
+    }
+  })
+
+  const one = Effect.fnUntraced(function*(row: Row) {
+    stopped ??= stopWhen === undefined ? undefined : stopWhen(yield* progress)
+    if (stopped !== undefined) return
+    counts.running++
+    yield* tell
+    yield* Effect.ensuring(attempted(row), Effect.sync(() => counts.running--))
+    yield* tell
+  })
+
+  yield* tell
+  yield* Effect.forEach(grouped(todo, sequentialBy), (group) => Effect.forEach(group, one, { discard: true }), { concurrency, discard: true })
+  return { ...yield* progress, failures, stopped }
+})
