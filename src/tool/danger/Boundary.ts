@@ -15,7 +15,8 @@
  */
 import { named } from "./Command.ts"
 import { isOwnSecret, isOwnSecretFile, runsLater, tidy } from "./PathClass.ts"
-import { blind, interpreters, sources } from "./rules/Explanations.ts"
+import { interpreters } from "./EmbeddedCommands.ts"
+import { blind, sources } from "./rules/Explanations.ts"
 import * as ScriptInterpreter from "./ScriptInterpreter.ts"
 
 /** Directories that a path is judged by; absolute, normalised. */

@@ -13,8 +13,6 @@ export interface Field {
   readonly unknown: boolean
   /** True when `*`, `?` or `[` in it match files. */
   readonly glob: boolean
-  /** Names of the variables that it is made of. */
-  readonly variables: ReadonlyArray<string>
   /** Commands whose output it is made of, or that it names as a file. */
   readonly commands: ReadonlyArray<Command>
 }
@@ -54,7 +52,6 @@ export const known = (text: string): Field => ({
   shown: text,
   unknown: false,
   glob: false,
-  variables: [],
   commands: []
 })
 

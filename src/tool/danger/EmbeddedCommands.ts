@@ -1,165 +1,110 @@
 /**
- * Shell commands that programs are handed in ways of their own: by a variable that names a pager, by a setting of git, by a
- * command of an editor, by keys that are typed into another terminal. Each is judged as if it stood there alone.
+ * Shell scripts that programs are handed as text: behind a flag that runs it, in a variable or setting that names a pager or an
+ * editor, in the code of another language, typed into another terminal. Each is judged as if it stood there alone.
+ *
+ * **Gotchas**
+ *
+ * One table for all programs: text is read as a script where it may be one. Programs whose arguments are prose or patterns
+ * ({@link isProse}) have none.
  */
-import { type Command, operands } from "./Command.ts"
+import { type Command, type Field, known, named } from "./Command.ts"
+import { joined } from "./WordExpansion.ts"
 
-type Invocation = Pick<Command, "program" | "args" | "assignments" | "stdin">
+/** Programs that read a script: shells. */
+export const shells = named("sh bash zsh dash ksh mksh ash fish csh tcsh rbash yash pwsh powershell")
 
-/** Variables whose values are run by a shell. */
-const runVariable =
-  /^(?:GIT_(?:SSH_COMMAND|PAGER|EDITOR|SEQUENCE_EDITOR|EXTERNAL_DIFF|ASKPASS|PROXY_COMMAND)|(?:MAN|SYSTEMD_)?PAGER|EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE|(?:SSH|SUDO)_ASKPASS|PROMPT_COMMAND|FZF_DEFAULT_COMMAND)$/
+/** Programs that run code in a language of their own. */
+export const interpreters = /^(?:python[\d.]*|pypy3?|perl|ruby|node|nodejs|deno|bun|tsx|php|lua|osascript|tclsh|rscript|groovy|julia|elixir)$/
 
-const declaring = new Set(["export", "declare", "typeset", "local", "readonly", "env"])
+/** Programs that show, search or write text, whatever it says. */
+const textual = named(`
+  echo printf cat grep egrep fgrep rg ag ack gh glab head tail wc diff jq yq tee sort cut tr code touch ls test [ [[ mkdir cp mv
+  open curl wget jest vitest pytest claude hermes psql mysql sqlite3 notify-send logger which type whereis alias
+`)
+const gitProse = /^(?:commit|tag|log|show|grep|notes|stash|merge|revert|am|shortlog|branch|checkout|switch|add|diff|blame)$/
 
-const pair = (text: string): readonly [string, string] => {
-  const at = text.indexOf("=")
-  return at === -1 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)]
-}
+/** True for a program whose arguments are no commands, even where they read like some. */
+export const isProse = ({ args, program }: Pick<Command, "args" | "program">): boolean =>
+  textual.has(program) || program === "git" && gitProse.test(args.find((arg, index) => !arg.startsWith("-") && args[index - 1] !== "-c") ?? "") && !args.includes("-c")
 
-const variables = ({ args, assignments, program }: Invocation): ReadonlyArray<string> =>
-  [...assignments, ...(declaring.has(program) ? args.map(pair) : [])]
-    .flatMap(([name, value]) => runVariable.test(name) && value !== "" ? [value.replace(/^\|\s{0,4}-?/, "").replaceAll("%s", "")] : [])
+/** Variables and settings whose values are run by a shell. */
+const runSetting = /pager|editor|command$|^shell$|visual|askpass|^git_external_diff$|lessopen|lessclose|^browser$|gitproxy|fsmonitor|\.(?:helper|external|textconv|cmd|clean|smudge|driver|process)$/i
 
-/** Returns the values of a flag: the next word, or the text after an equals sign. */
-const valuesOf = (args: ReadonlyArray<string>, flag: RegExp): ReadonlyArray<string> =>
-  args.flatMap((arg, index) => {
-    if (flag.test(args[index - 1] ?? "")) return [arg]
-    const [name, value] = pair(arg)
-    return arg.includes("=") && flag.test(name) ? [value] : []
+/** Flags whose value is run, and letters behind which text of several words is. */
+const runFlag = /^--?(?:exec|eval|ex|cmd|run|command|call|pager|rsh|rsync-path|upload-pack|to-command|use-compress-program|\w+-filter|split-string)$/
+const runLetter = /^-[a-zA-Z]*[cexPIFo]$/
+
+/** Programs all of whose text is run. */
+const positional = named("tmux screen watch parallel ssh mosh hyperfine concurrently expect xterm konsole alacritty kitty gnome-terminal entr su")
+
+const quoted = String.raw`\[?\s{0,8}(["'])((?:\\.|(?!\1)[^\\]){1,2000})\1`
+const shellCall = new RegExp(
+  String.raw`\b(?:system|popen|Popen|exec\w{0,16}|spawn\w{0,16}|run|call|check_\w{0,16}|shell_exec|passthru|getoutput|execute|shell-command(?:-to-string)?|do shell script)\s{0,8}\(?\s{0,8}${quoted}`,
+  "g"
+)
+const treeCall = new RegExp(String.raw`\b(?:rmtree|rmSync|rm_rf|rm_r|rmdirSync|removeSync|remove_entry|rimraf|emptyDirSync)\s{0,8}\(?\s{0,8}${quoted}`, "g")
+
+/** Shell commands in the code of another language, as far as they stand there in quotes. */
+const inCode = (code: string): ReadonlyArray<string> => [
+  ...Array.from(code.matchAll(shellCall), ([, , command = ""]) => command),
+  ...Array.from(code.matchAll(/(?:`|%x[({])([^`)}]{1,2000})/g), ([, command = ""]) => command),
+  ...Array.from(code.matchAll(treeCall), ([, , path = ""]) => `rm -rf '${path}'`)
+]
+
+const isMarked = /^(?:ext::|exec=|\+?["']?:?\s{0,4}!)/
+
+/** A setting's value, or the text itself, without the marks that say that it is a command. */
+const bare = (text: string): string => text.replace(/^[\w.-]{1,100}=/, "").replace(isMarked, "").replace(/^\|\s{0,4}-?/, "").replaceAll("%s", "")
+
+const sedCommand = /(?:^|;)\s{0,4}(?:\d{1,9}|\$)?e\s(.+)$/s
+
+const inArguments = ({ args, program }: Command): ReadonlyArray<string> => {
+  const [isGit, isSed, runsText] = [program === "git", /^g?sed$/.test(program), positional.has(program)]
+  const verbs = isGit ? args.filter((arg) => arg === "config" || arg === "foreach") : []
+  return args.flatMap((arg, index) => {
+    const at = arg.startsWith("--") ? arg.indexOf("=") : -1
+    const [flag = "", value] = at === -1 ? [args[index - 1], arg] : [arg.slice(0, at), arg.slice(at + 1)]
+    const setting = /^([\w.-]{1,100})=/.exec(value)?.[1] ?? (verbs[0] === "config" ? args[index - 1] : undefined)
+    const isRun = runFlag.test(flag) || isMarked.test(value) || setting !== undefined && runSetting.test(setting) ||
+      isGit && (runLetter.test(flag) || verbs[0] === "foreach") || /\s/.test(value) && (runsText || runLetter.test(flag))
+    return isRun ? [bare(value)] : isSed ? [sedCommand.exec(value)?.[1] ?? ""] : []
   })
-
-const gitSetting =
-  /^(?:core\.(?:pager|editor|sshcommand|fsmonitor|askpass|gitproxy)|sequence\.editor|diff\.external|pager\.[\w-]+|credential\.(?:.*\.)?helper|.*\.(?:textconv|command|cmd|clean|smudge|driver|process))$/i
-
-const ofSetting = (name: string, value: string): ReadonlyArray<string> => {
-  const shell = value.trimStart().startsWith("!")
-  if (!shell && !gitSetting.test(name)) return []
-  return shell && !/^alias\.|helper$/i.test(name) && !gitSetting.test(name) ? [] : [value.trimStart().replace(/^!/, "")]
 }
 
-const git = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const settings = args.flatMap((arg, index) => args[index - 1] === "-c" ? ofSetting(...pair(arg)) : [])
-  const words = operands(args)
-  const [verb = "", name = "", value = ""] = words.filter((word) => !word.includes("=") || words[0] === "config")
-  const rest = (word: string): string => args.slice(args.indexOf(word) + 1).join(" ")
-  switch (true) {
-    case verb === "config":
-      return [...settings, ...ofSetting(name, value)]
-    case args.includes("submodule") && args.includes("foreach"):
-      return [...settings, rest("foreach").replace(/^(?:--(?:recursive|quiet)\s)+/, "")]
-    case args.includes("bisect") && args.includes("run"):
-      return [...settings, rest("run")]
-    case args.includes("clone") || args.includes("fetch") || args.includes("ls-remote") || args.includes("pull"):
-      return [
-        ...settings,
-        ...args.flatMap((arg) => arg.startsWith("ext::") ? [arg.slice(5)] : []),
-        ...valuesOf(args, /^(?:--upload-pack|-u)$/)
-      ]
-    default:
-      return [...settings, ...valuesOf(args, /^(?:-x|--exec|--(?:tree|index|env|msg|commit)-filter)$/)]
-  }
+/** Shell commands that a program is handed in ways of its own. */
+export const embeddedCommands = (command: Command): ReadonlyArray<string> => {
+  const { args, assignments, program, stdin } = command
+  const settings = assignments.flatMap(([name, value]) => runSetting.test(name) ? [bare(value)] : [])
+  if (program === "alias") return [...settings, ...args.map((arg) => arg.replace(/^[^=]*=/, ""))]
+  if (isProse(command) || shells.has(program)) return settings
+  const code = args.flatMap(inCode)
+  if (interpreters.test(program) && program !== "tclsh") return [...settings, ...code]
+  const typed = /^(?:at|batch|newgrp|ed|ex|tclsh)$/.test(program) && stdin !== undefined ? stdin.split("\n").slice(0, 256).map(bare) : []
+  return [...settings, ...code, ...typed, ...inArguments(command)]
 }
 
-const afterMark = (texts: ReadonlyArray<string>, mark: RegExp): ReadonlyArray<string> =>
-  texts.flatMap((text) => {
-    const found = mark.exec(text)?.[1]
-    return found === undefined ? [] : [found]
-  })
-
-/** Verbs of terminal multiplexers that run a command, or type it. */
-const typing = /^(?:new(?:-session|-window)?|neww|split-window|splitw|respawn-pane|respawn-window|run(?:-shell)?|send(?:-keys)?|if-shell|pipe-pane|popup)$/
-const keyNames = /^(?:Enter|C-m|C-j|KPEnter)$/
-
-/** The words from the first one on that is neither a flag nor the value of one. */
-const afterFlags = (args: ReadonlyArray<string>, valued: RegExp): ReadonlyArray<string> => {
-  const at = args.findIndex((arg, index) => !arg.startsWith("-") && !valued.test(args[index - 1] ?? ""))
-  return at === -1 ? [] : args.slice(at)
+/** The text after a flag of a shell that takes a script: `-c`, `-lc`, `-ec`. */
+const commandFlag = (args: ReadonlyArray<Field>, pattern: RegExp): Field | undefined => {
+  const index = args.findIndex(({ text }) => pattern.test(text))
+  return index === -1 ? undefined : args.slice(index + 1).find(({ text }) => !/^[-+][a-zA-Z]*$/.test(text) && text !== "--")
 }
 
-const tmux = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const at = args.findIndex((arg) => typing.test(arg))
-  return at === -1
-    ? []
-    : [afterFlags(args.slice(at + 1), /^-[a-zA-Z]*[tsncFexyp]$/).filter((arg) => !keyNames.test(arg)).join(" ")]
-}
-
-const screen = (args: ReadonlyArray<string>): string => {
-  const [first = "", ...rest] = afterFlags(args, /^-[a-zA-Z]*[SptTc]$/)
-  return [...(first === "stuff" ? [] : [first]), ...rest].join(" ")
-}
-
-const lines = (text: string | undefined): ReadonlyArray<string> => text === undefined ? [] : text.split("\n").slice(0, 256)
-
-/** Shell commands that programs are handed in ways of their own. */
-export const embeddedCommands = (command: Invocation): ReadonlyArray<string> => {
-  const { args, program, stdin } = command
-  const given = variables(command)
+/** The script that a shell, `eval` or `env -S` is handed as an argument, if any: one that must parse. */
+export const scriptOf = (program: string, args: ReadonlyArray<Field>): Field | undefined => {
+  if (shells.has(program)) return commandFlag(args, /^-[abd-zA-Z]*c[a-zA-Z]*$/i)
   switch (program) {
-    case "git":
-      return [...given, ...git(args)]
-    case "vi":
-    case "vim":
-    case "nvim":
-    case "view":
-    case "ex":
-    case "less":
-    case "more":
-      return [...given, ...afterMark(args, /^\+?["']?:?\s{0,4}!(.*)$/s)]
-    case "ed":
-      return [...given, ...afterMark(lines(stdin), /^\s{0,4}!(.*)$/)]
-    case "man":
-      return [...given, ...valuesOf(args, /^(?:-P|--pager)$/)]
-    case "sed":
-    case "gsed":
-      return [...given, ...afterMark(args, /(?:^|;)\s{0,4}(?:\d{1,9}|\$)?e\s(.+)$/s)]
-    case "gdb":
-      return [...given, ...afterMark(args, /^(?:shell|!)\s{0,4}(.*)$/s)]
-    case "tar":
-    case "gtar":
-      return [
-        ...given,
-        ...valuesOf(args, /^(?:-I|--use-compress-program|--to-command|--rsh-command|--info-script|-F)$/),
-        ...afterMark(args, /^(?:--checkpoint-action=)?exec=(.*)$/s)
-      ]
-    case "rsync":
-      return [...given, ...valuesOf(args, /^(?:-[a-zA-Z]*e|--rsh|--rsync-path)$/)]
-    case "ssh":
-    case "scp":
-    case "sftp":
-      return [...given, ...afterMark(args, /^(?:-o\s{0,4})?(?:ProxyCommand|LocalCommand|KnownHostsCommand)[=\s]\s{0,4}(.*)$/is)]
-    case "make":
-    case "gmake":
-      return [...given, ...afterMark(args, /^SHELL=(.*)$/s), ...afterMark(args, /\$\(shell\s(.*)/s)]
-    case "at":
-    case "batch":
-    case "newgrp":
-      return stdin === undefined ? given : [...given, stdin]
-    case "expect":
-      return [...given, ...afterMark(args, /\b(?:spawn|exec|system)\s(.*)$/s)]
-    case "tclsh":
-      return [...given, ...afterMark(lines(stdin), /\bexec\s(.*)$/)]
-    case "tmux":
-      return [...given, ...tmux(args)]
-    case "screen":
-      return [...given, screen(args)]
-    case "xterm":
-    case "konsole":
-    case "alacritty":
-    case "kitty":
-    case "gnome-terminal":
-      return [...given, args.slice(args.findIndex((arg) => arg === "-e" || arg === "--") + 1).join(" ")]
-    case "nix-shell":
-    case "nix":
-      return [...given, ...valuesOf(args, /^--(?:run|command)$/), ...(args.includes("-c") ? [args.slice(args.indexOf("-c") + 1).join(" ")] : [])]
-    case "npx":
-    case "npm":
-    case "pnpm":
-    case "yarn":
-      return [...given, ...valuesOf(args, /^(?:-c|--call|--shell-mode)$/)]
-    case "sg":
-      return [...given, ...valuesOf(args, /^-c$/)]
+    case "eval":
+      return joined(args.filter(({ text }, index) => index > 0 || text !== "--"))
+    case "trap":
+      return args[0]
+    case "cmd":
+      return commandFlag(args, /^\/[ck]$/i)
+    case "env": {
+      const at = args.findIndex(({ text }) => /^-(?:[a-zA-Z]*S|-split-string)/.test(text))
+      const own = args[at]?.text.replace(/^-(?:[a-zA-Z]*S|-split-string=?)/, "") ?? ""
+      return at === -1 ? undefined : joined([...own === "" ? [] : [known(own)], ...args.slice(at + 1)])
+    }
     default:
-      return given
+      return undefined
   }
 }

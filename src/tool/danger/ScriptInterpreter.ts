@@ -7,10 +7,9 @@
  * Work is bounded: nesting by {@link maxNesting}, expansion by a budget that grows with the text. What does not fit is a
  * `fault`, and the floor fails closed on it.
  */
-import { type Command, type Field, known, type Redirect } from "./Command.ts"
+import { type Command, type Field, hasFlag, known, operands, type Redirect } from "./Command.ts"
 import * as WordExpansion from "./WordExpansion.ts"
 import * as EmbeddedCommands from "./EmbeddedCommands.ts"
-import * as CommandOutput from "./CommandOutput.ts"
 import * as Syntax from "../shell/ShellScript.ts"
 import * as Tree from "../shell/ShellTree.ts"
 import { tidy } from "./PathClass.ts"
@@ -58,6 +57,53 @@ const declaring = new Set(["export", "declare", "local", "readonly", "typeset"])
 const assigns = (word: Tree.Word): string | undefined => {
   const [first] = word
   return first?._tag === "Text" && !first.quoted ? assignment.exec(first.text)?.[1] : undefined
+}
+
+const escaped = (text: string): string =>
+  text.replace(
+    /\\(x[0-9a-f]{1,2}|u[0-9a-f]{1,4}|U[0-9a-f]{1,8}|[0-7]{1,4}|[\s\S])/gi,
+    (_, after: string) => Tree.escape(after)[1]
+  )
+
+const fromBase64 = (text: string): string | undefined => {
+  try {
+    return atob(text.replace(/[^A-Za-z0-9+/=]/g, ""))
+  } catch {
+    // Not base64: the shell would get nothing either.
+    return undefined
+  }
+}
+
+const fromHex = (text: string): string =>
+  (text.replace(/0x|\\x|[^0-9a-fA-F]/g, "").match(/../g) ?? []).map((pair) => String.fromCharCode(Number.parseInt(pair, 16))).join("")
+
+/** Computes what a command writes to its standard output, to see through `echo … | base64 -d | sh`; `undefined` when that is not known. */
+const output = (command: Command): string | undefined => {
+  const { args, fields, program, stdin } = command
+  if (fields.some(({ unknown }) => unknown)) return undefined
+  switch (program) {
+    case "echo": {
+      const end = args.findIndex((arg) => !/^-[neE]+$/.test(arg))
+      const text = end === -1 ? "" : args.slice(end).join(" ")
+      return args.slice(0, end === -1 ? args.length : end).some((flag) => flag.includes("e")) ? escaped(text) : text
+    }
+    case "printf": {
+      const [format = "", ...values] = args[0] === "--" ? args.slice(1) : args
+      return /%(?![sb])|%.*%/s.test(format) ? undefined : escaped(format).replace(/%[sb]/, () => values.join(" "))
+    }
+    case "cat":
+    case "tee":
+      return operands(args).every((arg) => arg === "-") ? stdin : undefined
+    case "rev":
+      return stdin?.split("\n").map((line) => Array.from(line).reverse().join("")).join("\n")
+    case "base64":
+    case "openssl":
+      return stdin !== undefined && hasFlag(args, "dD", ["decode"]) ? fromBase64(stdin) : undefined
+    case "xxd":
+      return stdin !== undefined && hasFlag(args, "r") ? fromHex(stdin) : undefined
+    default:
+      return undefined
+  }
 }
 
 class Reader {
@@ -136,14 +182,7 @@ class Reader {
           if (frame.closer === ")") this.#cwd = frame.cwd
         } else if (Object.hasOwn(closers, word)) {
           const grouping = word === "{" || word === "("
-          frames.push({
-            closer: closers[word] ?? "",
-            from,
-            cwd: this.#cwd,
-            input: piped,
-            stdin: text,
-            name: grouping ? pending : undefined
-          })
+          frames.push({ closer: closers[word] ?? "", from, cwd: this.#cwd, input: piped, stdin: text, name: grouping ? pending : undefined })
           if (grouping) pending = undefined
           if (word === "for" || word === "select" || word === "case") {
             this.#loop(word, words.slice(at))
@@ -215,7 +254,7 @@ class Reader {
     const fields = words.slice(index).flatMap((word) => WordExpansion.expand(word, this.#scope))
     const document = redirects.findLast(({ operator }) => operator.startsWith("<<"))
     const file = redirects.findLast(({ operator, target }) => operator === "<" && target.commands.length > 0)?.target.commands.at(-1)
-    const piped = file === undefined ? flow.stdin : CommandOutput.output(file)
+    const piped = file === undefined ? flow.stdin : output(file)
     const stdin = document === undefined ? piped : document.target.unknown ? undefined : document.target.text
     const input = document === undefined ? flow.input : [...flow.input, ...document.target.commands]
     if (fields.length === 0 && redirects.length === 0 && assignments.length === 0) return undefined
@@ -243,7 +282,7 @@ class Reader {
       this.#effects(command)
       for (const inner of Wrappers.executed(program, args)) this.#layers(inner, { ...rest, wrappers: [...wrappers, program] })
       const inner = Wrappers.wrapped(program, args, command.stdin) ?? (this.#functions.has(program) ? args : undefined)
-      if (inner === undefined || inner.length === 0) return CommandOutput.output(command)
+      if (inner === undefined || inner.length === 0) return output(command)
       wrappers = [...wrappers, program]
       words = inner
     }
@@ -265,23 +304,18 @@ class Reader {
     } else if (program === "set") {
       const first = args.findIndex((arg) => !/^[-+]./.test(arg))
       const values = args[0] === "--" ? args.slice(1) : first === -1 ? [] : args.slice(first)
-      if (values.length > 0) {
-        this.#variables.set("@", values.join(" ")).set("*", values.join(" "))
-        values.slice(0, 9).forEach((value, index) => this.#variables.set(String(index + 1), value))
-      }
+      if (values.length > 0) this.#variables.set("@", values.join(" ")).set("*", values.join(" "))
+      values.slice(0, 9).forEach((value, index) => this.#variables.set(String(index + 1), value))
     } else if (program === "read" && stdin !== undefined) {
       const name = args.findLast((arg) => /^[A-Za-z_]\w*$/.test(arg))
       if (name !== undefined) this.#variables.set(name, stdin.trimEnd())
-    } else if ((program === "mapfile" || program === "readarray") && stdin !== undefined) {
-      const name = args.findLast((arg) => /^[A-Za-z_]\w*$/.test(arg)) ?? "MAPFILE"
-      for (const key of [name, `${name}[0]`, `${name}[@]`, `${name}[*]`]) this.#variables.set(key, stdin.trimEnd())
     } else if (program === "printf" && args[0] === "-v") {
-      const written = CommandOutput.output({ ...command, args: args.slice(2), fields: fields.slice(2) })
+      const written = output({ ...command, args: args.slice(2), fields: fields.slice(2) })
       if (written !== undefined && args[1] !== undefined) this.#variables.set(args[1], written)
     }
-    const script = Wrappers.scriptOf(program, fields)
+    const script = EmbeddedCommands.scriptOf(program, fields)
     if (script !== undefined) {
-      const run = () => this.text(script.text, command.input, stdin, !script.unknown && program !== "ssh" && program !== "watch")
+      const run = () => this.text(script.text, command.input, stdin, !script.unknown)
       if (program === "eval") run()
       else this.#apart(run)
     } else if (stdin !== undefined && readsScript(command)) this.#apart(() => this.text(stdin, [], undefined, false))
@@ -294,7 +328,7 @@ class Reader {
 /** A shell, or `source`, without a file to read. */
 const readsScript = ({ args, fields, program }: Command): boolean => {
   if (program === "source" || program === ".") return args[0] === "/dev/stdin" || args[0] === "-"
-  return Wrappers.shells.has(program) &&
+  return EmbeddedCommands.shells.has(program) &&
     (fields.every(({ text }) => text.startsWith("-")) || args.includes("-s") || args.includes("/dev/stdin"))
 }
 

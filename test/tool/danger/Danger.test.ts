@@ -82,7 +82,7 @@ describe("Danger", () => {
   })
 
   it("holds the floor for prose and ordinary flags only where a command is run", () => {
-    for (const command of ["echo \"rm -rf /\"", "git commit -m 'shutdown now'", "grep -r 'mkfs.ext4 /dev/sda' .", "# rm -rf /", "rm -rf /tmp/x", "rm ~/x"]) {
+    for (const command of ["echo \"rm -rf /\"", "git commit -m 'shutdown now'", "grep -r 'mkfs.ext4 /dev/sda' .", "# rm -rf /", "rm -rf /tmp/x", "rm ~/x", "git rm -r --cached .", "docker rm -f x", "vitest -t 'shutdown of rm -rf /'", "gh pr create --body 'rm -rf /'", "git -c user.name=x commit -m 'rm -rf /'"]) {
       assert.isUndefined(Danger.judge(command).floor, command)
     }
   })

@@ -70,7 +70,7 @@ const headOf = (source: string): string => /[a-z]{2,}/.exec(source.replaceAll(/\
 
 describe("Growth", () => {
   it("reads a text of any kind in time linear in its length, by every expression of the rules", () => {
-    assert.isAbove(expressions.length, 280)
+    assert.isAbove(expressions.length, 250)
     const found = expressions.flatMap(({ file, flags, source }) => {
       const pattern = new RegExp(source, flags)
       const read = (text: string): number => {
@@ -118,16 +118,14 @@ describe("Growth", () => {
     assert.deepStrictEqual(Danger.judge("x=(rm -rf /); ${x[0]} ${x[1]} ${x[2]}").floor?.gravity, "floor")
   })
 
-  it("takes globs off variables in time that the glob does not decide", () => {
+  it("takes text off variables, and takes what is left by a glob for unknown", () => {
     const trims = (times: number) => (["#", "##", "%", "%%"] as const).map((operator) =>
       `x=${"a".repeat(64)}; echo ${`\${x${operator}${"*a".repeat(15)}*b} `.repeat(times)}`)
     assert.deepStrictEqual(trims(1).flatMap((_, index) => steep("trim", (size) => trims(size)[index] ?? "", 100)), [])
     const trimmed = (value: string, expansion: string): ReadonlyArray<string> =>
       Danger.judge(`x=${value}; echo "\${x${expansion}}"`).commands.filter((command) => command.startsWith("echo"))
     const cases: ReadonlyArray<readonly [expansion: string, left: string]> = [
-      ["#*/", "b/c.tar.gz"], ["##*/", "c.tar.gz"], ["%.*", "a/b/c.tar"], ["%%.*", "a/b/c"], ["#?", "/b/c.tar.gz"], ["%%[gz]", "a/b/c.tar.g"],
-      ["#[a-c]/", "b/c.tar.gz"], ["#[!a]", "a/b/c.tar.gz"], ["%[^a]", "a/b/c.tar.g"], ["#x*", "a/b/c.tar.gz"], ["##*", ""], ["%*", "a/b/c.tar.gz"], ["#[z-a]", "a/b/c.tar.gz"],
-      ["#[a", "a/b/c.tar.gz"], ["%.tar.gz", "a/b/c"]
+      ["%.tar.gz", "a/b/c"], ["%%.gz", "a/b/c.tar"], ["#a/", "b/c.tar.gz"], ["##x", "a/b/c.tar.gz"], ["#*/", ""], ["%.*", ""], ["%[gz]", ""]
     ]
     for (const [expansion, left] of cases) assert.deepStrictEqual(trimmed("a/b/c.tar.gz", expansion), [`echo ${left}`], expansion)
   })

@@ -8,10 +8,8 @@
  */
 import { ask, asksForHelp, type Command, type Family, type Finding, named, operands, type Rule, written } from "../Command.ts"
 import * as PathClass from "../PathClass.ts"
-import * as Wrappers from "../Wrappers.ts"
+import { interpreters, shells } from "../EmbeddedCommands.ts"
 
-/** Programs that run code in a language of their own. */
-export const interpreters = /^(?:python[\d.]*|pypy3?|perl|ruby|node|nodejs|deno|bun|tsx|php|lua|osascript|tclsh|rscript|groovy|julia|elixir)$/
 const downloaders = named("curl wget aria2c fetch http https xh nc ncat netcat socat scp ftp tftp iwr irm")
 
 /** A sentence about a program, where its words match. */
@@ -87,7 +85,7 @@ const credentials: Rule = (command) => {
   return paths.some((path) => PathClass.isSecret(path, cwd) && !(working.test(program) && daily.test(path))) ? ask("exfiltration", "reading of credentials") : undefined
 }
 
-const runs = (program: string): boolean => Wrappers.shells.has(program) || interpreters.test(program) || /^(?:source|\.|eval)$/.test(program)
+const runs = (program: string): boolean => shells.has(program) || interpreters.test(program) || /^(?:source|\.|eval)$/.test(program)
 
 const fetches = (commands: ReadonlyArray<Command>): boolean => commands.some(({ program }) => downloaders.has(program))
 
@@ -102,7 +100,7 @@ const code: Finding = ask("inline code", "script for a shell or an interpreter i
 
 const inline: Rule = ({ args, program }) => {
   const own = args.slice(0, args.findIndex((arg) => !arg.startsWith("-")) + 1 || args.length)
-  const flag = Wrappers.shells.has(program) ? /^-[a-z]*c/i : interpreters.test(program) ? /^-(?:[a-zA-Z0-9]*[ceEpr]|-eval|-print)(?:=|$)/ : undefined
+  const flag = shells.has(program) ? /^-[a-z]*c/i : interpreters.test(program) ? /^-(?:[a-zA-Z0-9]*[ceEpr]|-eval|-print)(?:=|$)/ : undefined
   return flag !== undefined && own.some((arg) => flag.test(arg)) || program === "deno" && operands(args)[0] === "eval" ? code : undefined
 }
 

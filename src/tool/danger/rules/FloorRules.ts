@@ -2,7 +2,8 @@
  * The floor: what no flag, mode or approval lifts. Deletion of the root, a system directory or a home, file systems and raw disks,
  * fork bombs, killing every process, shutting down.
  */
-import { asksForHelp, floor, hasFlag, operands, type Rule, written } from "../Command.ts"
+import { asksForHelp, floor, hasFlag, operands, programName, type Rule, written } from "../Command.ts"
+import { isProse } from "../EmbeddedCommands.ts"
 import * as PathClass from "../PathClass.ts"
 import { deleters, deletesFound, isRecursive } from "./LossRules.ts"
 
@@ -36,12 +37,14 @@ const device: Rule = (command) => {
 
 const places = { root: "the root directory", system: "a system directory", home: "a home directory" } as const
 
+const containers = /^(?:docker|podman|nerdctl|kubectl|docker-compose)$/
+
 /** Deletes everything below a place that nobody can miss. In a container it is that container's. */
 const tree: Rule = (command) => {
   const { args, cwd, fields, program, wrappers } = command
   if (!deleters.has(program)) return undefined
   if (args.includes("--no-preserve-root")) return floor("file destruction", "recursive delete of the root directory")
-  if (wrappers.some((wrapper) => /^(?:docker|podman|nerdctl|kubectl|docker-compose)$/.test(wrapper))) return undefined
+  if (wrappers.some((wrapper) => containers.test(wrapper))) return undefined
   const recursive = isRecursive(command)
   for (const { text, unknown } of fields) {
     if (text.startsWith("-") || /^\/[a-z]$/i.test(text)) continue
@@ -105,5 +108,22 @@ const machine: Rule = (command) => {
     : undefined
 }
 
+const destructive: ReadonlyArray<Rule> = [format, device, tree]
+
+/** The same behind a program that may run the rest of its words, known as a wrapper or not. */
+const behind: Rule = (command) => {
+  if (isProse(command) || containers.test(command.program)) return undefined
+  const seen = new Set<string>()
+  for (const [index, field] of command.fields.entries()) {
+    const program = programName(field.text)
+    if (seen.has(program) || !/^(?:rm|rimraf|dd|shred|wipefs|mkfs(?:\..+)?)$/.test(program)) continue
+    seen.add(program)
+    const inner = { ...command, program, called: field, args: command.args.slice(index + 1), fields: command.fields.slice(index + 1) }
+    const found = destructive.map((rule) => rule(inner)).find((finding) => finding !== undefined)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
 /** The floor. */
-export const rules: ReadonlyArray<Rule> = [format, device, tree, search, kill, bomb, machine]
+export const rules: ReadonlyArray<Rule> = [...destructive, search, kill, bomb, machine, behind]
