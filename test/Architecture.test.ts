@@ -74,7 +74,7 @@ describe("Architecture", () => {
     assert.deepStrictEqual(found, [])
   })
 
-  it("the layers of the session store load SQLite only when it is used", () => {
+  it("the layers of the session store load a database only when it is used", () => {
     const loaded = new Set<string>()
     const visit = (path: string): void => {
       if (loaded.has(path)) return
@@ -82,8 +82,8 @@ describe("Architecture", () => {
       loads.get(path)?.forEach(visit)
     }
     visit("session/SessionStore.ts")
-    assert.isTrue(loaded.has("session/SqliteSessionStore.ts"))
-    assert.deepStrictEqual(Array.from(loaded).filter((path) => /^session\/sqlite\/|^platform\/.*Sql/.test(path)), [])
+    assert.isTrue(loaded.has("session/SessionBackend.ts"))
+    assert.deepStrictEqual(Array.from(loaded).filter((path) => /^session\/(sqlite|postgres|sql)\/|^platform\/.*(Sql|Postgres)/.test(path)), [])
   })
 
   it("relative imports name their file", () => {
@@ -154,7 +154,7 @@ describe("Architecture", () => {
   })
 
   it("heavy dependencies are loaded only when they are used, each in one place", () => {
-    const heavy = /^(openai|@anthropic-ai\/|@aws-sdk\/|@smithy\/|node:sqlite|yaml$|effect\/encoding\/(Yaml|Toml))/
+    const heavy = /^(openai|@anthropic-ai\/|@aws-sdk\/|@smithy\/|@effect\/sql-pg|node:sqlite|yaml$|effect\/encoding\/(Yaml|Toml))/
     const found = offences((source) =>
       externals(source)
         .filter(({ dynamic, specifier, typeOnly }) => heavy.test(specifier) && !dynamic && !typeOnly)
@@ -207,7 +207,7 @@ describe("Architecture", () => {
     const found = offences((source) =>
       roomOf(source.path) === "cli"
         ? externals(source)
-          .filter(({ specifier }) => /^(openai|@anthropic-ai|@aws-sdk|effect\/sql|node:sqlite)/.test(specifier))
+          .filter(({ specifier }) => /^(openai|@anthropic-ai|@aws-sdk|effect\/sql|@effect\/sql-pg|node:sqlite)/.test(specifier))
           .map(({ specifier }) => `imports ${specifier}`)
         : []
     )

@@ -39,4 +39,4 @@
  */
 export * from "./SessionStorePort.ts"
 export { layerMemory } from "./MemorySessionStore.ts"
-export { layerSqlite } from "./SqliteSessionStore.ts"
+export { layerPostgres, layerSqlite } from "./SessionBackend.ts"

@@ -1,10 +1,11 @@
 // The run record: whole, masked once, the same live, from memory and from SQLite, and as large as what is new.
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { assert, describe, it } from "@effect/vitest"
+import { afterAll, assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import * as Prompt from "effect/ai/Prompt"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
@@ -17,6 +18,7 @@ import {
   Agent, Auxiliary, Delegate, Ids, SessionStore, type RecordEvent, RunRecord, RunRecordFile, Runtime, Scripted, Toolset
 } from "../../src/index.ts"
 import { foreignKeys } from "../support/plantedKeys.ts"
+import { missing, type Server, startServer } from "../support/postgresServer.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const Echo = Tool.make("echo", {
@@ -51,17 +53,26 @@ const withoutRepeatedContent = (entries: ReadonlyArray<RecordEvent.Entry>) => {
   })
 }
 
+let server: Server | undefined
+let schemas = 0
+afterAll(() => server?.remove())
+/** Tables of their own on a server that is started by the first who asks. */
+const layerPostgres = Effect.promise(async () => {
+  server ??= await startServer()
+  return SessionStore.layerPostgres({ url: Redacted.make(server.url(`record${schemas++}`)), connections: 3 })
+})
+
 /** Runs a body with each store, and with the entries that a listener gets. */
 const withStores = (
   name: string,
   turns: ReadonlyArray<Scripted.Turn>,
   body: Effect.Effect<ReadonlyArray<RecordEvent.Entry>, unknown, Agent.Agent | Auxiliary.Auxiliary | RunRecord.RunRecord>
 ) => {
-  for (const kind of ["memory", "SQLite", "JSON Lines"] as const) {
-    it.effect(`${name} (${kind})`, () =>
+  for (const kind of ["memory", "SQLite", "JSON Lines", "Postgres"] as const) {
+    it.effect.skipIf(kind === "Postgres" && missing !== undefined)(`${name} (${kind})`, () =>
       Effect.gen(function*() {
         const path = `${yield* temporaryDirectory}/state.db`
-        const store = kind === "SQLite" ? SessionStore.layerSqlite({ path }) : SessionStore.layerMemory
+        const store = kind === "SQLite" ? SessionStore.layerSqlite({ path }) : kind === "Postgres" ? yield* layerPostgres : SessionStore.layerMemory
         const record = kind === "JSON Lines" ? { record: recordFile(path) } : {}
         const runtime = Runtime.layer({
           provider: Scripted.layer(turns),

@@ -7,7 +7,8 @@ import type { SessionStoreError } from "../../domain/AgentError.ts"
 import * as Leases from "../../platform/Leases.ts"
 import { hiddenSources } from "../SessionSearch.ts"
 import type { Limit, Pruned, Service } from "../SessionRetention.ts"
-import * as Database from "./Database.ts"
+import * as SqlRows from "../sql/SqlRows.ts"
+import type * as Database from "./Database.ts"
 
 /** Row of `state_meta` with the time of the last removal that nobody asked for by hand. */
 const lastKey = "last_auto_prune"
@@ -67,8 +68,8 @@ export const make = ({ read, sql, write }: Database.Database): Service => {
       read("prune", Effect.flatMap(oldRoots(limit), (roots) =>
         roots.length === 0
           ? Effect.succeed([])
-          : sql<Database.SessionRow>`SELECT * FROM sessions WHERE id IN ${sql.in(roots.map(({ root }) => root))} ORDER BY updated_at, rowid`
-      )).pipe(Effect.map((rows) => rows.map(Database.toSession))),
+          : sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE id IN ${sql.in(roots.map(({ root }) => root))} ORDER BY updated_at, rowid`
+      )).pipe(Effect.map((rows) => rows.map(SqlRows.toSession))),
 
     prune: Effect.fnUntraced(function*(limit) {
       const pruned: { -readonly [K in keyof Pruned]: Pruned[K] } = { removed: 0, kept: 0 }

@@ -1,5 +1,5 @@
 /**
- * The run record in a session database.
+ * The run record in a session database, the same in SQLite and in Postgres.
  *
  * **Details**
  *
@@ -9,7 +9,6 @@
  *
  * Source: `ARCHITECTURE.md` §8.
  */
-import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
@@ -20,7 +19,7 @@ import * as RecordEvent from "../../domain/RecordEvent.ts"
 import * as RunRecord from "../RunRecord.ts"
 import type { Service as SessionActivity } from "../SessionActivity.ts"
 import * as StoredForm from "../StoredForm.ts"
-import type * as Database from "./Database.ts"
+import type { SqlPlace } from "./SqlStore.ts"
 
 /** Rows of one statement at most: SQLite bounds its variables. */
 export const insertSize = 200
@@ -28,12 +27,8 @@ export const insertSize = 200
 /** Rows that are read at a time. */
 const pageSize = 500
 
-const columnNames = ["session_id", "turn_id", "at", "version", "kind", "content_key", "position", "body"]
-const rowPlaces = `(${columnNames.map(() => "?").join(", ")})`
-/** By the number of rows: a text that stays the same is a statement that stays prepared. */
-const inserts: Array<string> = []
-const insertOf = (rows: number): string =>
-  inserts[rows] ??= `INSERT OR IGNORE INTO run_record (${columnNames.join(", ")}) VALUES ${Array.from({ length: rows }, () => rowPlaces).join(", ")}`
+/** Columns of a row of `run_record`, in the order of {@link Columns}. */
+export const columnNames = ["session_id", "turn_id", "at", "version", "kind", "content_key", "position", "body"]
 
 interface EntryRow {
   readonly id: number
@@ -47,7 +42,7 @@ interface EntryRow {
 }
 
 /** Values of the columns, in their order. */
-type Columns = ReadonlyArray<string | number | null>
+export type Columns = ReadonlyArray<string | number | null>
 
 const toColumns = (entry: RecordEvent.Entry): Result.Result<Columns, StoredForm.Problem> => {
   const { at, event, sessionId, turnId } = entry
@@ -63,14 +58,22 @@ const fromRow = ({ at, body, envelope, session_id: sessionId, turn_id: turnId }:
   )
 
 /** The record in a database: what is masked already is kept, and read again. */
-export interface SqliteRecord extends Pick<RunRecord.Service, "read" | "unread">, Pick<SessionActivity, "sequence" | "since"> {
+export interface SqlRecord extends Pick<RunRecord.Service, "read" | "unread">, Pick<SessionActivity, "sequence" | "since"> {
   readonly keep: (entries: ReadonlyArray<RecordEvent.Entry>) => Effect.Effect<void>
   /** Runs an Effect after the transaction under way, and at once where there is none. */
   readonly afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void>
 }
 
-/** Makes the run record on an open session database. */
-export const make = ({ read, sql, writeDirectly }: Database.Database): SqliteRecord => {
+/** The place of the record, and what is written to it in a way of its own. */
+export interface RecordPlace extends Pick<SqlPlace, "read" | "sql"> {
+  /** Adds rows in one transaction, but for those of a content that their session has. */
+  readonly keep: (rows: ReadonlyArray<Columns>) => Effect.Effect<void, SessionStoreError>
+  /** Runs an Effect after the transaction under way, and at once where there is none. */
+  readonly afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void>
+}
+
+/** Makes the run record in a session database. */
+export const make = ({ afterwards, keep: keepRows, read, sql }: RecordPlace): SqlRecord => {
   let lost = 0
   let reason = ""
 
@@ -106,11 +109,9 @@ export const make = ({ read, sql, writeDirectly }: Database.Database): SqliteRec
       const rows = rowsOf(lost === 0 ? entries : [...gapBefore(first), ...entries])
       if (Result.isFailure(rows)) return failed(entries.length, rows.failure)
       return Effect.matchEffect(
-        writeDirectly("record", (all) => {
-          for (const some of Arr.chunksOf(rows.success, insertSize)) all(insertOf(some.length), some.flat())
-        }),
+        keepRows(rows.success),
         {
-          onSuccess: () => lost === 0 ? Effect.void : sql.afterTransaction(Effect.sync(() => void (lost = 0))),
+          onSuccess: () => lost === 0 ? Effect.void : afterwards(Effect.sync(() => void (lost = 0))),
           onFailure: (error) => failed(entries.length, error)
         }
       )
@@ -141,7 +142,7 @@ export const make = ({ read, sql, writeDirectly }: Database.Database): SqliteRec
 
   return {
     keep,
-    afterwards: sql.afterTransaction,
+    afterwards,
     read: (filter = {}) =>
       Stream.flatMap(rows(filter), (row) => Option.match(fromRow(row), { onNone: () => Stream.empty, onSome: Stream.succeed })),
     sequence: Effect.map(

@@ -1,0 +1,204 @@
+/**
+ * A `SqlClient` over Postgres: a pool of connections, transactions that end in one known way, and waiting for a server that went away.
+ *
+ * **Details**
+ *
+ * The driver is loaded when the first database is opened. A statement that finds the server gone is repeated until it answers, for
+ * {@link waitLimit}; this is said once, and once more when it answers.
+ *
+ * A connection that breaks in the middle of a commit leaves open if the transaction was done. Its id was read before, so the server is
+ * asked afterwards: what was committed is not written again.
+ *
+ * Whole numbers of 64 bits are read as numbers.
+ */
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
+import * as Queue from "effect/Queue"
+import * as Random from "effect/Random"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import * as Reactivity from "effect/reactivity/Reactivity"
+import type { SqlClient } from "effect/sql/SqlClient"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import * as PostgresFailure from "./PostgresFailure.ts"
+
+/** A client with transactions that are repeated when their connection is lost. */
+export interface Client extends SqlClient {
+  /**
+   * Runs an Effect in one transaction: its statements are all done or none. Within another one it is a part of that. The Effect runs
+   * again when the server went away before the commit.
+   */
+  readonly transaction: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
+  /** True in the Effect of a transaction. */
+  readonly isWithin: (fiber: Fiber.Fiber<unknown, unknown>) => boolean
+  /** Runs an Effect once the transaction of the fiber is committed, and at once where there is none. */
+  readonly afterTransaction: (effect: Effect.Effect<void>) => Effect.Effect<void>
+  /** Repeats statements while the server is away. */
+  readonly waiting: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /** Payloads that are sent to a channel until the scope closes; fails when the connection is lost. */
+  readonly listen: (channel: string) => Effect.Effect<Queue.Dequeue<string, SqlError>, SqlError, Scope.Scope>
+  readonly notify: (channel: string, payload: string) => Effect.Effect<void, SqlError>
+}
+
+/** A database and how it is used. */
+export interface Options {
+  /** Its parameter `schema` names the schema of the tables; default: `hermes`. */
+  readonly url: Redacted.Redacted
+  /** Connections at once. Default: 10. */
+  readonly connections?: number | undefined
+}
+
+/** Time that a server is waited for which was there before. */
+export const waitLimit = "10 minutes"
+
+const Afterwards = Context.Reference<Array<Effect.Effect<void>> | undefined>("hermes-effect/platform/PostgresAfterwards", {
+  defaultValue: () => undefined
+})
+
+const pauses = Schedule.min([Schedule.exponential("100 millis", 1.6), Schedule.spaced("2 seconds")]).pipe(
+  Schedule.addDelay(() => Random.nextIntBetween(0, 100)),
+  Schedule.upTo({ duration: waitLimit })
+)
+
+/** The failure of a cause that says that the server is gone; a rollback over a broken connection is a defect of the driver. */
+const lossOf = (cause: Cause.Cause<unknown>): SqlError | undefined => {
+  for (const reason of cause.reasons) {
+    const error = Cause.isFailReason(reason) ? reason.error : Cause.isDieReason(reason) ? reason.defect : undefined
+    if (isSqlError(error) && PostgresFailure.isAway(error)) return error
+  }
+  return undefined
+}
+
+const integers = (types: typeof import("@effect/sql-pg/PgTypes")) => {
+  const registry = types.makeRegistry()
+  const view = new DataView(new ArrayBuffer(8))
+  registry.register<number | bigint>(types.OID.int8, {
+    encode: (value) => {
+      const bytes = new Uint8Array(8)
+      new DataView(bytes.buffer).setBigInt64(0, BigInt(value))
+      return Result.succeed(bytes)
+    },
+    decode: (bytes) => {
+      bytes.forEach((byte, index) => view.setUint8(index, byte))
+      return Result.succeed(Number(view.getBigInt64(0)))
+    }
+  })
+  return registry
+}
+
+/** Name of the schema that the tables stand in. */
+export const schemaOf = (url: Redacted.Redacted): string => {
+  const text = Redacted.value(url)
+  const named = URL.canParse(text) ? new URL(text).searchParams.get("schema") : null
+  return named === null || named === "" ? "hermes" : named
+}
+
+/** Opens a database; it is closed with the scope. One that does not answer now is not waited for. */
+export const open = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<Client, SqlError, Scope.Scope> {
+  const [{ make }, types] = yield* Effect.promise(() => Promise.all([import("@effect/sql-pg/PgClient"), import("@effect/sql-pg/PgTypes")]))
+  const sql = yield* make({
+    url: options.url,
+    applicationName: "hermes",
+    maxConnections: options.connections ?? 10,
+    connectTimeout: "10 seconds",
+    keepAlive: "10 seconds",
+    // A machine that is gone without a word loses its locks within half a minute.
+    startupParameters: { tcp_keepalives_idle: "10", tcp_keepalives_interval: "5", tcp_keepalives_count: "3", timezone: "UTC", client_min_messages: "warning", search_path: `"${schemaOf(options.url).replaceAll("\"", "")}"` },
+    types: integers(types)
+  }).pipe(Effect.provide(Reactivity.layer))
+  yield* sql`SELECT 1`
+
+  const isWithin: Client["isWithin"] = (fiber) => Context.getOrUndefined(fiber.context, sql.transactionService) !== undefined
+
+  /** Time at which the server was found gone; undefined while it answers. */
+  let since: number | undefined
+  const gone = (error: SqlError) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      if (since !== undefined) return Effect.void
+      since = now
+      return Effect.logWarning(`${PostgresFailure.describe(options.url, error)}; waiting for it up to ${waitLimit}.`)
+    })
+  const back = Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    if (since === undefined) return Effect.void
+    const seconds = Math.round((now - since) / 1000)
+    since = undefined
+    return Effect.logWarning(`The database answers again after ${seconds} s.`)
+  })
+
+  const waiting: Client["waiting"] = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.withFiber((fiber) => {
+      // A part of a transaction is repeated with it.
+      if (isWithin(fiber)) return effect
+      const attempt = Effect.tap(effect, () => since === undefined ? Effect.void : back).pipe(
+        Effect.sandbox,
+        Effect.tapError((cause) => {
+          const loss = lossOf(cause)
+          return loss === undefined ? Effect.void : gone(loss)
+        })
+      )
+      return Effect.retry(attempt, { while: (cause) => lossOf(cause) !== undefined, schedule: pauses }).pipe(
+        Effect.catch((cause) => {
+          const loss = lossOf(cause)
+          // A lost connection is a failure, also where the rollback over it was a defect. It is of the type E: every user of SQL has it.
+          return Effect.failCause(loss === undefined ? cause : Cause.fail(loss as E))
+        })
+      )
+    })
+
+  const status = (id: string) =>
+    waiting(Effect.map(
+      sql<{ readonly status: string | null }>`SELECT pg_xact_status(CAST(CAST(${id} AS TEXT) AS xid8)) AS status`,
+      ([row]) => row?.status ?? "aborted"
+    )).pipe(
+      // A server that was restored from a copy does not know the transaction.
+      Effect.catch((error) => PostgresFailure.isAway(error) ? Effect.fail(error) : Effect.succeed("aborted")),
+      Effect.repeat({ while: (known) => known === "in progress", schedule: Schedule.spaced("200 millis") })
+    )
+
+  const once = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
+    Effect.suspend(() => {
+      const then: Array<Effect.Effect<void>> = []
+      let done: { readonly id: string | null; readonly value: A } | undefined
+      const body = Effect.flatMap(Effect.provideService(effect, Afterwards, then), (value) =>
+        Effect.map(sql<{ readonly id: string | null }>`SELECT CAST(pg_current_xact_id_if_assigned() AS TEXT) AS id`, ([row]) => {
+          done = { id: row?.id ?? null, value }
+          return value
+        }))
+      const known = Effect.catchCause(sql.withTransaction(body), (cause): Effect.Effect<A, E | SqlError> => {
+        if (done === undefined || lossOf(cause) === undefined) return Effect.failCause(cause)
+        const { id, value } = done
+        if (id === null) return Effect.succeed(value)
+        return Effect.flatMap(status(id), (state) => state === "committed" ? Effect.succeed(value) : Effect.failCause(cause))
+      })
+      return Effect.tap(known, () => then.length === 0 ? Effect.void : Effect.all(then, { discard: true }))
+    })
+
+  const transaction: Client["transaction"] = (effect) =>
+    Effect.withFiber((fiber) => isWithin(fiber) ? effect : waiting(Effect.uninterruptible(once(effect))))
+
+  return Object.assign(sql, {
+    transaction,
+    isWithin,
+    waiting,
+    afterTransaction: (effect: Effect.Effect<void>) =>
+      Effect.flatMap(Afterwards, (then) => then === undefined ? effect : Effect.sync(() => void then.push(effect))),
+    listen: (channel: string) =>
+      Effect.gen(function*() {
+        const notified = yield* sql.listen(channel)
+        const payloads = yield* Queue.make<string, SqlError>()
+        yield* Queue.take(notified).pipe(
+          Effect.flatMap(({ payload }) => Queue.offer(payloads, payload)),
+          Effect.forever,
+          Effect.catch((error) => Queue.fail(payloads, error)),
+          Effect.forkScoped
+        )
+        return payloads
+      }),
+    notify: sql.notify
+  })
+})

@@ -1,0 +1,163 @@
+/**
+ * Leases in Postgres: one owner of a name at a time, over all machines that share a database.
+ *
+ * **Details**
+ *
+ * A lease is a row with its owner and the time when it expires, by the clock of the server: clocks of machines differ. Each process holds
+ * an advisory lock of its own on a connection that does nothing else. The server frees it when the process is gone, so a lease of a
+ * killed process can be taken at once, and one of a machine that lost its power when its connection is given up.
+ *
+ * A server that was away freed every such lock and renewed nothing. For {@link graceSeconds} after its start no lease of before is taken
+ * over: its owners have come back by then. An owner that could not reach the server for longer than {@link goodForSeconds} finds out
+ * before it writes what the lease protects: the write names its owner.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import type { SqlError } from "effect/sql/SqlError"
+import { randomUUID } from "node:crypto"
+import { hostname } from "node:os"
+import { currentProcess, type Lease, LeaseTaken, type Service, sessionName } from "./Leases.ts"
+import type { Client } from "./PostgresClient.ts"
+
+/** Seconds that a lease is good for without being renewed. */
+const goodForSeconds = 60
+/** Seconds after the start of the server in which nobody's lease is over. */
+const graceSeconds = 30
+const renewEvery = "15 seconds"
+
+/** First of the two numbers of the advisory lock of a process: `HeEf` in ASCII. */
+const lockSpace = 0x48654566
+
+/** The table of the leases. */
+export const table = `CREATE TABLE IF NOT EXISTS leases (
+  name TEXT PRIMARY KEY,
+  owner TEXT NOT NULL,
+  process INTEGER NOT NULL,
+  host TEXT NOT NULL,
+  pid INTEGER NOT NULL,
+  expires_at TIMESTAMPTZ NOT NULL
+)`
+
+/** The process as others see it. */
+export interface ProcessLock {
+  /** Second number of its advisory lock. */
+  readonly number: number
+  /** Waits until the lock is held. */
+  readonly held: Effect.Effect<void>
+}
+
+/** Holds the advisory lock of this process until the scope closes; where the connection breaks, on another one. */
+export const holdProcess = Effect.fnUntraced(function*(sql: Client): Effect.fn.Return<ProcessLock, never, Scope.Scope> {
+  const number = yield* Random.nextIntBetween(1, 0x7fffffff)
+  const first = yield* Deferred.make<void>()
+  const hold = Effect.scoped(Effect.gen(function*() {
+    const connection = yield* sql.reserve
+    yield* Effect.addFinalizer(() => Effect.ignore(connection.executeUnprepared(`SELECT pg_advisory_unlock(${lockSpace}, ${number})`, [], undefined)))
+    yield* connection.executeUnprepared(`SELECT pg_advisory_lock(${lockSpace}, ${number})`, [], undefined)
+    yield* Deferred.succeed(first, undefined)
+    return yield* Effect.forever(Effect.andThen(Effect.sleep("5 seconds"), connection.executeUnprepared("SELECT 1", [], undefined)))
+  }))
+  yield* hold.pipe(
+    Effect.catchCause((cause) => Effect.logDebug("the lock of this process is taken again", cause)),
+    Effect.andThen(Effect.sleep("500 millis")),
+    Effect.forever,
+    Effect.forkScoped
+  )
+  return { number, held: Deferred.await(first) }
+})
+
+/** The leases of a database, with the owners of those that this process has: a write that a lease protects is done for its owner alone. */
+export interface PostgresLeases<E> extends Service<E> {
+  readonly ownerOf: (name: string) => string | undefined
+}
+
+/** Tests a row of `leases` for an owner that is gone. */
+const isOverIn = (sql: Client) => sql`(
+  pg_postmaster_start_time() < greatest(clock_timestamp() - make_interval(secs => ${graceSeconds}), leases.expires_at - make_interval(secs => ${goodForSeconds}))
+  AND (leases.expires_at < clock_timestamp() OR NOT EXISTS (
+    SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = ${lockSpace} AND objid = CAST(leases.process AS oid)
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  ))
+)`
+
+/** Ids of the sessions whose lease somebody has. */
+export const heldSessions = (sql: Client): Effect.Effect<ReadonlyArray<string>, SqlError> => {
+  const prefix = sessionName("")
+  return Effect.map(
+    sql<{ readonly name: string }>`SELECT name FROM leases WHERE substr(name, 1, length(${prefix})) = ${prefix} AND NOT ${isOverIn(sql)}`,
+    (rows) => rows.map(({ name }) => name.slice(prefix.length))
+  )
+}
+
+/** Makes the leases of an open database; `write` runs statements in one transaction and maps their failures. */
+export const make = <E>(
+  sql: Client,
+  lock: ProcessLock,
+  write: <A>(effect: Effect.Effect<A, SqlError>) => Effect.Effect<A, E>
+): PostgresLeases<E> => {
+  const owners = new Map<string, string>()
+  const isOver = isOverIn(sql)
+  const until = sql`clock_timestamp() + make_interval(secs => ${goodForSeconds})`
+
+  const acquire = (name: string, owner: string) =>
+    write(Effect.gen(function*() {
+      const taken = yield* sql`
+        INSERT INTO leases (name, owner, process, host, pid, expires_at)
+        VALUES (${name}, ${owner}, ${lock.number}, ${hostname()}, ${currentProcess().pid}, ${until})
+        ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, process = excluded.process, host = excluded.host,
+          pid = excluded.pid, expires_at = excluded.expires_at WHERE ${isOver}
+        RETURNING name`
+      if (taken.length > 0) return undefined
+      const [row] = yield* sql<{ readonly process: number; readonly pid: number }>`SELECT process, pid FROM leases WHERE name = ${name}`
+      return row ?? { process: 0, pid: 0 }
+    }))
+
+  const take: Service<E>["take"] = Effect.fnUntraced(function*(name) {
+    const owner = randomUUID()
+    const lost = yield* Deferred.make<void>()
+    let isOurs = true
+    const renew = Effect.flatMap(
+      write(sql`UPDATE leases SET expires_at = ${until} WHERE name = ${name} AND owner = ${owner} RETURNING name`),
+      (rows) => rows.length > 0 ? Effect.succeed(true) : Effect.as(Deferred.succeed(lost, undefined), false)
+    )
+    yield* Effect.addFinalizer(() =>
+      isOurs
+        // A row that stays behind expires.
+        ? Effect.catchCause(write(sql`DELETE FROM leases WHERE name = ${name} AND owner = ${owner}`), (cause) =>
+          Effect.logDebug(`the lease of ${name} was not given back`, cause))
+        : Effect.void
+    )
+    yield* lock.held
+    const taken = yield* acquire(name, owner)
+    if (taken !== undefined) {
+      isOurs = false
+      return yield* new LeaseTaken({ name, pid: taken.pid, isOwn: taken.process === lock.number })
+    }
+    yield* Effect.acquireRelease(Effect.sync(() => owners.set(name, owner)), () => Effect.sync(() => owners.delete(name)))
+    yield* Effect.sleep(renewEvery).pipe(
+      // One that was not renewed is asked for again in time; until then it is good.
+      Effect.andThen(Effect.catchCause(renew, (cause) => Effect.as(Effect.logDebug(`the lease of ${name} was not renewed`, cause), true))),
+      Effect.repeat({ while: (held) => held }),
+      Effect.forkScoped
+    )
+    const lease: Lease<E> = {
+      isHeld: Effect.sync(() => !Deferred.isDoneUnsafe(lost)),
+      lost: Deferred.await(lost)
+    }
+    return lease
+  })
+
+  const waits = Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 240 }))
+  return {
+    ownerOf: (name) => owners.get(name),
+    take,
+    during: (name, use) =>
+      Effect.scoped(Effect.flatMap(
+        take(name).pipe(Effect.retry({ while: (error) => error instanceof LeaseTaken, schedule: waits })),
+        use
+      ))
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * Session stores in databases: a SQLite file (`<HERMES_HOME>/state.db`), or Postgres for several processes on several machines.
+ *
+ * **Details**
+ *
+ * Building a layer opens nothing: the database, its client and the file are loaded by the first operation, so that a program
+ * that never looks at a session does not pay for it. If that fails, the next operation tries again.
+ *
+ * Messages are safe once `append` returned, also from `kill -9`; see `sqlite/Database.ts` for power cuts. Several processes may use one
+ * file, and wait for each other. The file is readable by its owner alone.
+ *
+ * In Postgres a session has one owner over all machines; see `platform/PostgresLeases.ts`. A server that goes away is waited for.
+ *
+ * **Gotchas**
+ *
+ * `node:sqlite` is synchronous: while another process holds the write lock, this one stands still for up to a second at a
+ * time.
+ *
+ * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §8.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { SessionStoreError } from "../domain/AgentError.ts"
+import type { Together } from "../domain/RunRecorder.ts"
+import { openOnce } from "../platform/OpenOnce.ts"
+import { masking, RunRecord } from "./RunRecord.ts"
+import { type Service as Activity, SessionActivity } from "./SessionActivity.ts"
+import { type Service as Maintenance, SessionMaintenance } from "./SessionMaintenance.ts"
+import { type Service as Retention, SessionRetention } from "./SessionRetention.ts"
+import { type Service as Search, SessionSearch } from "./SessionSearch.ts"
+import { type Service as Store, SessionStore } from "./SessionStorePort.ts"
+import type { SqlRecord } from "./sql/SqlRecord.ts"
+
+/** The services that every session database has. */
+export interface SharedBackend {
+  readonly record: SqlRecord
+  readonly store: Store
+  readonly search: Search
+  readonly activity: Activity
+  readonly together: Together
+}
+
+/** A session database with its care. */
+export interface Backend extends SharedBackend {
+  readonly retention: Retention
+  readonly maintenance: Maintenance
+}
+
+/** The services over a backend that is opened when one of them is used. */
+const shared = (backend: Effect.Effect<SharedBackend, SessionStoreError>) => {
+  const use = <A, E>(f: (backend: SharedBackend) => Effect.Effect<A, E>) => Effect.flatMap(backend, f)
+
+  const together: Together = (writes) => Effect.flatMap(backend, (backend) => backend.together(writes))
+
+  const store = SessionStore.of({
+    create: (session) => use(({ store }) => store.create(session)),
+    acquire: (id) => Effect.flatMap(backend, ({ store }) => store.acquire(id)),
+    begin: (id, callIds) => use(({ store }) => store.begin(id, callIds)),
+    begun: (id) => use(({ store }) => store.begun(id)),
+    append: (id, messages) => use(({ store }) => store.append(id, messages)),
+    recordUsage: (id, record) => use(({ store }) => store.recordUsage(id, record)),
+    end: (id, reason) => use(({ store }) => store.end(id, reason)),
+    continueIn: (id, continuation) => use(({ store }) => store.continueIn(id, continuation)),
+    newest: (id) => use(({ store }) => store.newest(id)),
+    rename: (id, title) => use(({ store }) => store.rename(id, title)),
+    remove: (id) => use(({ store }) => store.remove(id)),
+    get: (id) => use(({ store }) => store.get(id)),
+    messages: (id, range) => use(({ store }) => store.messages(id, range)),
+    list: (options) => use(({ store }) => store.list(options)),
+    resolve: (reference) => use(({ store }) => store.resolve(reference)),
+    usageByModel: (id) => use(({ store }) => store.usageByModel(id)),
+    together
+  })
+  const search = SessionSearch.of({ search: (query, options) => use(({ search }) => search.search(query, options)) })
+  const record = RunRecord.of({
+    // A file that cannot be opened fails the run that needs its session; the record only says so.
+    ...masking(
+      (entries) =>
+        Effect.catch(use(({ record }) => record.keep(entries)), (error) =>
+          Effect.logWarning(`Run record: entries are not written: ${error.message}`)),
+      (effect) => Effect.catch(use(({ record }) => record.afterwards(effect)), () => effect)
+    ),
+    together,
+    read: (filter) => Stream.unwrap(use(({ record }) => Effect.succeed(record.read(filter)))),
+    unread: (filter) => use(({ record }) => record.unread(filter))
+  })
+  const activity = SessionActivity.of({
+    version: use(({ activity }) => activity.version),
+    sequence: use(({ activity }) => activity.sequence),
+    since: (after, filter) => Stream.unwrap(use(({ activity }) => Effect.succeed(activity.since(after, filter)))),
+    running: use(({ activity }) => activity.running),
+    spoken: (period) => use(({ activity }) => activity.spoken(period)),
+    prompts: (ids) => use(({ activity }) => activity.prompts(ids))
+  })
+  return Context.make(SessionStore, store).pipe(
+    Context.add(SessionSearch, search),
+    Context.add(RunRecord, record),
+    Context.add(SessionActivity, activity)
+  )
+}
+
+/** The services of a backend with its care, which is closed with the scope. */
+const whole = Effect.fnUntraced(function*(open: Effect.Effect<Backend, SessionStoreError, Scope.Scope>) {
+  const backend = yield* openOnce(open)
+  const use = <A, E>(f: (backend: Backend) => Effect.Effect<A, E>) => Effect.flatMap(backend, f)
+  const retention = SessionRetention.of({
+    expired: (limit) => use(({ retention }) => retention.expired(limit)),
+    prune: (limit) => use(({ retention }) => retention.prune(limit)),
+    compact: use(({ retention }) => retention.compact),
+    whenDue: (intervalMillis, removal) => Effect.flatMap(backend, ({ retention }) => retention.whenDue(intervalMillis, removal)),
+    hold: (id) => Effect.flatMap(backend, ({ retention }) => retention.hold(id))
+  })
+
+  const maintenance = SessionMaintenance.of({
+    stats: use(({ maintenance }) => maintenance.stats),
+    remove: (id) => use(({ maintenance }) => maintenance.remove(id)),
+    add: (session, messages) => use(({ maintenance }) => maintenance.add(session, messages)),
+    optimize: use(({ maintenance }) => maintenance.optimize)
+  })
+
+  return shared(backend).pipe(Context.add(SessionMaintenance, maintenance), Context.add(SessionRetention, retention))
+})
+
+/** Place of the sessions. */
+interface FileOptions {
+  readonly path: string
+  /** Nothing will be written: a file that can only be read is opened too, with a warning. */
+  readonly readOnly?: boolean | undefined
+}
+
+/** The sessions and the run record in the file at `path`, which is created with its directory where it is missing. */
+export const layerSqlite = (options: FileOptions): Layer.Layer<SessionStore | SessionSearch | RunRecord | SessionActivity | SessionMaintenance | SessionRetention> =>
+  Layer.effectContext(whole(
+    Effect.flatMap(Effect.promise(() => import("./sqlite/SqliteStore.ts")), ({ open }) => open(options.path, options.readOnly))
+  ))
+
+/** A Postgres database with sessions. */
+interface ServerOptions {
+  /** `postgres://user:password@host:port/database`; `?host=/directory` for a Unix socket. */
+  readonly url: Redacted.Redacted
+  /** Connections at once. Default: 10. */
+  readonly connections?: number | undefined
+}
+
+/** The sessions and the run record in a Postgres database, whose tables are created where they are missing. */
+export const layerPostgres = (options: ServerOptions): Layer.Layer<SessionStore | SessionSearch | RunRecord | SessionActivity> =>
+  Layer.effectContext(Effect.map(
+    openOnce(Effect.flatMap(Effect.promise(() => import("./postgres/PostgresStore.ts")), ({ open }) => open(options))),
+    shared
+  ))

@@ -1,0 +1,94 @@
+// The conformance suite of session stores over a real Postgres, and what goes wrong with one.
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import { SessionId } from "../../src/domain/Ids.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
+import { missing, type Server, startServer } from "../support/postgresServer.ts"
+import { newSession, suite, user } from "../support/sessionStoreConformance.ts"
+
+const id = SessionId.make("s")
+
+describe.skipIf(missing !== undefined)(`Postgres${missing === undefined ? "" : ` (skipped: ${missing})`}`, () => {
+  let server: Server
+  let schemas = 0
+  beforeAll(async () => {
+    server = await startServer()
+  })
+  afterAll(() => server.remove())
+
+  const at = (url: string) => SessionStore.layerPostgres({ url: Redacted.make(url), connections: 3 })
+  /** A store with tables of its own. */
+  const layer = Layer.unwrap(Effect.sync(() => at(server.url(`s${schemas++}`))))
+
+  suite("PostgresSessionStore", layer)
+
+  describe("faults", () => {
+    it.live("a server that goes away and comes back is waited for, which is said once; each message is there once", () =>
+      Effect.gen(function*() {
+        const told: Array<string> = []
+        const logger = Logger.make<unknown, void>(({ message }) => void told.push(String(message)))
+        yield* Effect.gen(function*() {
+          const store = yield* SessionStore.SessionStore
+          yield* store.create(newSession("s"))
+          const writing = yield* Effect.forkChild(Effect.forEach(Array.from({ length: 400 }, (_, index) => index), (index) =>
+            store.append(id, [user(`message ${index}`)])))
+          for (let round = 0; round < 3; round++) {
+            yield* Effect.sleep("60 millis")
+            yield* Effect.promise(server.stop)
+            yield* Effect.sleep("300 millis")
+            yield* Effect.promise(server.start)
+          }
+          const positions = yield* Fiber.join(writing)
+          assert.deepStrictEqual(positions, positions.map((_, index) => index))
+          const messages = yield* store.messages(id)
+          assert.deepStrictEqual(messages.map(({ content }) => JSON.stringify(content).match(/message (\d+)/)?.[1]), positions.map(String))
+          assert.strictEqual(Option.getOrThrow(yield* store.get(id)).messageCount, 400)
+        }).pipe(Effect.provide(layer, { local: true }), Effect.provide(Logger.layer([logger])))
+        assert.isAtMost(told.filter((line) => line.includes("waiting for it")).length, 3, told.join("\n"))
+        assert.isAtLeast(told.filter((line) => line.includes("waiting for it")).length, 1)
+        assert.deepStrictEqual(told.filter((line) => line.includes("hermes@")), [])
+      }))
+
+    it.live("a session has one owner over all processes; its messages are written by nobody else", () =>
+      Effect.gen(function*() {
+        const url = server.url(`s${schemas++}`)
+        const owned = Effect.gen(function*() {
+          const first = yield* SessionStore.SessionStore
+          yield* first.create(newSession("s"))
+          yield* first.acquire(id)
+          const busy = yield* Effect.flip(Effect.scoped(SessionStore.SessionStore.use((second) => second.acquire(id)).pipe(Effect.provide(at(url), { local: true }))))
+          assert.strictEqual(busy._tag, "SessionBusy")
+          // As if it had been taken over while this process stood still.
+          server.query(`UPDATE s${schemas - 1}.leases SET owner = 'another'`)
+          const lost = yield* Effect.flip(first.append(id, [user("late")]))
+          assert.strictEqual(lost.message, "session s was taken over by another process: wait for its run to end, then resume the session")
+          assert.deepStrictEqual(yield* first.messages(id), [])
+        })
+        yield* Effect.scoped(owned).pipe(Effect.provide(at(url), { local: true }))
+      }))
+
+    const refused = (url: string) =>
+      Effect.map(Effect.flip(Effect.provide(SessionStore.SessionStore.use((store) => store.list()), at(url), { local: true })), ({ message }) => message)
+
+    it.live("an address that is wrong is one line at once, without its password", () =>
+      Effect.gen(function*() {
+        assert.strictEqual(yield* refused("mysql://a:secret@localhost/x"), "cluster.database_url is not a Postgres address: write postgres://user:password@host:port/database")
+        assert.match(yield* refused("postgres://a:secret@127.0.0.1:1/x"), /^Postgres at 127\.0\.0\.1:1\/x does not answer \(ECONNREFUSED\)$/)
+        assert.match(yield* refused(server.url("x", "nowhere")), /nowhere: no such database; create it, or correct cluster\.database_url$/)
+        assert.match(yield* refused(server.url("x").replace("hermes@", "stranger:secret@")), /refuses the login: correct user and password/)
+      }))
+
+    it.live("a schema of a later version is refused and left as it is", () =>
+      Effect.gen(function*() {
+        const name = `s${schemas++}`
+        yield* Effect.provide(SessionStore.SessionStore.use((store) => store.list()), at(server.url(name)), { local: true })
+        server.query(`INSERT INTO ${name}.schema_version VALUES (99, 'later')`)
+        assert.match(yield* refused(server.url(name)), /was written by a newer version \(schema 99; supported: 1\): update hermes on this machine to use it$/)
+      }))
+  })
+})
