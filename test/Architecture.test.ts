@@ -21,9 +21,10 @@ const below: Record<string, ReadonlyArray<string>> = {
   observability: ["domain", "platform", "config", "session", "hooks", "middleware", "plugin"]
 }
 const upToAgent = Object.keys(below)
-below["runner"] = upToAgent
-below["cluster"] = upToAgent
-below["cli"] = [...upToAgent, "runner", "cluster"]
+below["host"] = upToAgent.filter((room) => room !== "observability" && room !== "builtin")
+below["runner"] = [...upToAgent, "host"]
+below["cluster"] = [...upToAgent, "host"]
+below["cli"] = [...upToAgent, "host", "runner", "cluster"]
 
 const roomOf = (path: string): string => path.includes("/") ? path.slice(0, path.indexOf("/")) : ""
 

@@ -1,0 +1,123 @@
+/**
+ * Events and state of a live session, as its clients see them. An event is a fact that every client gets, in the same order;
+ * the state is what the facts so far make.
+ *
+ * **Details**
+ *
+ * `RunEvents` carries the events of a turn, some at a time. Between `TurnStarted` and `TurnEnded` of a turn stand only events of
+ * that turn, of the queue, of questions and of settings; there is one turn at a time.
+ *
+ * **Example** (The text of every turn)
+ *
+ * ```ts
+ * import type { HostEvent } from "hermes-effect"
+ *
+ * const textOf = (event: HostEvent.HostEvent): string =>
+ *   event._tag === "RunEvents" ? event.events.map((one) => one._tag === "TextDelta" ? one.text : "").join("") : ""
+ *
+ * console.log(textOf({ _tag: "RunEvents", turn: 1, events: [{ _tag: "TextDelta", text: "hello" }] }))
+ * // => hello
+ * ```
+ *
+ * Source: `hermes-product.md` §1.8.
+ */
+import type * as Exit from "effect/Exit"
+import type { RunInput } from "../agent/RunInput.ts"
+import type { AgentError } from "../domain/AgentError.ts"
+import type { SessionId } from "../domain/Ids.ts"
+import type { ReasoningEffort } from "../domain/Model.ts"
+import type { Route } from "../domain/Route.ts"
+import type { RunEvent, RunResult, UsageReported } from "../domain/RunEvent.ts"
+import type * as Approval from "../tool/approval/Question.ts"
+import type * as Clarifier from "../tool/builtin/Clarifier.ts"
+
+/** Rights of the agent, from the narrowest on. `ask` is the only one that can be set so far. */
+export type Mode = "plan" | "ask" | "edits" | "auto" | "yolo"
+
+/** The session that a live session is in. */
+export interface SessionIdentity {
+  readonly id: SessionId
+  /** Directory of its tools; the agent's when absent. */
+  readonly cwd: string | undefined
+  /** Compacted sessions of this conversation that it goes on from, oldest first. */
+  readonly earlier: ReadonlyArray<SessionId>
+  /** Time at which it was opened here. */
+  readonly since: number
+  /** Messages that were sent, before and now. */
+  readonly prompts: number
+  /** Title to set as soon as the session is stored. */
+  readonly title: string | undefined
+  /** Last message, for a retry. */
+  readonly lastPrompt: RunInput["prompt"] | undefined
+}
+
+/** A message for the agent. */
+export interface Message {
+  /** Stable, and of its own in this live session. */
+  readonly id: string
+  readonly origin: "client" | "plugin" | "background"
+  readonly prompt: RunInput["prompt"]
+  /** The text that stands for it on a screen. */
+  readonly shown: string
+}
+
+/** A message at work. Turns count from 1. */
+export interface Turn {
+  readonly id: number
+  readonly message: Message
+  readonly sessionId: SessionId
+  readonly startedAt: number
+  /** True when it was asked to stop. */
+  readonly isStopping: boolean
+}
+
+/** A question that waits, without secrets. `id` is stable; the oldest stands first. */
+export type OpenQuestion =
+  | { readonly _tag: "Approval"; readonly id: string; readonly turn: number; readonly askedAt: number; readonly question: Approval.Question }
+  | { readonly _tag: "Clarification"; readonly id: string; readonly turn: number; readonly askedAt: number; readonly question: Clarifier.Question }
+
+/** An answer to a question of the same kind. Answers to a clarification are its choices as they were shown, or other words. */
+export type Answer =
+  | { readonly _tag: "Approval"; readonly reply: Approval.Reply }
+  | { readonly _tag: "Clarification"; readonly answers: ReadonlyArray<string> }
+
+/** Settings of a live session; they hold from the next turn on. */
+export interface LiveSettings {
+  readonly mode: Mode
+  /** The route to ask; the router's choice when absent. */
+  readonly route: Route | undefined
+  /** Reasoning effort of the model; the agent's when absent. */
+  readonly effort: ReasoningEffort | undefined
+}
+
+/** State of a live session. Every change makes a new value. */
+export interface State extends LiveSettings {
+  readonly session: SessionIdentity
+  readonly turn: Turn | undefined
+  /** Messages for the next turns. */
+  readonly queue: ReadonlyArray<Message>
+  /** Texts on their way into the turn. */
+  readonly steering: ReadonlyArray<string>
+  readonly questions: ReadonlyArray<OpenQuestion>
+}
+
+/** Reason of a change of the session: `titled` alone leaves its id as it is. */
+export type SessionChange = "new" | "resumed" | "compacted" | "titled"
+
+export type HostEvent =
+  | { readonly _tag: "TurnStarted"; readonly turn: Turn }
+  | { readonly _tag: "RunEvents"; readonly turn: number; readonly events: ReadonlyArray<RunEvent> }
+  /** `isStopping` of the turn says that it was asked to stop. */
+  | { readonly _tag: "TurnEnded"; readonly turn: Turn; readonly exit: Exit.Exit<RunResult, AgentError> }
+  /** Reviews and children in the background spent this for turns that are over. */
+  | { readonly _tag: "UsageAfter"; readonly events: ReadonlyArray<UsageReported> }
+  | { readonly _tag: "QueueChanged"; readonly queue: ReadonlyArray<Message>; readonly steering: ReadonlyArray<string> }
+  /** The model got these texts with the result of a tool. */
+  | { readonly _tag: "Steered"; readonly turn: number; readonly texts: ReadonlyArray<string> }
+  | { readonly _tag: "QuestionAsked"; readonly question: OpenQuestion }
+  /** Without an answer it was taken back: its turn ended, or it waited too long. */
+  | { readonly _tag: "QuestionClosed"; readonly id: string; readonly answer: Answer | undefined }
+  | { readonly _tag: "SessionChanged"; readonly change: SessionChange; readonly from: SessionId; readonly session: SessionIdentity }
+  | { readonly _tag: "SettingsChanged"; readonly settings: LiveSettings }
+  /** Something that the user should know, and that is no part of a turn. */
+  | { readonly _tag: "Notice"; readonly level: "info" | "error"; readonly message: string }

@@ -1,0 +1,107 @@
+/**
+ * Questions of a turn to its user: approvals and clarifications, in the order in which they were asked. Each has an id, by which
+ * any client answers it; the first answer counts. A question whose asker is gone is taken back.
+ */
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Redaction from "../domain/Redaction.ts"
+import { Secrets } from "../domain/Secrets.ts"
+import type { ApprovalPrompt } from "../tool/approval/Approver.ts"
+import type { Reply } from "../tool/approval/Question.ts"
+import type { Ask, Question } from "../tool/builtin/Clarifier.ts"
+import type { Answer, OpenQuestion } from "./HostEvent.ts"
+import type { StateOwner } from "./StateOwner.ts"
+
+/** An answer that counts for nothing. */
+export class AnswerRejected extends Schema.TaggedError<AnswerRejected>("hermes-effect/host/AnswerRejected")("AnswerRejected", {
+  id: Schema.String,
+  reason: Schema.Literals(["closed", "kind"])
+}) {
+  override get message(): string {
+    return this.reason === "closed"
+      ? `Question ${this.id} is not open: it was answered, or taken back with its turn.`
+      : `Question ${this.id} takes an answer of another kind: an approval a reply, a clarification its choices or other words.`
+  }
+}
+
+/** The two ports to a person, and what answers their questions. */
+export interface LiveQuestions {
+  readonly clarifier: Ask
+  readonly approvals: ApprovalPrompt["Service"]
+  readonly answer: (id: string, answer: Answer) => Effect.Effect<void, AnswerRejected>
+  /** Takes back what still waits. Only for work on the owner's fiber. */
+  readonly withdraw: Effect.Effect<void>
+}
+
+/** A question without what the owner adds. */
+type NewQuestion = OpenQuestion extends infer One ? One extends OpenQuestion ? Omit<One, "askedAt" | "id" | "turn"> : never : never
+
+/** An approval for something that was not offered is a denial. */
+const offered = ({ question }: Extract<OpenQuestion, { readonly _tag: "Approval" }>, reply: Reply): Reply =>
+  question.choices.includes(reply.choice) ? reply : { ...reply, choice: "deny" }
+
+/** Makes the questions of a live session. */
+export const make = (owner: StateOwner): LiveQuestions => {
+  const waiting = new Map<string, Deferred.Deferred<Answer>>()
+  let count = 0
+
+  const open = (question: NewQuestion, answered: Deferred.Deferred<Answer>): Effect.Effect<string> =>
+    owner.run(Effect.map(Clock.currentTimeMillis, (askedAt) => {
+      const id = `q${++count}`
+      const { questions, turn } = owner.state()
+      const asked = { ...question, id, turn: turn?.id ?? 0, askedAt }
+      waiting.set(id, answered)
+      owner.change({ questions: [...questions, asked] }, { _tag: "QuestionAsked", question: asked })
+      return id
+    }))
+
+  /** Takes a question off the list, once. */
+  const close = (id: string, answer: Answer | undefined): void => {
+    if (!waiting.delete(id)) return
+    const questions = owner.state().questions.filter((question) => question.id !== id)
+    owner.change({ questions }, { _tag: "QuestionClosed", id, answer })
+  }
+
+  const asked = (question: NewQuestion): Effect.Effect<Answer> =>
+    Effect.flatMap(Deferred.make<Answer>(), (answered) =>
+      Effect.acquireUseRelease(
+        open(question, answered),
+        () => Deferred.await(answered),
+        (id) => Effect.sync(() => owner.post(Effect.sync(() => close(id, undefined))))
+      ))
+
+  return {
+    clarifier: Effect.fnUntraced(function*({ choices, multiple, question }: Question) {
+      const secrets = yield* Secrets
+      const shown = {
+        question: Redaction.redactText(question, secrets),
+        choices: choices.map((choice) => Redaction.redactText(choice, secrets)),
+        multiple
+      }
+      const answer = yield* asked({ _tag: "Clarification", question: shown })
+      if (answer._tag !== "Clarification") return undefined
+      return answer.answers.map((one) => choices[shown.choices.indexOf(one)] ?? one)
+    }),
+    approvals: {
+      ask: (question) =>
+        Effect.map(asked({ _tag: "Approval", question }), (answer) => answer._tag === "Approval" ? answer.reply : undefined)
+    },
+    answer: (id, answer) =>
+      owner.run(Effect.suspend(() => {
+        const question = owner.state().questions.find((one) => one.id === id)
+        const answered = waiting.get(id)
+        if (question === undefined || answered === undefined) return Effect.fail(new AnswerRejected({ id, reason: "closed" }))
+        if (question._tag !== answer._tag) return Effect.fail(new AnswerRejected({ id, reason: "kind" }))
+        const counted: Answer = question._tag === "Approval" && answer._tag === "Approval"
+          ? { _tag: "Approval", reply: offered(question, answer.reply) }
+          : answer
+        close(id, counted)
+        return Effect.asVoid(Deferred.succeed(answered, counted))
+      })),
+    withdraw: Effect.sync(() => {
+      for (const { id } of owner.state().questions) close(id, undefined)
+    })
+  }
+}

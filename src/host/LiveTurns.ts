@@ -1,0 +1,298 @@
+/**
+ * Turns of a live session and the queue of messages before them. All of it changes on the owner's fiber.
+ *
+ * **Details**
+ *
+ * There is one turn at a time. When it is over, the next message begins a turn: of a plugin, of the queue, of what works in the
+ * background, in this order. A message may also reach the turn that is under way, with the result of the next tool (`steer`); what
+ * did not reach it is first in the queue afterwards. While a client holds the session, no turn begins.
+ *
+ * **Gotchas**
+ *
+ * Of several listeners that replace a tool's result the first wins. Where there is one already, nothing can be added to
+ * results, and messages wait for the next turn.
+ *
+ * Source: `hermes-contract.md` §3.5 (`inject_message`), case 131; `hermes-product.md` §1.8.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import { Agent } from "../agent/Agent.ts"
+import { BackgroundWork } from "../agent/BackgroundWork.ts"
+import type { RunInput } from "../agent/RunInput.ts"
+import type { AgentError, SessionStoreError } from "../domain/AgentError.ts"
+import type { SessionId } from "../domain/Ids.ts"
+import * as Json from "../domain/Json.ts"
+import type { RunResult } from "../domain/RunEvent.ts"
+import * as Hooks from "../hooks/Hooks.ts"
+import { Auxiliary } from "../routing/Auxiliary.ts"
+import { SessionStore } from "../session/SessionStore.ts"
+import { ApprovalPrompt } from "../tool/approval/Approver.ts"
+import { attended, InteractiveMode, type Presence } from "../tool/approval/InteractiveMode.ts"
+import { Clarifier } from "../tool/builtin/Clarifier.ts"
+import type { Message, Turn } from "./HostEvent.ts"
+import type { LiveQuestions } from "./LiveQuestions.ts"
+import { sessionsOf, type SessionMoves } from "./SessionMoves.ts"
+import * as SessionTitles from "./SessionTitles.ts"
+import type { StateOwner } from "./StateOwner.ts"
+
+/** Time that an end of the live session waits for a turn to end that was interrupted. */
+const grace = Duration.millis(1500)
+
+/** A message as a client sends it. */
+export interface NewMessage {
+  readonly prompt: RunInput["prompt"]
+  /** The text that stands for it on a screen; that of the prompt when absent. */
+  readonly shown?: string | undefined
+  /** Way of a message while a turn is under way: behind it, into it, or in its place. `queue` when absent. */
+  readonly busy?: "queue" | "steer" | "interrupt" | undefined
+}
+
+/** Fate of a message. */
+export interface Sent {
+  readonly _tag: "Started" | "Queued" | "Steering"
+  readonly message: Message
+}
+
+/** Values of a live session that its turns share. */
+export interface TurnOptions {
+  /** Options of every run besides its prompt and its session: tools, source, limits. */
+  readonly input?: Omit<RunInput, "cwd" | "onEvent" | "onUsageAfter" | "prompt" | "reasoningEffort" | "route" | "sessionId"> | undefined
+  /** Adds to the first prompt of each session what the user chose for all of them. */
+  readonly prepare?: ((session: SessionId, prompt: RunInput["prompt"]) => Effect.Effect<RunInput["prompt"]>) | undefined
+  /** Somebody who can be asked. `InteractiveMode.attended` when absent; otherwise no question is ever asked. */
+  readonly presence?: Presence | undefined
+  /** Titles of new sessions after their first exchange. `auxiliary` when absent, which is the auxiliary model where there is one. */
+  readonly titles?: "auxiliary" | "off" | undefined
+  /** Reports of what works in the background. Each is a message that begins a `turn` when absent. */
+  readonly reports?: "turn" | "off" | undefined
+}
+
+export interface LiveTurns {
+  /** Takes a message. Only for work on the owner's fiber, as all but `interrupt`. */
+  readonly send: (message: NewMessage, origin: "client" | "plugin") => Effect.Effect<Sent>
+  /** Takes a message of the queue back; undefined where it is not there any more. */
+  readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
+  /** Asks the turn to end with what it has; false where none is under way. */
+  readonly stop: Effect.Effect<boolean>
+  /** Begins what is next, if nothing is under way. */
+  readonly next: Effect.Effect<void>
+  /** Adds or takes away holds of clients. */
+  readonly hold: (change: 1 | -1) => Effect.Effect<void>
+  /** Interrupts the turn and waits a little for it to end. For any fiber but the owner's. */
+  readonly interrupt: Effect.Effect<void>
+}
+
+const steeringLabel = "hermes-effect/host/steering"
+
+const behind = (result: string, messages: ReadonlyArray<string>): string =>
+  `${result}\n\n[The user says, while you work:]\n${messages.join("\n")}`
+
+const textOf = (prompt: RunInput["prompt"]): string =>
+  typeof prompt === "string" ? prompt : prompt.map((part) => part.type === "text" ? part.text : `[${part.mediaType}]`).join(" ")
+
+export const make = Effect.fnUntraced(function*(
+  owner: StateOwner,
+  moves: SessionMoves,
+  questions: LiveQuestions,
+  { input, prepare, presence = attended, reports = "turn", titles = "auxiliary" }: TurnOptions
+): Effect.fn.Return<LiveTurns, never, Agent | BackgroundWork | Hooks.Hooks | Scope.Scope | SessionStore> {
+  const agent = yield* Agent
+  const background = yield* BackgroundWork
+  const hooks = yield* Hooks.Hooks
+  const store = yield* SessionStore
+  const auxiliary = titles === "off" ? undefined : Option.getOrUndefined(yield* Effect.serviceOption(Auxiliary))
+  const scope = yield* Effect.scope
+  const isAttended = presence._tag === "Attended"
+  const isSteerable = isAttended && hooks.list().every(({ events, label }) => label === steeringLabel || !events.includes("transform_tool_result"))
+  /** Sessions whose first prompt was sent. */
+  const begun = new Set<SessionId>()
+  let messages = 0
+  let turns = 0
+  let held = 0
+  let running: Fiber.Fiber<unknown, unknown> | undefined
+  let watching: { readonly sessions: string; readonly fiber: Fiber.Fiber<unknown, unknown> } | undefined
+
+  const newMessage = ({ prompt, shown }: NewMessage, origin: Message["origin"]): Message =>
+    ({ id: `m${++messages}`, origin, prompt, shown: shown ?? textOf(prompt) })
+
+  /** Puts messages before those of clients. */
+  const queueFirst = (added: ReadonlyArray<Message>): ReadonlyArray<Message> => {
+    const { queue } = owner.state()
+    const place = queue.findIndex(({ origin }) => origin !== "plugin")
+    return place === -1 ? [...queue, ...added] : [...queue.slice(0, place), ...added, ...queue.slice(place)]
+  }
+
+  const setQueue = (queue: ReadonlyArray<Message>, steering: ReadonlyArray<string>): void =>
+    owner.change({ queue, steering }, { _tag: "QueueChanged", queue, steering })
+
+  if (isSteerable) {
+    yield* hooks.register({
+      ...Hooks.on("transform_tool_result", ({ result, session_id }) => {
+        const isMeant = (): boolean => owner.state().steering.length > 0 && owner.state().turn?.sessionId === session_id
+        return !isMeant() ? Effect.undefined : owner.run(Effect.sync(() => {
+          const { queue, steering, turn } = owner.state()
+          if (!isMeant() || turn === undefined) return undefined
+          setQueue(queue, [])
+          owner.readers.publish({ _tag: "Steered", turn: turn.id, texts: steering })
+          return behind(Json.toText(result), steering)
+        }))
+      }),
+      label: steeringLabel
+    })
+  }
+
+  const conducted = Effect.fnUntraced(function*({ id, message, sessionId }: Turn): Effect.fn.Return<RunResult, AgentError> {
+    const { effort, route, session } = owner.state()
+    const prompt = begun.has(sessionId) || prepare === undefined ? message.prompt : yield* prepare(sessionId, message.prompt)
+    begun.add(sessionId)
+    const run = agent.run({
+      streaming: true,
+      ...input,
+      prompt,
+      sessionId,
+      cwd: session.cwd,
+      route,
+      reasoningEffort: effort,
+      onEvent: (events) =>
+        Effect.suspend(() => {
+          owner.post(Effect.sync(() => owner.readers.publish({ _tag: "RunEvents", turn: id, events })))
+          return owner.readers.caughtUp
+        }),
+      onUsageAfter: (events) => Effect.sync(() => void owner.post(Effect.sync(() => owner.readers.publish({ _tag: "UsageAfter", events }))))
+    })
+    return yield* isAttended
+      ? run.pipe(Effect.provideService(Clarifier, questions.clarifier), Effect.provideService(ApprovalPrompt, questions.approvals))
+      : Effect.provideService(run, InteractiveMode, presence)
+  })
+
+  const complain = (error: SessionStoreError): Effect.Effect<void> =>
+    Effect.sync(() => owner.readers.publish({ _tag: "Notice", level: "error", message: error.message }))
+
+  /** Titles the session on the side. */
+  const title = Effect.fnUntraced(function*(turn: Turn, result: RunResult) {
+    if (auxiliary === undefined || !SessionTitles.isDue(owner.state().session, result)) return
+    const titled = Effect.flatMap(SessionTitles.entitle(auxiliary, store, turn.message.prompt, result), (isTitled) =>
+      Effect.sync(() => {
+        if (!isTitled) return
+        owner.post(Effect.sync(() => {
+          const { session } = owner.state()
+          if (session.id === result.sessionId) owner.change({}, { _tag: "SessionChanged", change: "titled", from: session.id, session })
+        }))
+      }))
+    yield* Effect.forkIn(Effect.catch(titled, (error) => Effect.logDebug(`cannot title the session: ${error.message}`)), scope)
+  })
+
+  const ended = Effect.fnUntraced(function*(started: Turn, exit: Exit.Exit<RunResult, AgentError>) {
+    running = undefined
+    const { steering, turn = started } = owner.state()
+    yield* questions.withdraw
+    if (steering.length > 0) setQueue(queueFirst(steering.map((text) => newMessage({ prompt: text }, "client"))), [])
+    owner.change({ turn: undefined })
+    yield* Effect.catch(moves.follow, complain)
+    owner.readers.publish({ _tag: "TurnEnded", turn, exit })
+    if (Exit.isSuccess(exit)) yield* title(turn, exit.value)
+    yield* Effect.catch(moves.entitle, complain)
+    yield* next
+  })
+
+  const start = Effect.fnUntraced(function*(message: Message) {
+    const { session } = owner.state()
+    const turn: Turn = { id: ++turns, message, sessionId: session.id, startedAt: yield* Clock.currentTimeMillis, isStopping: false }
+    const prompted = { ...session, prompts: session.prompts + 1, lastPrompt: message.prompt }
+    owner.change({ turn, session: prompted }, { _tag: "TurnStarted", turn })
+    // Nobody waits for a turn that does not end when it is interrupted.
+    running = yield* Effect.forkDetach(Effect.onExit(conducted(turn), (exit) => Effect.sync(() => void owner.post(ended(turn, exit)))))
+  })
+
+  /** Begins what is next as soon as something arrives from the background. */
+  const watch = Effect.fnUntraced(function*() {
+    const ids = sessionsOf(owner.state())
+    const sessions = ids.join("\n")
+    if (watching?.sessions === sessions) return
+    watching?.fiber.interruptUnsafe()
+    const arrived = Effect.raceAllFirst(ids.map(background.arrived))
+    const told = Effect.andThen(arrived, Effect.sync(() => void owner.post(Effect.suspend(() => {
+      if (watching?.sessions === sessions) watching = undefined
+      return next
+    }))))
+    watching = { sessions, fiber: yield* Effect.forkIn(told, scope) }
+  })
+
+  const next: Effect.Effect<void> = Effect.gen(function*() {
+    const { queue: [first, ...rest], steering, turn } = owner.state()
+    if (turn !== undefined || held > 0) return
+    if (first !== undefined) {
+      setQueue(rest, steering)
+      return yield* start(first)
+    }
+    if (reports === "off") return
+    const ids = sessionsOf(owner.state())
+    const told = (yield* Effect.forEach(ids, background.take)).flat()
+    if (told.length > 0) {
+      const shown = told.map((message) => message.split("\n", 1)[0] ?? "").join("\n")
+      return yield* start(newMessage({ prompt: told.join("\n\n"), shown }, "background"))
+    }
+    for (const message of (yield* Effect.forEach(ids, background.takeNotices)).flat()) {
+      owner.readers.publish({ _tag: "Notice", level: "info", message })
+    }
+    yield* watch()
+  })
+
+  const stop = Effect.gen(function*() {
+    const { turn } = owner.state()
+    const fiber = running
+    if (turn === undefined || fiber === undefined) return false
+    owner.change({ turn: { ...turn, isStopping: true } })
+    yield* questions.withdraw
+    if (!(yield* agent.stop(turn.sessionId))) fiber.interruptUnsafe()
+    return true
+  })
+
+  const send: LiveTurns["send"] = Effect.fnUntraced(function*(given, origin) {
+    const { queue, steering, turn } = owner.state()
+    const message = newMessage(given, origin)
+    if (turn === undefined && held === 0 && queue.length === 0) {
+      yield* start(message)
+      return { _tag: "Started", message }
+    }
+    if (given.busy === "steer" && isSteerable && turn !== undefined && typeof given.prompt === "string") {
+      setQueue(queue, [...steering, given.prompt])
+      return { _tag: "Steering", message }
+    }
+    setQueue(origin === "plugin" ? queueFirst([message]) : [...queue, message], steering)
+    if (given.busy === "interrupt") yield* stop
+    return { _tag: "Queued", message }
+  })
+
+  return {
+    send,
+    stop,
+    next,
+    unqueue: (id) =>
+      Effect.sync(() => {
+        const { queue, steering } = owner.state()
+        const found = queue.find((message) => message.id === id)
+        if (found !== undefined) setQueue(queue.filter((message) => message !== found), steering)
+        return found
+      }),
+    hold: (change) =>
+      Effect.suspend(() => {
+        held += change
+        return change < 0 ? next : Effect.void
+      }),
+    interrupt: Effect.suspend(() => {
+      const fiber = running
+      if (fiber === undefined) return Effect.void
+      fiber.interruptUnsafe()
+      return Effect.raceFirst(
+        Effect.interruptible(Effect.asVoid(Fiber.await(fiber))),
+        Effect.interruptible(Effect.sleep(grace))
+      )
+    })
+  }
+})

@@ -1,0 +1,59 @@
+/**
+ * The one fiber that changes the state of a live session. Whatever has to be changed is work that is put into its queue, so that
+ * no two changes overlap and every client sees the same events in the same order.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
+import * as EventReaders from "./EventReaders.ts"
+import type { HostEvent, State } from "./HostEvent.ts"
+
+export interface StateOwner {
+  readonly state: () => State
+  readonly readers: EventReaders.EventReaders
+  /** Does the work on the owner's fiber and waits for it. Is interrupted when the owner is closed. Never called by such work. */
+  readonly run: <A, E>(work: Effect.Effect<A, E>) => Effect.Effect<A, E>
+  /** Puts work into the queue; false when the owner is closed. */
+  readonly post: (work: Effect.Effect<void>) => boolean
+  /** Changes the state, and tells the readers. Only for work on the owner's fiber. */
+  readonly change: (changes: Partial<State>, ...events: ReadonlyArray<HostEvent>) => void
+  /** Ends the stream of events; no work is done any more. */
+  readonly close: Effect.Effect<void>
+}
+
+/** Starts the fiber of a state, for as long as the scope lives. */
+export const make = Effect.fnUntraced(function*(initial: State): Effect.fn.Return<StateOwner, never, Scope.Scope> {
+  const work = yield* Queue.unbounded<Effect.Effect<void>>()
+  const closed = yield* Deferred.make<never>()
+  const readers = EventReaders.make()
+  let state = initial
+
+  const close = Effect.suspend(() => {
+    Queue.shutdownUnsafe(work)
+    readers.end()
+    return Effect.asVoid(Deferred.interrupt(closed))
+  })
+
+  const guarded = (one: Effect.Effect<void>): Effect.Effect<void> =>
+    Effect.catchCause(one, (cause) => Effect.logError("a change of the live session failed", cause))
+
+  yield* Effect.forkScoped(Effect.forever(Effect.flatMap(Queue.take(work), guarded)))
+  yield* Effect.addFinalizer(() => close)
+
+  return {
+    state: () => state,
+    readers,
+    run: (one) =>
+      Effect.flatMap(Deferred.make<Effect.Success<typeof one>, Effect.Error<typeof one>>(), (reply) => {
+        const answered = Effect.flatMap(Effect.exit(one), (exit) => Effect.asVoid(Deferred.done(reply, exit)))
+        return Queue.offerUnsafe(work, answered) ? Effect.raceFirst(Deferred.await(reply), Deferred.await(closed)) : Effect.interrupt
+      }),
+    post: (one) => Queue.offerUnsafe(work, one),
+    change: (changes, ...events) => {
+      state = { ...state, ...changes }
+      for (const event of events) readers.publish(event)
+    },
+    close
+  }
+})
