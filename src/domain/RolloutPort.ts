@@ -1,0 +1,122 @@
+/**
+ * The port between a server and the rollouts of a training run: episodes that are opened, asked for answers, scored and exported.
+ * The runner implements it, a server speaks it; names of fields are those of the wire.
+ *
+ * Source: `hermes-product.md` §5.5.
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type * as AiError from "effect/ai/AiError"
+import type { Fields } from "./Json.ts"
+
+/** Policy for a request whose history is no extension of the episode: it is refused, or starts a branch of which only the last counts. */
+export const Divergence = Schema.Literals(["refuse", "branch"])
+
+/** Id of a rollout or group: a file name on every system. */
+export const RolloutId = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/u))
+
+/** Parameters of sampling as the API of the model names them. */
+export const Sampling = Schema.Record(Schema.String, Schema.Json)
+
+/** A rollout that is to be opened. */
+export const RolloutWanted = Schema.Struct({
+  rollout_id: Schema.optionalKey(RolloutId),
+  group_id: Schema.optionalKey(RolloutId),
+  /** Fields of every request of the rollout; a request cannot change them. */
+  sampling: Schema.optionalKey(Sampling),
+  /** Version of the weights that answer, as the trainer counts. */
+  weights_version: Schema.optionalKey(Schema.String),
+  on_divergence: Schema.optionalKey(Divergence),
+  /** Name of a tool-call parser, for servers that return raw text. */
+  tool_call_parser: Schema.optionalKey(Schema.String),
+  metadata: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json))
+})
+/** Type of {@link RolloutWanted}. */
+export type RolloutWanted = typeof RolloutWanted.Type
+
+/** Score of a rollout. */
+export const RolloutScore = Schema.Struct({
+  reward: Schema.Finite,
+  components: Schema.optionalKey(Schema.Record(Schema.String, Schema.Finite)),
+  /** Reason for a reward that nobody computed. */
+  cause: Schema.optionalKey(Schema.String)
+})
+/** Type of {@link RolloutScore}. */
+export type RolloutScore = typeof RolloutScore.Type
+
+/** State of a rollout. */
+export const RolloutView = Schema.Struct({
+  rollout_id: Schema.String,
+  group_id: Schema.String,
+  status: Schema.Literals(["open", "busy", "finished"]),
+  model: Schema.String,
+  weights_version: Schema.NullOr(Schema.String),
+  created_at: Schema.String,
+  calls: Schema.Natural,
+  failed_calls: Schema.Natural,
+  /** Calls whose client hung up, or that were under way when the process ended. */
+  interrupted_calls: Schema.Natural,
+  /** Sequences of the episode; the last one counts. */
+  nodes: Schema.Natural,
+  tokens: Schema.Natural,
+  trained_tokens: Schema.Natural,
+  /** Null when the episode can train a model, else the reason why it cannot. */
+  not_trainable: Schema.NullOr(Schema.String),
+  reward: Schema.NullOr(Schema.Finite),
+  components: Schema.Record(Schema.String, Schema.Finite)
+})
+/** Type of {@link RolloutView}. */
+export type RolloutView = typeof RolloutView.Type
+
+/** Kinds of refusals, as the API names them. */
+export const refusals = [
+  "invalid_request", "unknown_rollout", "rollout_exists", "rollout_busy", "rollout_finished", "history_diverged", "too_many_rollouts",
+  "not_trainable", "store_failed"
+] as const
+
+/** A request about a rollout that cannot be served: its kind, and the condition with what to do. */
+export class RolloutRefused extends Schema.TaggedError<RolloutRefused>("hermes-effect/domain/RolloutRefused")("RolloutRefused", {
+  reason: Schema.Literals(refusals),
+  message: Schema.String
+}) {}
+
+/** An episode as trainers take it: of equal length, −100 in `masks` where nothing is trained. */
+export interface ScoredEpisode {
+  readonly rollout_id: string
+  readonly group_id: string
+  readonly tokens: ReadonlyArray<number>
+  readonly masks: ReadonlyArray<number>
+  readonly score: number
+  readonly messages: ReadonlyArray<Fields>
+  /** 1 where nothing is trained; absent where the provider returned none. */
+  readonly inference_logprobs?: ReadonlyArray<number>
+  readonly advantages?: ReadonlyArray<number>
+  readonly ref_logprobs?: ReadonlyArray<number>
+  readonly generation_params: Fields
+  readonly overrides: Fields
+}
+
+/** An answer and the episode that it belongs to. */
+export interface RolloutAnswer {
+  readonly rolloutId: string
+  /** Body of a chat completion. */
+  readonly body: Fields
+}
+
+/** Rollouts of a server. */
+export interface Service {
+  /** Name of the model that answers. */
+  readonly model: Effect.Effect<string>
+  readonly open: (wanted: RolloutWanted) => Effect.Effect<RolloutView, RolloutRefused>
+  /** Asks the model for the next answer of a rollout; without an id a rollout is opened for it. */
+  readonly chat: (id: string | undefined, body: Fields) => Effect.Effect<RolloutAnswer, RolloutRefused | AiError.AiError>
+  readonly view: (id: string) => Effect.Effect<RolloutView, RolloutRefused>
+  readonly list: Effect.Effect<ReadonlyArray<RolloutView>, RolloutRefused>
+  /** Ends a rollout, with its score where there is one. */
+  readonly finish: (id: string, score: RolloutScore | undefined) => Effect.Effect<RolloutView, RolloutRefused>
+  readonly export: (id: string) => Effect.Effect<ScoredEpisode, RolloutRefused>
+}
+
+/** The rollouts of a server. */
+export class RolloutPort extends Context.Service<RolloutPort, Service>()("hermes-effect/domain/RolloutPort") {}

@@ -1,0 +1,99 @@
+/**
+ * Token ids and log probabilities of an answer, as servers of chat completions return them, and the fields that ask for them.
+ *
+ * **Details**
+ *
+ * | server | asked by | ids | log probabilities |
+ * | --- | --- | --- | --- |
+ * | OpenAI and compatible | `logprobs` | none | `choices[].logprobs.content[].logprob` |
+ * | vLLM | `logprobs`, `return_token_ids` | `prompt_token_ids`, `choices[].token_ids` | as OpenAI |
+ * | vLLM, older | `logprobs`, `return_tokens_as_token_ids` | `token_id:N` in place of each token | as OpenAI |
+ * | SGLang | `logprobs`, `return_prompt_token_ids`, `return_meta_info` | `choices[].prompt_token_ids`, `meta_info.output_token_logprobs` | the same: `[logprob, id, …]` |
+ *
+ * Nothing is computed from text: what a server does not return is absent, with the reason.
+ *
+ * Source: `hermes-product.md` §5.5.
+ */
+import * as Json from "../../domain/Json.ts"
+
+/** Fields that ask for tokens: of a server for inference, of OpenAI alone, or none. */
+export const dialects = ["token_ids", "logprobs", "none"] as const
+/** One of {@link dialects}. */
+export type Dialect = (typeof dialects)[number]
+
+/** Hosts whose API refuses fields that it does not know, and returns no ids. */
+const strictHosts = /(?:^|\.)(?:openai\.com|azure\.com|anthropic\.com|googleapis\.com|mistral\.ai|groq\.com|x\.ai|openrouter\.ai|deepseek\.com)$/u
+
+/** The dialect of an address: everybody unknown is a server for inference, which takes fields that it does not know. */
+export const dialectOf = (baseUrl: string | undefined): Dialect => {
+  const host = baseUrl !== undefined && URL.canParse(baseUrl) ? new URL(baseUrl).hostname : ""
+  return strictHosts.test(host) ? "logprobs" : "token_ids"
+}
+
+/** Fields of a request that ask for tokens. They are of no protocol's SDK and travel in `extra_body`. */
+export const fields = (dialect: Dialect): { readonly own: Json.Fields; readonly extra: Json.Fields } => {
+  switch (dialect) {
+    case "none":
+      return { own: {}, extra: {} }
+    case "logprobs":
+      return { own: { logprobs: true }, extra: {} }
+    case "token_ids":
+      return { own: { logprobs: true }, extra: { return_token_ids: true, return_prompt_token_ids: true, return_meta_info: true } }
+  }
+}
+
+/** Tokens of one answer. */
+export interface Captured {
+  readonly promptTokens: ReadonlyArray<number> | undefined
+  readonly tokens: ReadonlyArray<number> | undefined
+  readonly logprobs: ReadonlyArray<number> | undefined
+  /** Reasons for which something is absent. */
+  readonly problems: ReadonlyArray<string>
+}
+
+/** Whole numbers of a list; undefined where it is none, is empty, or has anything else in it. */
+const ids = (value: unknown): ReadonlyArray<number> | undefined => {
+  const list = Json.items(value)
+  return list.length > 0 && list.every((one): one is number => Number.isSafeInteger(one) && Number(one) >= 0) ? list : undefined
+}
+
+const numbers = (list: ReadonlyArray<unknown>): ReadonlyArray<number> | undefined =>
+  list.length > 0 && list.every((one): one is number => typeof one === "number" && Number.isFinite(one)) ? list : undefined
+
+/** The id that stands in place of a token. */
+const idOf = (token: unknown): number | undefined => {
+  const [, digits] = /^token_id:(\d+)$/u.exec(Json.string(token) ?? "") ?? []
+  return digits === undefined ? undefined : Number(digits)
+}
+
+/** Reads the tokens of a chat completion. */
+export const read = (raw: unknown): Captured => {
+  const body = Json.fields(raw)
+  const choice = Json.fields(Json.items(body["choices"])[0])
+  const content = Json.items(Json.fields(choice["logprobs"])["content"]).map(Json.fields)
+  const meta = Json.items(Json.fields(choice["meta_info"])["output_token_logprobs"]).map(Json.items)
+  const promptTokens = ids(body["prompt_token_ids"]) ?? ids(choice["prompt_token_ids"])
+  const tokens = ids(choice["token_ids"]) ?? ids(meta.map(([, id]) => id)) ?? ids(content.map(({ token }) => idOf(token)))
+  const found = numbers(meta.map(([logprob]) => logprob)) ?? numbers(content.map(({ logprob }) => logprob))
+  const isPaired = tokens === undefined || found === undefined || found.length === tokens.length
+  const problems = [
+    ...(promptTokens === undefined ? ["the provider returned no token ids of the prompt"] : []),
+    ...(tokens === undefined ? ["the provider returned no token ids of the answer"] : []),
+    ...(found === undefined ? ["the provider returned no log probabilities"] : []),
+    ...(isPaired ? [] : [`the provider returned ${found?.length} log probabilities for ${tokens?.length} tokens`])
+  ]
+  return { promptTokens, tokens, logprobs: isPaired ? found : undefined, problems }
+}
+
+/** Fields of a body that only a trainer reads. */
+const tokenFields = new Set(["prompt_token_ids", "token_ids", "meta_info", "logprobs", "prompt_logprobs"])
+
+const without = (value: Json.Fields, names: ReadonlySet<string>): Json.Fields =>
+  Object.fromEntries(Object.entries(value).filter(([name]) => !names.has(name)))
+
+/** The body without tokens that the client did not ask for. */
+export const forClient = (body: Json.Fields, asked: Json.Fields): Json.Fields => {
+  const names = new Set(Array.from(tokenFields).filter((name) => !(name === "logprobs" && asked["logprobs"] === true)))
+  if (asked["return_token_ids"] === true) for (const name of ["prompt_token_ids", "token_ids"]) names.delete(name)
+  return { ...without(body, names), choices: Json.items(body["choices"]).map((choice) => without(Json.fields(choice), names)) }
+}
