@@ -109,6 +109,8 @@ export const loop = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return
   Services | ToolContext
 > {
   let state = AnswerRetryPolicy.initial
+  const halted = yield* Step.finishCalls(run)
+  if (halted?._tag === "Halted") return result(run, "guardrail_halt", halted.message)
   yield* ContextFit.beforeCalls(run)
   while (true) {
     const now = yield* Clock.currentTimeMillis

@@ -28,6 +28,11 @@ export interface RunOptions {
    * listeners as what the run is about, and is neither stored nor sent.
    */
   readonly goesOn?: boolean | undefined
+  /**
+   * Treatment of the calls that the run before left open because its process died: the model is told of each (`close`, when absent), or
+   * those that did not begin are run, and those that began of tools that may be repeated (`Idempotent`); the model is told of the others.
+   */
+  readonly openCalls?: "close" | "run" | undefined
   /** Tag of a new session: who made it. `library` when absent. */
   readonly source?: string | undefined
   /** System prompt of a new session, as it is. */

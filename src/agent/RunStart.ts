@@ -62,10 +62,10 @@ interface SessionPlace {
 /** Text of a user or a listener: well-formed, and without the fences of what the runtime adds. */
 const typed = (text: string): string => TextHygiene.stripFences(TextHygiene.withoutControls(TextHygiene.wellFormed(text)))
 
-/** A session that a run goes on from has to end in something to answer. */
-const checkEnd = (history: ReadonlyArray<Prompt.Message>): Effect.Effect<void, InvalidInput> => {
-  const role = history.at(-1)?.role
-  return role === "user" || role === "tool"
+/** A session that a run goes on from has to end in something to answer, or in calls that are run. */
+const checkEnd = ({ closing, history, unfinished }: OpenedSession): Effect.Effect<void, InvalidInput> => {
+  const role = [...history, ...closing].at(-1)?.role
+  return unfinished.length > 0 || role === "user" || role === "tool"
     ? Effect.void
     : Effect.fail(new InvalidInput({ message: "the session does not end in a message of the user or in results of tools: give a prompt" }))
 }
@@ -109,22 +109,40 @@ interface OpenedSession {
   readonly closing: ReadonlyArray<Prompt.ToolMessage>
   /** Those calls; `ran` is true of one that had begun. */
   readonly closed: ReadonlyArray<{ readonly id: string; readonly name: string; readonly ran: boolean }>
+  /** Open calls of the last run that are run in this one. */
+  readonly unfinished: ReadonlyArray<Prompt.ToolCallPart>
 }
 
-/** Closes the calls that a run left open when its process died, each by what is known of it. */
+const nothingOpen = { closing: [], closed: [], unfinished: [] }
+
+/** Treats the calls that a run left open when its process died, each by what is known of it. */
 const closingOf = Effect.fnUntraced(function*(
   id: Ids.SessionId,
-  history: ReadonlyArray<Prompt.Message>
+  history: ReadonlyArray<Prompt.Message>,
+  { goesOn, openCalls, tools }: Pick<RunOptions, "goesOn" | "openCalls" | "tools">
 ) {
   const open = Conversation.openCalls(history)
-  if (open.length === 0) return { closing: [], closed: [] }
-  const { store } = yield* Services
+  if (open.length === 0) return nothingOpen
+  const { registry, settings, store } = yield* Services
   const begun = yield* store.begun(id)
+  const isRun = goesOn === true && openCalls === "run" && history.at(-1)?.role !== "user"
+  const { get } = isRun ? yield* registry.snapshot(tools ?? settings.tools ?? everything) : { get: () => undefined }
+  const unfinished = isRun ? open.filter((call) => !begun.has(call.id) || get(call.name)?.facts.idempotent === true) : []
+  const told = open.filter((call) => !unfinished.includes(call))
   return {
-    closing: open.map((call) => Conversation.cancelled(call, begun.has(call.id))),
-    closed: open.map(({ id, name }) => ({ id, name, ran: begun.has(id) }))
+    closing: told.map((call) => Conversation.cancelled(call, begun.has(call.id))),
+    closed: told.map(({ id, name }) => ({ id, name, ran: begun.has(id) })),
+    unfinished
   }
 })
+
+/** The stored conversation as a run goes on from it: calls that it is going to run stay open. */
+const conversationOf = ({ closing, history, unfinished }: OpenedSession): Array<Prompt.Message> => {
+  const last = unfinished.length === 0 ? -1 : history.findLastIndex(({ role }) => role === "assistant")
+  return last === -1
+    ? Conversation.resumed([...history, ...closing])
+    : [...Conversation.resumed(history.slice(0, last)), ...history.slice(last), ...closing]
+}
 
 /** Layers of the system prompt of a new session. */
 const layersOf = Effect.fnUntraced(function*({ source, tools }: PromptInput, { cwd, id, model, parentId, provider }: SessionPlace) {
@@ -169,7 +187,7 @@ const openSession = Effect.fnUntraced(function*(
   if (Option.isSome(known)) {
     const history = yield* store.messages(id)
     const conversationId = yield* Effect.provideService(SessionChain.first(known.value), SessionStore, store)
-    return { id, conversationId, systemPrompt: known.value.systemPrompt, history, ...yield* closingOf(id, history) }
+    return { id, conversationId, systemPrompt: known.value.systemPrompt, history, ...yield* closingOf(id, history, input) }
   }
   const systemPrompt = TextHygiene.wellFormed(input.systemPrompt ?? SystemPrompt.render(yield* layersOf(input, { ...place, id })))
   yield* store.create({ id, source: input.source ?? "library", systemPrompt, hasOwnPrompt: input.systemPrompt !== undefined, ...place })
@@ -178,7 +196,7 @@ const openSession = Effect.fnUntraced(function*(
     model: place.model,
     platform: platformOf(settings)
   }))
-  return { id, conversationId: id, systemPrompt, history: [], closing: [], closed: [] }
+  return { id, conversationId: id, systemPrompt, history: [], ...nothingOpen }
 })
 
 /** The user's message with blocks that the model is to see before it. */
@@ -284,7 +302,7 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
     model: route.model,
     parentId: lineage?.parentSessionId
   })
-  if (input.goesOn === true) yield* checkEnd([...session.history, ...session.closing])
+  if (input.goesOn === true) yield* checkEnd(session)
   const added = input.goesOn === true ? [] : [user]
   const taskId = Ids.TaskId.make(lineage?.subagentId ?? session.id)
   const turnId = yield* Ids.makeTurnId(session.id, taskId)
@@ -321,7 +339,7 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
     recorder,
     messages: [
       Conversation.systemMessage(withEphemeral(session.systemPrompt, input.ephemeralSystemPrompt), session.history),
-      ...Conversation.resumed([...session.history, ...session.closing]),
+      ...conversationOf(session),
       ...reports,
       ...added
     ],
@@ -335,6 +353,7 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
       startedAt
     }),
     batch: noBatch,
+    unfinished: session.unfinished,
     guard: LoopGuard.make(settings.loopGuard ?? LoopGuard.defaults),
     promptTokens: undefined,
     outputTokens: undefined,

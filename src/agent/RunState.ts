@@ -74,6 +74,8 @@ export interface RunState {
   readonly userMessage: unknown
   /** The calls that are being run. */
   batch: Batch
+  /** Calls of the last stored answer that are run before the model is asked. */
+  readonly unfinished: ReadonlyArray<Prompt.ToolCallPart>
   /** Model calls with tools so far. */
   steps: number
   /** The step that used a tool last, by the tool's name. */

@@ -366,6 +366,26 @@ const partOf = (given: { readonly text: string } | { readonly id: string; readon
     ? Response.makePart("text", { text: given.text })
     : Response.makePart("tool-call", { ...given, providerExecuted: false })
 
+/** Runs the calls that the last answer of the stored session left open; returns the outcome of a guardrail that ends the run. */
+export const finishCalls = Effect.fnUntraced(function*(
+  run: RunState
+): Effect.fn.Return<Outcome | undefined, SessionStoreError, Services | ToolContext> {
+  const { unfinished } = run
+  if (unfinished.length === 0) return undefined
+  const { files, registry } = yield* Services
+  const tools = yield* registry.snapshot(run.tools)
+  run.batch = newBatch(unfinished)
+  const { halted, messages } = yield* runTools(run, unfinished, new Map(), tools)
+  if (run.isStopping) return yield* Effect.never
+  const answer = run.messages.findLastIndex(({ role }) => role === "assistant")
+  const tail = run.messages.splice(answer)
+  // Results stand in the order of their calls.
+  run.messages.push(...Conversation.closeOpenCalls([...tail, ...messages]))
+  run.batch = noBatch
+  if (files !== undefined && unfinished.some(({ name }) => !looking.has(name))) yield* files.otherToolRan(run.sessionId)
+  return halted === undefined ? undefined : { _tag: "Halted", message: halted }
+})
+
 /** Makes one model call and runs the tools that it asked for. */
 export const step = Effect.fnUntraced(function*(
   run: RunState
