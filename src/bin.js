@@ -2,5 +2,5 @@
 // @ts-check
 import "./internal/require-node.js"
 
-const main = import.meta.url.endsWith("/src/bin.js") ? "./main.ts" : "./main.js"
+const main = import.meta.url.endsWith("/src/bin.js") ? "./main.ts" : "./program/main.js"
 await import(main)

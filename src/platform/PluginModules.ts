@@ -12,8 +12,19 @@ import type * as Scope from "effect/Scope"
 /** Directory in which this program is installed. */
 export const hostDirectory = dirname(fileURLToPath(import.meta.url))
 
+/** The folder of the bundled program, where this module is a part of it; its copy of `effect` is in `shared/`. */
+const bundle = ["./", "../"].map((up) => new URL(up, import.meta.url)).find((folder) => existsSync(new URL("shared/effect/Effect.js", folder)))
+
 /** This package as an import names it: its sources in a checkout, its built modules where it is installed. */
-const self = new URL(import.meta.url.endsWith(".ts") ? "../index.ts" : "../index.js", import.meta.url).href
+const self = bundle === undefined
+  ? new URL(import.meta.url.endsWith(".ts") ? "../index.ts" : "../index.js", import.meta.url).href
+  : new URL("index.js", bundle).href
+
+/** The module of the bundle behind a specifier, where there is one. */
+const bundled = (specifier: string): string | undefined =>
+  bundle === undefined
+    ? undefined
+    : [`shared/${specifier}.js`, `shared/${specifier}/index.js`].map((path) => new URL(path, bundle)).find((url) => existsSync(url))?.href
 
 const isShared = (specifier: string): boolean => /^(?:effect|@effect\/platform-node(?:-shared)?)(?:\/|$)/.test(specifier)
 
@@ -27,7 +38,8 @@ const own = createRequire(import.meta.url)
 export const typeLocations = (): { readonly hermes: string; readonly effect: string; readonly types: string | undefined } => {
   const types = own.resolve.paths("@types/node")?.find((folder) => existsSync(join(folder, "@types/node")))
   return {
-    hermes: fileURLToPath(self).replace(/\.js$/, ".d.ts"),
+    // Types stand beside the separate modules, one folder above the bundle.
+    hermes: fileURLToPath(bundle === undefined ? self : new URL("../index.js", bundle)).replace(/\.js$/, ".d.ts"),
     effect: dirname(own.resolve("effect/Effect")),
     types: types === undefined ? undefined : join(types, "@types")
   }
@@ -49,6 +61,8 @@ const register = () =>
       if (!isPluginFile(context.parentURL)) return next(specifier, context)
       // Both `import` and `require` take an address that needs no resolving.
       if (specifier === "hermes-effect") return { url: self, shortCircuit: true }
+      const shared = isShared(specifier) ? bundled(specifier) : undefined
+      if (shared !== undefined) return { url: shared, shortCircuit: true }
       if (isShared(specifier) && context.conditions.includes("require")) {
         return { url: pathToFileURL(own.resolve(specifier)).href, shortCircuit: true }
       }

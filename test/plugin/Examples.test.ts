@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { cpSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { rewriteArgs, rewriteRequest, withWarnings } from "../support/middlewareContexts.ts"
-import { machine, program, programFromSources } from "../support/hermes.ts"
+import { machine } from "../support/hermes.ts"
 import { root } from "../support/sources.ts"
 import * as Ask from "../provider/Ask.ts"
 import { loaded, place } from "./support/plugins.ts"
@@ -23,9 +23,7 @@ const equipped = Effect.fnUntraced(function*(style: string, settings: string) {
   const one = yield* machine
   one.keep("config.yaml", `${settings}plugins:\n  enabled: [${keys(style).join(", ")}]\n`)
   cpSync(join(examples, style), join(one.home, "plugins", style), { recursive: true })
-  // Typed ones share the program's `effect`; the bundle has one of its own.
-  const started = style === "typed" ? programFromSources : program
-  return { ...one, hermes: (args: ReadonlyArray<string>, options: Parameters<typeof one.hermes>[1] = {}) => one.hermes(args, { program: started, ...options }) }
+  return one
 })
 
 for (const style of styles) {

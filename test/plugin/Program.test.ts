@@ -1,7 +1,7 @@
 // Plugins on disk in the real program: written in TypeScript, importing the program's own copies, quiet where it has to be.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { machine, programFromSources } from "../support/hermes.ts"
+import { machine, program, programFromSources } from "../support/hermes.ts"
 
 const greet = ["chat", "-q", "Reply exactly ok", "--quiet"]
 
@@ -10,7 +10,8 @@ const said = (stderr: string): ReadonlyArray<string> =>
   stderr.split("\n").filter((line) => line !== "" && !/^(session_id: |Note: )/.test(line))
 
 describe("the program with plugins", () => {
-  it.live("runs TypeScript that imports effect and hermes-effect, whatever copies lie beside it", () =>
+  const builds = [{ name: "sources", program: programFromSources }, { name: "bundle", program }]
+  it.live.each(builds)("of $name runs TypeScript that imports effect and hermes-effect, whatever copies lie beside it", ({ program }) =>
     Effect.gen(function*() {
       const { hermes, keep } = yield* machine
       keep("plugins/node_modules/effect/package.json", "{ \"name\": \"effect\", \"type\": \"module\", \"exports\": { \"./*\": \"./other.js\" } }")
@@ -18,17 +19,22 @@ describe("the program with plugins", () => {
       keep("plugins/native/plugin.yaml", "name: native\n")
       keep("plugins/native/names.ts", "import * as Effect from \"effect/Effect\"\nexport const name: Effect.Effect<string> = Effect.succeed(\"native\")\n")
       keep("plugins/native/index.ts", `
+        import { Layer as OfBarrel } from "effect"
         import * as Console from "effect/Console"
         import * as Effect from "effect/Effect"
-        import { Hooks, Plugin, SessionStore } from "hermes-effect"
+        import * as Layer from "effect/Layer"
+        import { Hooks, Plugin, Runtime, SessionStore } from "hermes-effect"
         import { name } from "./names.ts"
 
         interface Seen { readonly model: string }
         const seen: Array<Seen> = []
 
+        const copies = new Set([Runtime.layer(), Layer.empty, OfBarrel.empty].map(Object.getPrototypeOf))
+
         export default Plugin.make({
           name: "native",
           build: Effect.gen(function*() {
+            yield* Console.log(\`copies of effect: \${copies.size}\`)
             const store = yield* SessionStore.SessionStore
             yield* Effect.addFinalizer(() => Console.log(\`seen \${seen.length}\`))
             return {
@@ -44,9 +50,9 @@ describe("the program with plugins", () => {
         })
       `)
       keep("config.yaml", "plugins: { enabled: [native] }\n")
-      const { code, stderr, stdout } = yield* hermes(greet, { program: programFromSources })
+      const { code, stderr, stdout } = yield* hermes(greet, { program })
       assert.deepStrictEqual({ code, stdout }, { code: 0, stdout: "ok\n" }, stderr)
-      assert.deepStrictEqual(said(stderr), ["native 1 1", "straight", "seen 1"])
+      assert.deepStrictEqual(said(stderr), ["copies of effect: 1", "native 1 1", "straight", "seen 1"])
     }))
 
   it.live("goes on without one that can not be loaded, in one line on stderr", () =>
@@ -90,9 +96,7 @@ describe("the program with plugins", () => {
 
   it.live("asks a model of a provider that a plugin brings", () =>
     Effect.gen(function*() {
-      const { hermes: start, keep, put } = yield* machine
-      // The bundle has an `effect` of its own.
-      const hermes = (args: ReadonlyArray<string>) => start(args, { program: programFromSources })
+      const { hermes, keep, put } = yield* machine
       keep("plugins/cloud/plugin.yaml", "name: cloud\n")
       keep("plugins/cloud/index.ts", `
         import * as Effect from "effect/Effect"

@@ -20,7 +20,7 @@ const filesBelow = (folder: string): ReadonlyArray<string> =>
 
 const stateOfSources = (): string => {
   const hash = createHash("sha256")
-  for (const path of [join(root, "package-lock.json"), ...filesBelow(join(root, "test/support")), ...filesBelow(join(root, "src"))]) {
+  for (const path of [join(root, "package-lock.json"), join(root, "test/program.ts"), ...filesBelow(join(root, "test/support")), ...filesBelow(join(root, "src"))]) {
     hash.update(path).update(readFileSync(path))
   }
   return hash.digest("hex").slice(0, 16)
@@ -43,7 +43,7 @@ const directoryOfBundle = (): string => {
           // A newer one may be at work in another run.
           if (statSync(join(cache, name)).mtimeMs < Date.now() - 3_600_000) rmSync(join(cache, name), { recursive: true, force: true })
         }
-        execFileSync(process.execPath, [join(root, "test/support/bundleProgram.ts"), found, ...scripts], { stdio: ["ignore", "ignore", "inherit"] })
+        execFileSync(process.execPath, [join(root, "test/program.ts"), found, ...scripts], { stdio: ["ignore", "ignore", "inherit"] })
       }
     } finally {
       lock.close()

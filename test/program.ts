@@ -1,0 +1,104 @@
+// `node test/program.ts DIRECTORY [SCRIPT…]`: bundles the program into a directory: `main.js` is the program, `index.js` the package
+// as plugins import it, `shared/` every public module of `effect` and `@effect/platform-node` as the program itself runs on it. The
+// scripts of `test/support` named behind it are bundled with it. A start takes half the time of one from separate modules.
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { join, relative, sep } from "node:path"
+import { type InputOptions, type OutputChunk, rolldown } from "rolldown"
+import { root } from "./support/sources.ts"
+
+const modules = join(root, "node_modules")
+const inputs = { main: join(root, "src/main.ts"), index: join(root, "src/index.ts") }
+const options: InputOptions = { cwd: root, platform: "node", tsconfig: false, external: ["sharp", "nemo-relay-node"] }
+
+/** Packages of which plugins get the copy that the program runs on. */
+const sharedPackages = ["effect", "@effect/platform-node", "@effect/platform-node-shared"]
+
+/** Modules for tests, and those that hold the pages of API documentation (5 MB). A plugin that imports one gets the installed copy. */
+const isLeftOut = (name: string): boolean => /(?:^|\/)internal\/|^testing\/|^http-api\/(?:index|HttpApi(?:Scalar|Swagger))\.js$/.test(name)
+
+const sharedModules = (): Readonly<Record<string, string>> =>
+  Object.fromEntries(sharedPackages.flatMap((name) => {
+    const folder = join(modules, name, "dist")
+    return readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".js") && !isLeftOut(file))
+      .map((file) => [`shared/${name}/${file.slice(0, -".js".length)}`, join(folder, file)] as const)
+  }))
+
+interface Group {
+  readonly name: string
+  readonly modules: ReadonlySet<string>
+}
+
+/** What many parts of the program use is one file each for `effect` and for the rest: a start takes as long as there are files to load. */
+const groupsOf = async (): Promise<ReadonlyArray<Group>> => {
+  const bundle = await rolldown({ ...options, input: inputs })
+  const groups = [
+    { name: "effect", test: /node_modules\/(?:effect|@effect)\//, minShareCount: 30 },
+    { name: "common", minShareCount: 10 }
+  ]
+  const { output } = await bundle.generate({ format: "esm", codeSplitting: { groups } })
+  await bundle.close()
+  return groups.map(({ name }) => ({
+    name,
+    modules: new Set(output.flatMap((part) => part.type === "chunk" && part.name === name ? part.moduleIds : []))
+  }))
+}
+
+/** The folder of the package that a module belongs to. */
+const packageOf = (module: string): string | undefined => {
+  const found = /^(.*[/\\]node_modules[/\\](?:@[^/\\]+[/\\])?[^/\\]+)[/\\]/.exec(module)
+  return found?.[1]
+}
+
+/** Notices of the packages in the bundle, which their licences want kept. */
+const notices = (chunks: ReadonlyArray<OutputChunk>): string => {
+  const folders = new Set(chunks.flatMap(({ moduleIds }) => moduleIds.map(packageOf).filter((folder) => folder !== undefined)))
+  return [...folders].filter((folder) => existsSync(join(folder, "package.json"))).toSorted().map((folder) => {
+    const { license, name, version }: { readonly name: string; readonly version: string; readonly license?: string } = JSON.parse(
+      readFileSync(join(folder, "package.json"), "utf8")
+    )
+    const texts = readdirSync(folder).filter((file) => /^(?:licen[cs]e|notice)/i.test(file)).map((file) => readFileSync(join(folder, file), "utf8").trim())
+    return [`${name} ${version} (${license ?? "licence in its package"})`, ...texts].join("\n\n")
+  }).join(`\n\n${"-".repeat(80)}\n\n`)
+}
+
+/** Source maps are kept where they lead to modules of this package. */
+const dropForeignMaps = (directory: string, chunks: ReadonlyArray<OutputChunk>): void => {
+  const own = `${join(root, "src")}${sep}`
+  for (const { fileName, moduleIds } of chunks) {
+    if (moduleIds.some((id) => id.startsWith(own))) continue
+    const path = join(directory, fileName)
+    rmSync(`${path}.map`, { force: true })
+    writeFileSync(path, readFileSync(path, "utf8").replace(/\n\/\/# sourceMappingURL=\S+\s*$/, "\n"))
+  }
+}
+
+const [directory, ...scripts] = process.argv.slice(2)
+if (directory === undefined) throw new Error("Give the directory to write to: node test/program.ts dist/program")
+const unfinished = `${directory}.${process.pid}`
+const groups = await groupsOf()
+const bundle = await rolldown({
+  ...options,
+  input: {
+    ...inputs,
+    ...sharedModules(),
+    ...Object.fromEntries(scripts.map((name) => [name, join(root, "test/support", `${name}.ts`)]))
+  }
+})
+const { output } = await bundle.write({
+  dir: unfinished,
+  format: "esm",
+  sourcemap: true,
+  sourcemapExcludeSources: true,
+  // Names stay for the lines of errors; comments, half of what `effect` ships, go.
+  minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
+  chunkFileNames: "chunks/[name]-[hash].js",
+  codeSplitting: { groups: groups.map(({ modules, name }) => ({ name, test: (id) => modules.has(id) })) }
+})
+await bundle.close()
+const chunks = output.filter((part) => part.type === "chunk")
+dropForeignMaps(unfinished, chunks)
+writeFileSync(join(unfinished, "LICENSES.txt"), `Packages in the files of this folder.\n\n${notices(chunks)}\n`)
+rmSync(directory, { recursive: true, force: true })
+renameSync(unfinished, directory)
+process.stdout.write(`${relative(root, directory) || directory}: ${chunks.length} files\n`)
