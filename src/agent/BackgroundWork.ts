@@ -72,7 +72,8 @@ export const told = (event: ProcessEvent): string => {
     case "ProcessCompleted": {
       const how = event.reason === "killed" ? "was killed" : "exited"
       const output = event.output.trim() === "" ? "It printed nothing." : `The end of its output:\n${event.output}`
-      return `[The background process ${name} ${how} with code ${event.exitCode}]\n${output}`
+      const wall = event.stoppedBy === undefined ? "" : `\n[${event.stoppedBy}. process(action="poll", session_id="${event.processId}") asks the user whether it may run outside]`
+      return `[The background process ${name} ${how} with code ${event.exitCode}]\n${output}${wall}`
     }
     case "WatchMatched": {
       const more = event.suppressed === 0 ? "" : `\n(${event.suppressed} earlier matches are left out)`

@@ -61,8 +61,8 @@ export interface Service {
   readonly processes: "here" | "elsewhere"
   /** Starts processes in it. */
   readonly spawner: ChildProcessSpawner["Service"]
-  /** Starts processes around it, for a command that the user lets out; undefined where there is nothing around it. */
-  readonly outside: ChildProcessSpawner["Service"] | undefined
+  /** Processes and files around it, for a command that the user lets out; undefined where there is nothing around it. */
+  readonly outside: Pick<Service, "spawner" | "files"> | undefined
   /** Its files, as its processes see them. */
   readonly files: FileSystem.FileSystem
 }

@@ -123,7 +123,7 @@ export const layer = <E, R>(
       return {
         ...given,
         spawner: limited(fs, given.spawner, limits),
-        outside: given.outside === undefined ? undefined : limited(fs, given.outside, limits)
+        outside: given.outside === undefined ? undefined : { ...given.outside, spawner: limited(fs, given.outside.spawner, limits) }
       }
     })
   ).pipe(Layer.provide(environment))

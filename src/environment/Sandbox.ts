@@ -268,7 +268,7 @@ const build = Effect.fnUntraced(function*(options: Options) {
     explain: explained(options),
     reach: typeof network === "string" ? network : "hosts",
     spawner,
-    outside: outer,
+    outside: { spawner: outer, files: host },
     files: SandboxFiles.make(host, path, rules)
   })
 }, Effect.catchTag("PlatformError", ({ message }) => Effect.fail(unavailable(message))))

@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, rmSync } from "node:fs"
 import { createServer, type Server } from "node:http"
 import { join } from "node:path"
-import { Agent, Approvals, type RunEvent, Runtime, Sandbox, Scripted, Terminal } from "../../src/index.ts"
+import { Agent, Approvals, ExecuteCode, type RunEvent, Runtime, Sandbox, Scripted, Terminal } from "../../src/index.ts"
 import type { ApprovalsLayer } from "../../src/internal/Assembly.ts"
 import * as InteractiveMode from "../../src/tool/approval/InteractiveMode.ts"
 import type { Question } from "../../src/tool/approval/Question.ts"
@@ -33,11 +33,13 @@ const server = Effect.acquireRelease(
   return typeof address === "object" && address !== null ? address.port : 0
 }))
 
-/** Runs commands one after another in one session; their results, and the questions. */
-const commands = (home: string, lines: ReadonlyArray<string>, approvals: (asked: Array<Question>) => ApprovalsLayer) =>
+type Call = { readonly name: string; readonly params: Readonly<Record<string, unknown>> }
+
+/** Runs commands and other calls one after another in one session; their results, and the questions. */
+const commands = (home: string, lines: ReadonlyArray<string | Call>, approvals: (asked: Array<Question>) => ApprovalsLayer) =>
   Effect.gen(function*() {
     const script = Scripted.layer([
-      ...lines.map((command) => Scripted.complete({ toolCalls: [{ name: "terminal", params: { command } }] })),
+      ...lines.map((line) => Scripted.complete({ toolCalls: [typeof line === "string" ? { name: "terminal", params: { command: line } } : line] })),
       Scripted.complete("done")
     ])
     const environment = Sandbox.layer({
@@ -55,7 +57,7 @@ const commands = (home: string, lines: ReadonlyArray<string>, approvals: (asked:
       Effect.sync(() => {
         for (const event of events) if (event._tag === "ToolFinished") results.push(event.output)
       })
-    const runtime = Runtime.layer({ provider: script, environment, cwd: join(home, "project"), approvals: approvals(asked), tools: [Terminal.toolset] })
+    const runtime = Runtime.layer({ provider: script, environment, cwd: join(home, "project"), approvals: approvals(asked), tools: [Terminal.toolset, ExecuteCode.toolset] })
     yield* Effect.provide(Agent.run({ prompt: "go", onEvent }), runtime)
     return { asked, results }
   })
@@ -148,5 +150,48 @@ describe("a command that the sandbox stopped", () => {
       assert.strictEqual(asked.length, 1, "behind the wall it needs no question")
       assert.deepStrictEqual(asked[0]?.keys.map((key) => key.replace(/ (?:for|of) .*/, "")), ["script", "run outside"])
       assert.isFalse(existsSync(join(home, "planted")))
+    }))
+
+  const inBackground = (command: string): Call => ({ name: "terminal", params: { command, background: true } })
+  const wait: Call = { name: "process", params: { action: "wait", session_id: "proc_" } }
+
+  it.live.skipIf(!stands)("in the background is asked about when it is looked at, and starts again outside", () =>
+    Effect.gen(function*() {
+      const home = yield* project
+      const arrived = `for i in $(seq 400); do [ -e ${home}/planted ] && exit 0; sleep 0.05; done; exit 1`
+      const { asked, results } = yield* commands(home, [inBackground(`touch ${home}/planted`), wait, arrived, { name: "process", params: { action: "list" } }], answering("once"))
+      assert.match(results[1] ?? "", /approved to run again outside of it, and runs now as proc_/)
+      assert.include(results[2] ?? "", `"exit_code":0`)
+      assert.deepStrictEqual(asked.map(({ targets }) => targets), [[{ kind: "command", text: `touch ${home}/planted (in ${home}/project)` }]])
+      assert.strictEqual(results[3]?.match(/"session_id"/g)?.length, 2)
+    }))
+
+  it.live.skipIf(!stands)("in the background stays stopped without a yes: it is asked about once, and the model is told", () =>
+    Effect.gen(function*() {
+      const home = yield* project
+      const lines = [inBackground(`touch ${home}/planted`), wait, wait]
+      const denied = yield* commands(home, lines, answering("deny"))
+      const headless = yield* commands(home, lines, () => Approvals.layerDeny())
+      assert.lengthOf(denied.asked, 1)
+      for (const { results: [, first = "", second = ""] } of [denied, headless]) {
+        assert.include(first, "terminal.sandbox.write")
+        assert.include(second, "terminal.sandbox.write")
+      }
+      assert.match(headless.results[1] ?? "", /no user can be asked here/)
+      assert.isFalse(existsSync(join(home, "planted")))
+    }))
+
+  it.live.skipIf(!stands)("as a script of execute_code runs again outside with a yes, and is explained without one", () =>
+    Effect.gen(function*() {
+      const home = yield* project
+      const script: Call = { name: "execute_code", params: { language: "javascript", code: `import { writeFileSync } from "node:fs"\nwriteFileSync("${home}/planted", "")\nconsole.log("made it")` } }
+      const headless = yield* commands(home, [script], () => Approvals.layerDeny())
+      assert.match(headless.results[0] ?? "", /no user can be asked here.*terminal\.sandbox\.write/)
+      assert.isFalse(existsSync(join(home, "planted")))
+      const { asked, results } = yield* commands(home, [script], answering("once"))
+      assert.lengthOf(asked, 1)
+      assert.include(results[0] ?? "", "made it")
+      assert.include(results[0] ?? "", "approved to run again outside of it")
+      assert.isTrue(existsSync(join(home, "planted")))
     }))
 })

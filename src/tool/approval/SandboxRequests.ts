@@ -16,14 +16,47 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { HostRequests } from "../../environment/CommandEnvironment.ts"
+import { HostRequests, type Service as Environment } from "../../environment/CommandEnvironment.ts"
+import type { ToolArguments } from "../../middleware/Kind.ts"
 import type * as Approvals from "../Approvals.ts"
 import * as ApprovalTarget from "./ApprovalTarget.ts"
 import * as InteractiveMode from "./InteractiveMode.ts"
 
+/** A call whose command is asked about, where another one is served: that of a process in the background. */
+interface Origin {
+  readonly tool: string
+  readonly args: ToolArguments
+}
+
 /** Asks whether the command that is served may run outside of its sandbox; answers undefined, or for the model why it may not. */
-export const RunOutside = Context.Reference<(reason: string) => Effect.Effect<string | undefined>>("hermes-effect/tool/approval/RunOutside", {
+const RunOutside = Context.Reference<(reason: string, origin: Origin | undefined) => Effect.Effect<string | undefined>>("hermes-effect/tool/approval/RunOutside", {
   defaultValue: () => () => Effect.succeed("There is no user here who could let it run outside of the sandbox.")
+})
+
+/** A command that failed at the wall. */
+interface Stopped {
+  readonly reason: string
+  /** Reason for the model that it stays inside; undefined where the user lets it run outside. */
+  readonly refusal: string | undefined
+}
+
+/**
+ * Asks about a command that failed, where its output says that the wall stopped it; undefined for every other. `refused` are the hosts
+ * that it was kept from, `origin` the call that it belongs to, where that is not the one that is served.
+ */
+export const whereStopped = Effect.fnUntraced(function*(
+  { explain, outside }: Environment,
+  output: string,
+  refused: Iterable<string>,
+  origin?: Origin
+): Effect.fn.Return<Stopped | undefined> {
+  const explanation = explain(output, Array.from(refused))
+  if (explanation === undefined) return undefined
+  const { isAsked, reason, setting } = explanation
+  const remark = `Do not work around it: tell the user what needs more, who can change ${setting}.`
+  if (isAsked || outside === undefined) return { reason, refusal: remark }
+  const refusal = yield* (yield* RunOutside)(reason, origin)
+  return { reason, refusal: refusal === undefined ? undefined : `${refusal} ${remark}` }
 })
 
 const nobodyAsked = "Approvals are off, so no user was asked to let it out of the sandbox, and the sandbox holds."
@@ -37,6 +70,7 @@ export const serve = <A, E, R>(run: Effect.Effect<A, E, R>, approvals: Approvals
   Effect.flatMap(Effect.context<never>(), (services) => {
     let isServed = true
     const command = ApprovalTarget.of(call.tool, call.args, call.runs)
+    const ofOrigin = ({ args, tool }: Origin) => ({ target: ApprovalTarget.of(tool, args), asked: { ...call, tool, args, runs: undefined, concerns: undefined } })
     const requests: HostRequests = {
       refused: new Set(),
       ask: (host, port) => {
@@ -47,9 +81,10 @@ export const serve = <A, E, R>(run: Effect.Effect<A, E, R>, approvals: Approvals
         return Effect.provideContext(Effect.map(answer, ({ by, outcome }) => outcome !== "deny" && outcome !== "timeout" && !opensNothing(by)), services)
       }
     }
-    const outside = (reason: string) => {
-      const concern = { key: `run outside of the sandbox, because ${reason}`, permanent: false, target: command.prefix() ?? command.target() }
-      const checked = approvals.check({ ...call, isConfined: false, leavesWall: true, concerns: [...call.concerns ?? [], concern] })
+    const outside = (reason: string, origin: Origin | undefined) => {
+      const { asked, target } = origin === undefined ? { asked: call, target: command } : ofOrigin(origin)
+      const concern = { key: `run outside of the sandbox, because ${reason}`, permanent: false, target: target.prefix() ?? target.target() }
+      const checked = approvals.check({ ...asked, isConfined: false, leavesWall: true, concerns: [...asked.concerns ?? [], concern] })
       return Effect.provideContext(
         Effect.map(checked, (answer) => answer._tag === "Refusal" ? answer.message : opensNothing(answer.by) ? nobodyAsked : undefined),
         services

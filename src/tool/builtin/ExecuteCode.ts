@@ -10,8 +10,8 @@
  *
  * **Gotchas**
  *
- * The process is no sandbox: what the user may do, the script may do. So it is approved like a destructive call; the calls
- * that it makes are judged again, each by itself.
+ * The process is no sandbox of its own: what commands may do here, the script may do. Without a wall it is approved like a destructive
+ * call; a script that failed at one is asked about, and runs again outside of it, whole. The calls that it makes are judged again, each by itself.
  *
  * **Example** (An agent that writes scripts)
  *
@@ -28,6 +28,7 @@
  * Source: `hermes-product.md` §2.3, case 44.
  */
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -42,7 +43,8 @@ import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { Timeout } from "../Annotations.ts"
 import * as Ids from "../../domain/Ids.ts"
 import { NestedCalls, StopRequested, ToolContext } from "../ToolContext.ts"
-import { CommandEnvironment } from "../../environment/CommandEnvironment.ts"
+import { CommandEnvironment, HostRequests } from "../../environment/CommandEnvironment.ts"
+import { whereStopped } from "../approval/SandboxRequests.ts"
 import * as Toolset from "../Toolset.ts"
 import { CodeSettings } from "./BuiltinSettings.ts"
 import * as ScriptBridge from "./ScriptBridge.ts"
@@ -74,7 +76,9 @@ export const tool = Tool.make("execute_code", {
     output: Schema.String,
     tool_calls_made: Schema.Natural,
     duration_seconds: Schema.Finite,
-    error: Schema.optionalKey(Schema.String)
+    error: Schema.optionalKey(Schema.String),
+    /** Reason that a confined environment stopped the script. */
+    sandbox_note: Schema.optionalKey(Schema.String)
   }),
   failure: Problem.Failure,
   failureMode: "return",
@@ -99,6 +103,7 @@ const buffers = () => ({
   stderr: OutputText.make({ head: stderrBytes * 0.4, tail: stderrBytes * 0.6 })
 })
 
+/** Runs a script to its end. */
 const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof tool.parametersSchema.Type, node: string) {
   if (code.trim() === "") return yield* Problem.fail("the code is empty")
   const spawner = yield* ChildProcessSpawner
@@ -167,16 +172,31 @@ const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof to
     output,
     error: said === "" ? `the script ended with exit code ${exit}` : said.replaceAll(directory, "")
   }
-}, Effect.scoped, Problem.answer)
+}, Effect.scoped)
 
 const toolkit = Toolkit.make(tool)
 
 type Needs = ChildProcessSpawner | FileSystem.FileSystem | Path.Path
 
 const handlers = toolkit.toLayer(Effect.gen(function*() {
-  const { node } = yield* CommandEnvironment
+  const environment = yield* CommandEnvironment
   const services = yield* Effect.context<Needs>()
-  return { execute_code: (params) => Effect.provideContext(run(params, node), services) }
+  const { outside } = environment
+  const around = outside === undefined ? services : services.pipe(
+    Context.add(ChildProcessSpawner, outside.spawner),
+    Context.add(FileSystem.FileSystem, outside.files)
+  )
+  const execute = Effect.fnUntraced(function*(params: typeof tool.parametersSchema.Type) {
+    const result = yield* Effect.provideContext(run(params, environment.node), services)
+    if (result.status !== "error") return result
+    const stopped = yield* whereStopped(environment, `${result.error}\n${result.output}`, (yield* HostRequests)?.refused ?? [])
+    if (stopped === undefined) return result
+    const { reason, refusal } = stopped
+    if (refusal !== undefined) return { ...result, sandbox_note: `${reason}. ${refusal}` }
+    const again = yield* Effect.provideContext(run(params, environment.node), around)
+    return { ...again, sandbox_note: `${reason}: the script was approved to run again outside of it, and this is that result.` }
+  }, Problem.answer)
+  return { execute_code: execute }
 }))
 
 const unplaced: Toolset.Toolset<never, Needs | CommandEnvironment> = Toolset.make("code_execution", toolkit, handlers)

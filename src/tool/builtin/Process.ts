@@ -10,7 +10,9 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import { RedactSecrets } from "../../domain/Redaction.ts"
+import { CommandEnvironment } from "../../environment/CommandEnvironment.ts"
 import { InputArguments, OwnApproval, Timeout } from "../Annotations.ts"
+import { whereStopped } from "../approval/SandboxRequests.ts"
 import { StopRequested, ToolContext } from "../ToolContext.ts"
 import type { BackgroundProcess } from "./terminal/BackgroundProcess.ts"
 import * as ExitMeaning from "./terminal/Guidance.ts"
@@ -80,7 +82,9 @@ const Result = Schema.Struct({
   output: Schema.optionalKey(Schema.String),
   total_lines: Schema.optionalKey(Schema.Int),
   showing: Schema.optionalKey(Schema.String),
-  note: Schema.optionalKey(Schema.String)
+  note: Schema.optionalKey(Schema.String),
+  /** Reason that a confined environment stopped the process, and what became of it. */
+  sandbox_note: Schema.optionalKey(Schema.String)
 })
 /** See {@link Result}. */
 type Result = typeof Result.Type
@@ -206,9 +210,35 @@ const kill = Effect.fnUntraced(function*(process: BackgroundProcess) {
   return { session_id: process.id, status: statusOf(process), ...exitOf(process), output: process.tail(previewChars, yield* RedactSecrets).trimEnd() }
 })
 
+/** Characters at the end of an output in which the message of the wall is looked for. */
+const explainedChars = 8000
+
 /** The tool's handler. */
 export const handler = Effect.gen(function*() {
   const registry = yield* ProcessRegistry
+  const environment = yield* CommandEnvironment
+  const notes = new WeakMap<BackgroundProcess, string>()
+
+  /** A process that failed at the wall is asked about once; where the user lets it, it is started again outside. */
+  const stoppedAtWall = Effect.fnUntraced(function*(process: BackgroundProcess) {
+    const ended = process.ended()
+    if (ended === undefined || ended.reason === "killed" || ended.exit.code === 0) return {}
+    const known = notes.get(process)
+    if (known !== undefined) return { sandbox_note: known }
+    const { command, cwd } = process.options
+    const stopped = yield* whereStopped(environment, process.tail(explainedChars, false), process.refused, {
+      tool: "terminal",
+      args: { command, workdir: cwd }
+    })
+    if (stopped === undefined) return {}
+    const start = stopped.refusal === undefined ? registry.startOutside : undefined
+    const note = start === undefined ? `${stopped.reason}. ${stopped.refusal}` : yield* Effect.match(start(process.options), {
+      onFailure: ({ message }) => `${stopped.reason}: the command was approved to run again outside of it, and was not started: ${message}`,
+      onSuccess: ({ id }) => `${stopped.reason}: the command was approved to run again outside of it, and runs now as ${id}.`
+    })
+    notes.set(process, note)
+    return { sandbox_note: note }
+  })
 
   return Effect.fnUntraced(function*(
     params: typeof Parameters.Type
@@ -234,11 +264,11 @@ export const handler = Effect.gen(function*() {
     })
     switch (action) {
       case "poll":
-        return yield* poll(process)
+        return { ...yield* poll(process), ...yield* stoppedAtWall(process) }
       case "log":
-        return yield* log(process, params)
+        return { ...yield* log(process, params), ...yield* stoppedAtWall(process) }
       case "wait":
-        return yield* wait(process, params.timeout)
+        return { ...yield* wait(process, params.timeout), ...yield* stoppedAtWall(process) }
       case "kill":
         return yield* kill(process)
       case "close":

@@ -42,7 +42,7 @@ import { CommandEnvironment, HostRequests, type Service as Environment } from ".
 import type { Maker } from "../../environment/PseudoTerminal.ts"
 import { RedactSecrets } from "../../domain/Redaction.ts"
 import * as Annotations from "../Annotations.ts"
-import { RunOutside } from "../approval/SandboxRequests.ts"
+import { whereStopped } from "../approval/SandboxRequests.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
 import { StopRequested, ToolContext } from "../ToolContext.ts"
 import * as HostApproval from "../fence/HostApproval.ts"
@@ -297,16 +297,12 @@ const workdirProblem = ({ reason }: PlatformError, directory: string, remedy: st
   }
 }
 
-/** Ending of a note about something that the sandbox stopped. */
-const remark = (setting: string): string => `Do not work around it: tell the user what needs more, who can change ${setting}.`
-
 type Handled = Effect.fn.Return<Result, Shell.NotStarted, ToolContext>
 
 const make = Effect.gen(function*() {
   const environment = yield* CommandEnvironment
   const shell = yield* Shell.make
-  const { outside } = environment
-  const outer = outside === undefined ? undefined : yield* Effect.provideService(Shell.make, ChildProcessSpawner, outside)
+  const outer = yield* Shell.outsideOf(environment)
   const registry = yield* ProcessRegistry
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -389,16 +385,13 @@ const make = Effect.gen(function*() {
     })
     const { finished, shown } = yield* runIn(shell)
     const result = { ...shown, ...yield* environmentNote }
-    const explanation = exitCode(finished.outcome) === 0 || finished.outcome._tag === "Stopped"
+    const stopped = exitCode(finished.outcome) === 0 || finished.outcome._tag === "Stopped"
       ? undefined
-      : environment.explain(finished.output, Array.from((yield* HostRequests)?.refused ?? []))
-    if (explanation === undefined) return result
-    const { isAsked, reason, setting } = explanation
-    if (isAsked || outer === undefined) return { ...result, sandbox_note: `${reason}. ${remark(setting)}` }
-    const refusal = yield* (yield* RunOutside)(reason)
-    if (refusal !== undefined) return { ...result, sandbox_note: `${reason}. ${refusal} ${remark(setting)}` }
-    const note = `${reason}: the command was approved to run again outside of it, and this is that result.`
-    return { ...(yield* runIn(outer)).shown, sandbox_note: note }
+      : yield* whereStopped(environment, finished.output, (yield* HostRequests)?.refused ?? [])
+    if (stopped === undefined) return result
+    const { reason, refusal } = stopped
+    if (refusal !== undefined || outer === undefined) return { ...result, sandbox_note: `${reason}. ${refusal}` }
+    return { ...(yield* runIn(outer)).shown, sandbox_note: `${reason}: the command was approved to run again outside of it, and this is that result.` }
   })
 
   const terminal = (params: typeof Parameters.Type, context: Toolkit.HandlerContext<typeof Terminal>) =>

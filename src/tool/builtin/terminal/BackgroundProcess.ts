@@ -11,6 +11,7 @@ import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { SessionId, TaskId } from "../../../domain/Ids.ts"
+import { HostRequests } from "../../../environment/CommandEnvironment.ts"
 import type { Maker } from "../../../environment/PseudoTerminal.ts"
 import { redactText } from "../../../domain/Redaction.ts"
 import { current } from "../../../domain/Secrets.ts"
@@ -178,6 +179,8 @@ export interface BackgroundProcess {
   /** The end of its output; redacted where `redact` says so, as its lines are. */
   readonly tail: (chars: number, redact: boolean) => string
   readonly lines: (redact: boolean) => Lines
+  /** Hosts that the wall around it kept it from. */
+  readonly refused: Iterable<string>
 }
 
 const keptBytes = 256 * 1024
@@ -226,7 +229,7 @@ const watcher = (
  */
 export const start = Effect.fnUntraced(function*(
   shell: Shell.Shell,
-  events: ProcessEvents.Service,
+  publish: ProcessEvents.Service["publish"],
   parent: Scope.Scope,
   id: string,
   options: Options
@@ -242,7 +245,7 @@ export const start = Effect.fnUntraced(function*(
   const about = { processId: id, sessionId: options.sessionId, taskId: options.taskId, command: options.command }
   const watch = watcher(
     options,
-    (event) => Effect.flatMap(Clock.currentTimeMillis, (at) => events.publish({ ...about, at, ...event })),
+    (event) => Effect.flatMap(Clock.currentTimeMillis, (at) => publish({ ...about, at, ...event })),
     () => {
       notify = true
     }
@@ -273,7 +276,7 @@ export const start = Effect.fnUntraced(function*(
     ended = now
     yield* Deferred.succeed(done, now)
     if (notify) {
-      yield* events.publish({
+      yield* publish({
         ...about,
         _tag: "ProcessCompleted",
         at: endedAt,
@@ -296,6 +299,7 @@ export const start = Effect.fnUntraced(function*(
     options,
     pid: running.pid,
     startedAt,
+    refused: (yield* HostRequests)?.refused ?? [],
     ended: () => ended,
     exit: Deferred.await(done),
     kill: Effect.suspend(() => {

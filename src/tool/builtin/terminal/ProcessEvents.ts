@@ -31,6 +31,8 @@ export interface ProcessCompleted extends Base {
   readonly reason: "exited" | "killed"
   /** The end of its output. */
   readonly output: string
+  /** Reason that the environment of commands stopped it, where it did. */
+  readonly stoppedBy?: string | undefined
 }
 
 /** A process printed lines that were watched for. */

@@ -49,9 +49,9 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as Ids from "../../../domain/Ids.ts"
-import { type CommandEnvironment, provide } from "../../../environment/CommandEnvironment.ts"
+import { CommandEnvironment, provide } from "../../../environment/CommandEnvironment.ts"
 import * as BackgroundProcess from "./BackgroundProcess.ts"
-import { ProcessEvents } from "./ProcessEvents.ts"
+import { ProcessEvents, type Service as Events } from "./ProcessEvents.ts"
 import * as Shell from "./Shell.ts"
 
 /** Processes that may run at the same time. */
@@ -81,6 +81,8 @@ export interface Service {
   readonly start: (
     options: BackgroundProcess.Options
   ) => Effect.Effect<BackgroundProcess.BackgroundProcess, Shell.NotStarted>
+  /** Starts one around the environment, for a command that the user lets out; undefined where there is nothing around it. */
+  readonly startOutside?: Service["start"] | undefined
   /** The processes of a session, oldest first. */
   readonly list: (sessionId: Ids.SessionId) => Effect.Effect<ReadonlyArray<BackgroundProcess.BackgroundProcess>>
   /** By its id, or by a prefix that means one process of the session. */
@@ -95,6 +97,8 @@ export class ProcessRegistry extends Context.Service<ProcessRegistry, Service>()
   "hermes-effect/tool/builtin/ProcessRegistry"
 ) {}
 
+type Publish = Events["publish"]
+
 /** A registry that lives as long as the scope. */
 export const make: Effect.Effect<
   Service,
@@ -102,7 +106,14 @@ export const make: Effect.Effect<
   Scope.Scope | ProcessEvents | CommandEnvironment | FileSystem.FileSystem
 > = Effect.gen(function*() {
   const shell = yield* provide(Shell.make)
-  const events = yield* ProcessEvents
+  const environment = yield* CommandEnvironment
+  const outer = yield* Shell.outsideOf(environment)
+  const { publish } = yield* ProcessEvents
+  const explaining: Publish = (event) => {
+    const isFailure = event._tag === "ProcessCompleted" && event.reason === "exited" && event.exitCode !== 0
+    const stopped = isFailure ? environment.explain(event.output, []) : undefined
+    return publish(isFailure && stopped !== undefined ? { ...event, stoppedBy: stopped.reason } : event)
+  }
   // Processes that are slow to die must not wait for each other.
   const scope = yield* Effect.acquireRelease(Scope.make("parallel"), Scope.close)
   const processes = new Map<string, BackgroundProcess.BackgroundProcess>()
@@ -122,28 +133,31 @@ export const make: Effect.Effect<
     Effect.map(forgetOld, () =>
       Array.from(processes.values()).filter((process) => process.options.sessionId === sessionId))
 
+  // A process that was started is registered, whatever happens to the fiber that asked for it.
+  const startIn = (shell: Shell.Shell, publish: Publish): Service["start"] => (options) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function*() {
+        yield* forgetOld
+        const running = Array.from(processes.values()).filter((process) => process.ended() === undefined)
+        if (running.length + starting >= maxRunning) {
+          return yield* new Shell.NotStarted({
+            message: `${maxRunning} background processes are running already: end one with process(action="kill")`
+          })
+        }
+        const id = `proc_${yield* Ids.hex(12)}`
+        const interruptible: Shell.Shell = { ...shell, start: (command) => restore(shell.start(command)) }
+        starting++
+        return yield* BackgroundProcess.start(interruptible, publish, scope, id, options).pipe(
+          Effect.tap((process) => Effect.sync(() => processes.set(id, process))),
+          Effect.ensuring(Effect.sync(() => starting--))
+        )
+      })
+    )
+
   return {
     list,
-    // A process that was started is registered, whatever happens to the fiber that asked for it.
-    start: (options) =>
-      Effect.uninterruptibleMask((restore) =>
-        Effect.gen(function*() {
-          yield* forgetOld
-          const running = Array.from(processes.values()).filter((process) => process.ended() === undefined)
-          if (running.length + starting >= maxRunning) {
-            return yield* new Shell.NotStarted({
-              message: `${maxRunning} background processes are running already: end one with process(action="kill")`
-            })
-          }
-          const id = `proc_${yield* Ids.hex(12)}`
-          const interruptible: Shell.Shell = { ...shell, start: (command) => restore(shell.start(command)) }
-          starting++
-          return yield* BackgroundProcess.start(interruptible, events, scope, id, options).pipe(
-            Effect.tap((process) => Effect.sync(() => processes.set(id, process))),
-            Effect.ensuring(Effect.sync(() => starting--))
-          )
-        })
-      ),
+    start: startIn(shell, explaining),
+    startOutside: outer === undefined ? undefined : startIn(outer, publish),
     find: Effect.fnUntraced(function*(id, sessionId) {
       const own = yield* list(sessionId)
       const exact = processes.get(id)

@@ -26,7 +26,7 @@ import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Ids from "../../../domain/Ids.ts"
-import { ProcessPlace } from "../../../environment/CommandEnvironment.ts"
+import { ProcessPlace, type Service as Environment } from "../../../environment/CommandEnvironment.ts"
 import * as PseudoTerminal from "../../../environment/PseudoTerminal.ts"
 import * as StartedProcess from "./StartedProcess.ts"
 import { TerminalSettings } from "../BuiltinSettings.ts"
@@ -234,3 +234,10 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
 
   return { start, terminal }
 })
+
+/** A shell around an environment, for commands that the user lets out; undefined where there is nothing around it. */
+export const outsideOf = ({ outside }: Environment): Effect.Effect<Shell | undefined> =>
+  outside === undefined ? Effect.undefined : make.pipe(
+    Effect.provideService(ChildProcessSpawner, outside.spawner),
+    Effect.provideService(FileSystem.FileSystem, outside.files)
+  )
