@@ -18,6 +18,7 @@ import type * as Scope from "effect/Scope"
 import * as Ids from "../domain/Ids.ts"
 import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
+import { CallConversation } from "../environment/CommandEnvironment.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import * as PairedEvents from "../hooks/PairedEvents.ts"
 import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
@@ -341,6 +342,7 @@ export const run = Effect.fnUntraced(function*(family: Family, child: Child): Ef
     return recorder.flush
   })
   return yield* Effect.andThen(recorded, children.during(entry, agent.stop(sessionId), bounded)).pipe(
+    Effect.provideService(CallConversation, (yield* CallConversation) ?? parent.conversationId),
     Effect.provideService(InteractiveMode, unattended("child agent", autoApprove === true ? "approve" : "deny")),
     Effect.onExit((exit) => settle(family, child, exit)),
     Effect.exit,

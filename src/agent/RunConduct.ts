@@ -9,6 +9,7 @@ import * as Schedule from "effect/Schedule"
 import type { AgentError, SessionBusy } from "../domain/AgentError.ts"
 import type { RunResult } from "../domain/RunEvent.ts"
 import * as Hooks from "../hooks/Hooks.ts"
+import { CallConversation } from "../environment/CommandEnvironment.ts"
 import { Delegator } from "../tool/Delegator.ts"
 import { StopRequested, ToolContext } from "../tool/ToolContext.ts"
 import type { Charge } from "./Budget.ts"
@@ -82,6 +83,7 @@ export const conduct = Effect.fnUntraced(function*(
     Effect.provideService(Hooks.Hooks, interceptors.hooks),
     Effect.provideServiceEffect(Delegator, Delegation.make(run, cwd, agent)),
     Effect.provideService(StopRequested, requested),
+    Effect.provideService(CallConversation, run.lineage === undefined ? run.conversationId : (yield* CallConversation) ?? run.conversationId),
     Effect.provideService(ToolContext, {
       sessionId: run.sessionId,
       turnId: run.turnId,

@@ -27,8 +27,12 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
+import type { PlatformError } from "effect/PlatformError"
+import type * as Scope from "effect/Scope"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { nodePath } from "../platform/CurrentProcess.ts"
+import { ProcessEnvironment } from "../platform/ProcessVariables.ts"
+import * as PortForward from "./PortForward.ts"
 
 /** Reason for which an environment stopped a command. */
 export interface Explanation {
@@ -37,6 +41,14 @@ export interface Explanation {
   readonly setting: string
   /** True where the user was asked already. */
   readonly isAsked: boolean
+}
+
+/** Access to working trees for programs that nobody but hermes names, such as its own `git`. */
+export interface TreeAccess {
+  /** `here`: the trees are directories of this machine. */
+  readonly place: "here" | "elsewhere"
+  readonly spawner: ChildProcessSpawner["Service"]
+  readonly files: FileSystem.FileSystem
 }
 
 /** The place where commands run and files live. */
@@ -55,6 +67,15 @@ export interface Service {
   readonly notice: Effect.Effect<string | undefined>
   /** Directory in it that stands for an absolute directory of this machine. */
   readonly directory: (given: string) => Effect.Effect<string>
+  /** Home directory of its commands; undefined where nobody can tell. */
+  readonly home: Effect.Effect<string | undefined>
+  /**
+   * Address on this machine of a port that its commands listen on, for as long as the scope is open. The number is the same where it is
+   * free here. Nothing has to listen yet.
+   */
+  readonly forward: (port: number) => Effect.Effect<PortForward.Address, PlatformError, Scope.Scope>
+  /** Looks at the files of its working trees for this program, around commands and not as one of them. */
+  readonly trees: TreeAccess
   /** Program in it that runs JavaScript. */
   readonly node: string
   /** `elsewhere`: ids of its processes mean nothing on this machine, and a process that is killed takes everything below it along. */
@@ -76,12 +97,16 @@ export class CommandEnvironment extends Context.Service<CommandEnvironment, Serv
  */
 export const CallDirectory = Context.Reference<string | undefined>("hermes-effect/environment/CallDirectory", { defaultValue: () => undefined })
 
+/** Name of the conversation that is served, with all its child agents: an environment of machines that it starts has one for each. */
+export const CallConversation = Context.Reference<string | undefined>("hermes-effect/environment/CallConversation", { defaultValue: () => undefined })
+
 /** Place of the processes that are served: `here` they are looked for and signalled by their ids. */
 export const ProcessPlace = Context.Reference<Service["processes"]>("hermes-effect/environment/ProcessPlace", { defaultValue: () => "here" })
 
 /** Facts of every environment on this machine. */
-export const onThisMachine: Pick<Service, "directory" | "node" | "notice" | "processes"> = {
+export const onThisMachine: Pick<Service, "directory" | "home" | "node" | "notice" | "processes"> = {
   notice: Effect.undefined,
+  home: Effect.map(ProcessEnvironment, (variables) => variables()["HOME"]),
   directory: Effect.succeed,
   node: nodePath,
   processes: "here"
@@ -102,6 +127,8 @@ export const HostRequests = Context.Reference<HostRequests | undefined>("hermes-
 export const layerLocal: Layer.Layer<CommandEnvironment, never, ChildProcessSpawner | FileSystem.FileSystem> = Layer.effect(
   CommandEnvironment,
   Effect.gen(function*() {
+    const spawner = yield* ChildProcessSpawner
+    const files = yield* FileSystem.FileSystem
     return {
       ...onThisMachine,
       name: "local",
@@ -109,9 +136,11 @@ export const layerLocal: Layer.Layer<CommandEnvironment, never, ChildProcessSpaw
       description: undefined,
       reach: "all",
       explain: () => undefined,
-      spawner: yield* ChildProcessSpawner,
+      forward: PortForward.direct,
+      trees: { place: "here", spawner, files },
+      spawner,
       outside: undefined,
-      files: yield* FileSystem.FileSystem
+      files
     }
   })
 )

@@ -1,6 +1,6 @@
 /**
- * An environment in containers of Docker or Podman, over their command line: one for each working tree, started by the first command and
- * removed after a time without use and with the runtime.
+ * An environment in containers of Docker or Podman, over their command line: one for each conversation and working tree, started by the first
+ * command and removed after a time without use and with the runtime.
  *
  * **Details**
  *
@@ -58,7 +58,7 @@ import * as Ids from "../domain/Ids.ts"
 import * as TextCut from "../domain/TextCut.ts"
 import { owner } from "../platform/CurrentProcess.ts"
 import * as Digest from "../platform/Digest.ts"
-import { CallDirectory, CommandEnvironment } from "./CommandEnvironment.ts"
+import { CallConversation, CallDirectory, CommandEnvironment } from "./CommandEnvironment.ts"
 import * as RemoteEnvironment from "./RemoteEnvironment.ts"
 import * as RemoteShell from "./RemoteShell.ts"
 import { ordered, type Rule, within } from "./SandboxRules.ts"
@@ -255,6 +255,8 @@ export const make = Effect.fnUntraced(function*(options: Options) {
   const trees = yield* WorkingTree.make(options.home)
   const own = yield* ownerOf(fs, "self")
   const caller = owner()
+  /** Containers that need an empty directory to stand where none is. */
+  const placeholders = new Map<string, number>()
   // Left by others: nothing to wait for, and nothing to fail for.
   yield* Effect.forkScoped(Effect.ignore(reap(engine, own)))
 
@@ -268,13 +270,26 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     return yield* WorkingTree.rulesOf(tree, options, {
       // Empty until the container ends, so that nothing can be put in its place.
       reserved: (directory) =>
-        Effect.flatMap(WorkingTree.ruleAt("read", directory), (found) =>
-          found.length > 0 ? Effect.succeed(found) : fs.makeDirectory(directory).pipe(
-            Effect.andThen(atEnd(Effect.flatMap(fs.readDirectory(directory), (names) => names.length > 0 ? Effect.void : fs.remove(directory, { recursive: true })))),
+        Effect.flatMap(WorkingTree.ruleAt("read", directory), (found) => {
+          if (found.length > 0 && !placeholders.has(directory)) return Effect.succeed(found)
+          const made = found.length > 0 ? Effect.void : fs.makeDirectory(directory)
+          const release = Effect.suspend(() => {
+            const others = (placeholders.get(directory) ?? 1) - 1
+            if (others > 0) return Effect.sync(() => void placeholders.set(directory, others))
+            placeholders.delete(directory)
+            return Effect.flatMap(fs.readDirectory(directory), (names) => names.length > 0 ? Effect.void : fs.remove(directory, { recursive: true }))
+          })
+          const held = Effect.suspend(() => {
+            placeholders.set(directory, (placeholders.get(directory) ?? 0) + 1)
+            return atEnd(release)
+          })
+          return made.pipe(
+            Effect.andThen(held),
             // Somebody else was first, or nobody can make one here.
             Effect.ignore,
             Effect.andThen(WorkingTree.ruleAt("read", directory))
-          )),
+          )
+        }),
       // Nothing can be mounted where nothing is: what a command makes there goes with the container.
       absent: (file) =>
         Effect.tap(WorkingTree.ruleAt("read", file), (found) => found.length > 0 ? Effect.void : atEnd(fs.remove(file, { recursive: true, force: true })))
@@ -323,7 +338,8 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     yield* done(["exec", "--interactive", name, "tar", "-C", tree, "-xf", "-"], Stream.unwrap(Effect.map(archive, ({ stdout }) => stdout)))
   })
 
-  const start = Effect.fnUntraced(function*(tree: string) {
+  const start = Effect.fnUntraced(function*(key: string) {
+    const tree = key.slice(key.indexOf("\0") + 1)
     const rules = yield* treeRules(tree)
     const name = `hermes-${yield* Ids.hex(12)}`
     const run = yield* runArguments(tree, name, rules)
@@ -351,7 +367,8 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     key: Effect.gen(function*() {
       const directory = yield* CallDirectory
       if (directory === undefined) return yield* RemoteEnvironment.unreachable("there is no working directory to start a container for")
-      return yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () => path.resolve(directory))
+      const tree = yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () => path.resolve(directory))
+      return `${(yield* CallConversation) ?? ""}\0${tree}`
     }),
     start,
     lifetime: options.lifetime,
@@ -366,7 +383,12 @@ export const make = Effect.fnUntraced(function*(options: Options) {
         }: what was installed or written outside of the mounted directories is gone, and background processes have ended.`
     }
   })
-  return CommandEnvironment.of(environment)
+  return CommandEnvironment.of({
+    ...environment,
+    home: Effect.succeed(containerHome),
+    // A tree that is mounted is one of this machine.
+    trees: options.workspace === "mount" ? { place: "here", spawner: outer, files: fs } : environment.trees
+  })
 })
 
 /** {@link make} as a Layer; the containers end with it. */

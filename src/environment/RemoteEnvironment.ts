@@ -18,6 +18,7 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import { type ChildProcessHandle, ChildProcessSpawner, make as makeSpawner, makeHandle } from "effect/process/ChildProcessSpawner"
 import { ProcessEnvironment } from "../platform/ProcessVariables.ts"
 import type { Service } from "./CommandEnvironment.ts"
+import * as PortForward from "./PortForward.ts"
 import * as RemoteFiles from "./RemoteFiles.ts"
 import { type Machine, spawn } from "./RemoteProcesses.ts"
 import type { ShellEnded } from "./RemoteShell.ts"
@@ -132,6 +133,12 @@ export const make = Effect.fnUntraced(function*(options: Options) {
   const gone = ({ errors }: ShellEnded): PlatformError => unreachable(options.refused(errors))
   const files = RemoteFiles.make((script) => Effect.scoped(Effect.flatMap(machine, ({ shell }) => Effect.mapError(shell.run(script), gone))), spawner)
 
+  const connected = (port: number): Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope> =>
+    Effect.flatMap(machine, ({ tunnel }) =>
+      tunnel === undefined
+        ? spawner.spawn(ChildProcess.make("/bin/sh", ["-c", PortForward.carrierScript, "hermes", String(port)]))
+        : outer.spawn(tunnel(port)))
+
   return {
     name: options.name,
     isConfined: options.isConfined,
@@ -141,6 +148,13 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     outside: undefined,
     directory: Effect.succeed<string>,
     notice: Effect.sync(() => notices.length === 0 ? undefined : notices.splice(0).join(" ")),
+    home: Effect.scoped(Effect.flatMap(machine, ({ shell }) => shell.run("printf %s \"$HOME\""))).pipe(
+      Effect.map(({ output }) => new TextDecoder().decode(output)),
+      // The command that needs it fails with the reason.
+      Effect.orElseSucceed(() => undefined)
+    ),
+    forward: (port: number) => PortForward.carried(port, connected(port)),
+    trees: { place: "elsewhere" as const, spawner, files },
     node: "node",
     processes: "elsewhere" as const,
     spawner,

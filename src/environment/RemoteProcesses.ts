@@ -37,6 +37,8 @@ export interface Machine {
   readonly client: Client
   /** Holds the machine. */
   readonly shell: RemoteShell
+  /** Connects its standard streams to a port there; without one a program there does. */
+  readonly tunnel?: ((port: number) => ChildProcess.StandardCommand) | undefined
 }
 
 /** Needs of one start. */

@@ -57,6 +57,7 @@ import * as TextCut from "../domain/TextCut.ts"
 import { removeEmptyDirectory } from "../platform/HeldPath.ts"
 import { nodePath } from "../platform/CurrentProcess.ts"
 import { CallDirectory, CommandEnvironment, onThisMachine, type Service as Environment } from "./CommandEnvironment.ts"
+import * as PortForward from "./PortForward.ts"
 import * as SandboxFiles from "./SandboxFiles.ts"
 import * as SandboxNetwork from "./SandboxNetwork.ts"
 import { described, mounts, ordered, type Rule, within } from "./SandboxRules.ts"
@@ -267,6 +268,11 @@ const build = Effect.fnUntraced(function*(options: Options) {
     description: described(options.policy, typeof network === "string" ? network : "hosts"),
     explain: explained(options),
     reach: typeof network === "string" ? network : "hosts",
+    forward: (port) =>
+      network === "all"
+        ? PortForward.direct(port)
+        : PortForward.carried(port, spawner.spawn(ChildProcess.make(nodePath, ["-e", PortForward.carrier, String(port)], { env: {} }))),
+    trees: { place: "here", spawner: outer, files: host },
     spawner,
     outside: { spawner: outer, files: host },
     files: SandboxFiles.make(host, path, rules)

@@ -111,7 +111,9 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     const shell = yield* RemoteShell.open(outer, client("-o", "ControlMaster=yes", "-o", "ControlPersist=no"))
     const answer = yield* shell.run("printf %s \"$HOME\"")
     home = new TextDecoder().decode(answer.output)
-    return { client: client("-o", "ControlMaster=no"), shell }
+    const tunnel = (port: number) =>
+      ChildProcess.make("ssh", ["-S", `${sockets}/s`, "-o", "ControlMaster=no", ...fixedArguments, "-W", `localhost:${port}`, ...destination], { cwd: "/" })
+    return { client: client("-o", "ControlMaster=no"), shell, tunnel }
   }, Effect.catch((error) =>
     Effect.fail(error._tag === "ShellEnded" ? RemoteEnvironment.unreachable(failure(options, error.errors)) : error)), Effect.provideService(FileSystem.FileSystem, fs))
 
@@ -136,7 +138,7 @@ export const make = Effect.fnUntraced(function*(options: Options) {
   // A host that cannot be reached fails the command itself, which says why.
   const opened = Effect.scoped(Effect.ignore(environment.machine))
   const workingDirectory = directory.startsWith("~") ? Effect.map(opened, () => home + directory.slice(1)) : Effect.succeed(directory)
-  return CommandEnvironment.of({ ...environment, directory: () => workingDirectory })
+  return CommandEnvironment.of({ ...environment, home: Effect.map(opened, () => home === "/" ? undefined : home), directory: () => workingDirectory })
 })
 
 /** {@link make} as a Layer; the connection ends with it. */

@@ -378,5 +378,5 @@ export const program = (
       ).pipe(Layer.provide(configured)),
       router: routerLayer(settings, start, logins).pipe(Layer.provide(configured)),
       helpers: isReplaced(start) ? SideTasks.ownProvider : SideTasks.ofProgram(settings, environment, logins)
-    }).pipe(Layer.provide([SettingsMapping.tools(settings, inherited), SettingsMapping.toolPorts(settings, environment, home), SettingsMapping.promptSources(settings, { commands: commands.description, environment, home, memory, skills, withoutRules: start.ignoreRules === true }), Layer.succeed(MemoryStores.MemoryStore, memory), SettingsMapping.compaction(settings)]), Layer.provideMerge(Layer.succeed(SkillStore, skills)))
+    }).pipe(Layer.provide([SettingsMapping.tools(settings, inherited), SettingsMapping.toolPorts(settings, environment, home), SettingsMapping.promptSources(settings, { commands: commands.description, directory: commands.directory, environment, home, memory, skills, withoutRules: start.ignoreRules === true }), Layer.succeed(MemoryStores.MemoryStore, memory), SettingsMapping.compaction(settings)]), Layer.provideMerge(Layer.succeed(SkillStore, skills)))
   })).pipe(Layer.provide(ChildProcesses.layer)))

@@ -206,9 +206,11 @@ export const compaction = ({ compression, context }: Values) =>
 /** Layer of the texts of the machine and of the user's files for system prompts; without the latter by `--ignore-rules`. */
 export const promptSources = (
   settings: Values,
-  { commands, environment, home, memory, skills, withoutRules }: Host & {
+  { commands, directory, environment, home, memory, skills, withoutRules }: Host & {
     /** Description of the place where commands run. */
     readonly commands: string | undefined
+    /** Working directory there, where it is on another machine. */
+    readonly directory: string | undefined
     readonly memory: MemoryStore.Service
     readonly skills: SkillStore.Service
     readonly withoutRules: boolean
@@ -219,6 +221,7 @@ export const promptSources = (
     ...withoutRules ? {} : { memory: memory.blocks, home: home.root, project: true },
     help: SystemPrompt.help,
     variable: environment.get,
+    remoteDirectory: directory,
     environmentHints: [
       ...commands === undefined ? [] : [commands],
       ...settings.agent.environmentHint === undefined ? [] : [settings.agent.environmentHint]

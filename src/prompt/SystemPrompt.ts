@@ -158,6 +158,8 @@ export interface Sources {
   readonly skills?: string | undefined
   readonly environment?: ReadonlyArray<string> | undefined
   readonly project?: string | undefined
+  /** Directory that the tools work in, where it is not that of the session. */
+  readonly workingDirectory?: string | undefined
   readonly memory?: ReadonlyArray<string> | undefined
 }
 
@@ -199,7 +201,7 @@ export const layers = (parts: Parts): Effect.Effect<ReadonlyArray<PromptLayer>> 
       ["instructions", [parts.instructions]],
       ["project", [sources.project]],
       ["memory", sources.memory ?? []],
-      ["session", [`Working directory: ${cwd}\nConversation started: ${started}${sessionId === undefined ? "" : `\nSession ID: ${sessionId}`}\nModel: ${model} (${provider})`]]
+      ["session", [`Working directory: ${sources.workingDirectory ?? cwd}\nConversation started: ${started}${sessionId === undefined ? "" : `\nSession ID: ${sessionId}`}\nModel: ${model} (${provider})`]]
     ]
     return texts.flatMap(([name, given]) => {
       const text = joined(given)
@@ -227,6 +229,8 @@ export interface SourceOptions {
   readonly skills?: ((tools: ReadonlySet<string>) => Effect.Effect<string | undefined>) | undefined
   /** Variables by which Termux is recognised. */
   readonly variable?: ((name: string) => string | undefined) | undefined
+  /** Working directory of the tools, where it is one of another machine; this one is not described then. */
+  readonly remoteDirectory?: string | undefined
   /** Further descriptions of the machine: its sandbox, and the user's words. */
   readonly environmentHints?: ReadonlyArray<string> | undefined
 }
@@ -235,7 +239,8 @@ const contentOf = (path: string): Effect.Effect<string, never, FileSystem.FileSy
   Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.readFileString(path), () => ""))
 
 /** Describes the machine, where it is one on which things are different. */
-const describeMachine = Effect.fnUntraced(function*({ environmentHints = [], variable }: SourceOptions) {
+const describeMachine = Effect.fnUntraced(function*({ environmentHints = [], remoteDirectory, variable }: SourceOptions) {
+  if (remoteDirectory !== undefined) return environmentHints
   const fs = yield* FileSystem.FileSystem
   const isThere = (path: string) => Effect.orElseSucceed(fs.exists(path), () => false)
   const hints: Array<string> = []
@@ -272,6 +277,7 @@ export const layerSources = (options: SourceOptions): Layer.Layer<never, never, 
         skills: yield* options.skills?.(tools) ?? Effect.undefined,
         environment: yield* describeMachine(options),
         project: project === undefined ? undefined : ContextFiles.rendered(project),
+        workingDirectory: options.remoteDirectory,
         memory: isChild ? [] : yield* options.memory ?? Effect.succeed([])
       } satisfies Sources
     }).pipe(Effect.provideContext(context))

@@ -130,6 +130,8 @@ export interface Choice {
   readonly layer: Layer.Layer<CommandEnvironment, ConfigError, Platform> | undefined
   /** Description for a model that works there. */
   readonly description: string | undefined
+  /** Working directory for that model, where it is on another machine. */
+  readonly directory?: string | undefined
 }
 
 const thisMachine: Choice = { layer: undefined, description: undefined }
@@ -253,7 +255,7 @@ const elsewhere = Effect.fnUntraced(function*(settings: Values, host: Host): Eff
     case "ssh": {
       const options = yield* sshHost(settings, host)
       const { described, layer } = yield* Effect.promise(() => import("../environment/SshHost.ts"))
-      return { layer: layer(options), description: described(options) }
+      return { layer: layer(options), description: described(options), directory: `${options.directory ?? "~"} on ${options.host}` }
     }
     default:
       return undefined

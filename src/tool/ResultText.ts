@@ -165,9 +165,18 @@ const pinned = new Set(["read_file"])
 export const limitOf = (tool: string, stated: number | undefined, limits: Limits): number =>
   pinned.has(tool) || limits.perResult === unlimited.perResult ? Number.POSITIVE_INFINITY : Math.min(stated ?? limits.perResult, limits.perResult)
 
+/** Place of kept texts on this machine. */
+export interface Kept {
+  /** Absolute, as it is named and as it really is. */
+  readonly directories: ReadonlyArray<string>
+  readonly files: FileSystem.FileSystem
+}
+
 /** The port that keeps a text; the answer is an absolute path that `read_file` can read. */
 export interface Keeper {
   readonly keep: (callId: string, text: string) => Effect.Effect<string, unknown>
+  /** Place that `read_file` reads on this machine, whichever the tools work on; undefined while nothing was kept. */
+  readonly kept?: Effect.Effect<Kept | undefined> | undefined
 }
 
 /** See {@link Keeper}. Where nobody provides one, nothing is kept. */
@@ -264,6 +273,14 @@ const maxSameName = 1_000
 /** Length of time that a kept result can be read. */
 const keptFor = Duration.days(7)
 
+/** A result in lines: the fields of an object one below the other, their texts with line ends. Any other text as it is. */
+const inLines = (text: string): string => {
+  const value = text.startsWith("{") ? Option.getOrUndefined(Json.parse(text)) : undefined
+  if (!Predicate.isObject(value)) return text
+  return Object.entries(value).map(([name, field]: readonly [string, unknown]) =>
+    typeof field === "string" && field.includes("\n") ? `${name}:\n${field}` : `${name}: ${typeof field === "string" ? field : Json.toText(field)}`).join("\n")
+}
+
 /** A keeper for a directory, which is made when it is needed. What is older than a week is removed then. */
 const fileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function*() {
@@ -296,7 +313,13 @@ const fileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSystem.
         )
       )
     }
-    return { keep: (callId, text) => Effect.andThen(prepare, write(callId, text, 1)) }
+    const place = yield* Effect.cached(Effect.map(Effect.orElseSucceed(fs.realPath(root), () => root), (real): Kept => ({ directories: [...new Set([root, real])], files: fs })))
+    const isThere = Effect.orElseSucceed(fs.exists(root), () => false)
+    return {
+      keep: (callId, text) => Effect.andThen(prepare, write(callId, inLines(text), 1)),
+      // Another program may have kept what a resumed conversation names.
+      kept: Effect.flatMap(isThere, (there) => there ? place : Effect.undefined)
+    }
   })
 
 /** A keeper for a directory. What is older than a week is removed with the first result. */
@@ -308,10 +331,14 @@ export const layerTemporary: Layer.Layer<never, never, FileSystem.FileSystem | P
   ResultKeeper,
   Effect.gen(function*() {
     const services = yield* Effect.context<FileSystem.FileSystem | Path.Path | Scope.Scope>()
+    let isMade = false
     const keeper = yield* Effect.cached(Effect.uninterruptible(Effect.gen(function*() {
       const fs = yield* FileSystem.FileSystem
       return yield* fileKeeper(yield* fs.makeTempDirectoryScoped({ prefix: "hermes-results-" }))
     }).pipe(Effect.provideContext(services))))
-    return { keep: (callId, text) => Effect.flatMap(keeper, ({ keep }) => keep(callId, text)) }
+    return {
+      keep: (callId, text) => Effect.flatMap(Effect.tap(keeper, () => Effect.sync(() => (isMade = true))), ({ keep }) => keep(callId, text)),
+      kept: Effect.suspend(() => isMade ? Effect.flatMap(Effect.orDie(keeper), ({ kept = Effect.undefined }) => kept) : Effect.undefined)
+    }
   })
 )

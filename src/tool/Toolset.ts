@@ -205,6 +205,7 @@ export const inEnvironment = <E, R>(
       const cwd = yield* directory(context.cwd)
       return yield* effect.pipe(
         Effect.provideService(CommandEnvironment.CallDirectory, cwd),
+        Effect.provideService(CommandEnvironment.CallConversation, (yield* CommandEnvironment.CallConversation) ?? context.sessionId),
         Effect.provideService(ToolContext, { ...context, cwd })
       )
     })

@@ -10,7 +10,7 @@ import { spawnSync } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll } from "vitest"
-import { CallDirectory } from "../../src/environment/CommandEnvironment.ts"
+import { CallConversation, CallDirectory } from "../../src/environment/CommandEnvironment.ts"
 import * as Container from "../../src/environment/Container.ts"
 import * as ChildProcesses from "../../src/platform/ChildProcesses.ts"
 import { built, engine } from "../support/containerMachine.ts"
@@ -170,6 +170,20 @@ describe("a container", () => {
     assert.include(notice ?? "", "The container ended while the command ran")
     assert.include(notice ?? "", "A new container was started, because the last one had ended")
     assert.isUndefined(yield* environment.notice)
+  }))
+
+  live("belongs to one conversation, which its child agents share", Effect.gen(function*() {
+    const { containers, sh, tree } = yield* inContainer()
+    rmSync(join(tree, ".git/hooks"), { recursive: true })
+    const inConversation = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>) => Effect.provideService(effect, CallConversation, name)
+    yield* inConversation("one", sh("echo one > /tmp/own; echo shared > shared"))
+    assert.strictEqual((yield* inConversation("two", sh("cat /tmp/own shared"))).out, "cat: can't open '/tmp/own': No such file or directory\nshared\n")
+    assert.strictEqual((yield* inConversation("one", sh("cat /tmp/own"))).out, "one\n")
+    assert.strictEqual(containers().length, 2)
+    const [first = ""] = containers()
+    run("kill", first)
+    // Nothing is put in the place of the hooks while another container stands.
+    for (const name of ["one", "two"]) assert.notInclude((yield* inConversation(name, sh("mkdir -p .git/hooks; echo x > .git/hooks/post-checkout && echo WRITTEN"))).out, "WRITTEN")
   }))
 
   live("that is not used is removed", Effect.gen(function*() {

@@ -9,6 +9,7 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { spawn, spawnSync } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { userInfo } from "node:os"
 import { join } from "node:path"
 import { afterAll } from "vitest"
 import * as Config from "../../src/config/Config.ts"
@@ -16,7 +17,7 @@ import * as Environment from "../../src/config/Environment.ts"
 import { Home } from "../../src/config/Environment.ts"
 import { Settings } from "../../src/config/Settings.ts"
 import type { CommandEnvironment } from "../../src/environment/CommandEnvironment.ts"
-import { Agent, Approvals, Container, ExecuteCode, Files, type RunEvent, Runtime, Scripted, SshHost, Terminal } from "../../src/index.ts"
+import { Agent, Approvals, Bounds, Container, ExecuteCode, Files, type RunEvent, Runtime, Scripted, SshHost, Terminal } from "../../src/index.ts"
 import * as ChildProcesses from "../../src/platform/ChildProcesses.ts"
 import * as ConfiguredEnvironment from "../../src/tool/ConfiguredEnvironment.ts"
 import { built, engine, sshReason, sshServer } from "../support/containerMachine.ts"
@@ -35,20 +36,31 @@ const project = Effect.acquireRelease(
   (home) => Effect.sync(() => rmSync(home, { recursive: true, force: true }))
 )
 
-type Call = readonly [name: string, params: Readonly<Record<string, unknown>>]
+type Call = readonly [name: string, params: Readonly<Record<string, unknown>>, id?: string]
 
 /** Results of the calls that a model makes one after the other. */
 const results = Effect.fnUntraced(function*<E>(environment: Layer.Layer<CommandEnvironment, E, NodeServices.NodeServices>, cwd: string, calls: ReadonlyArray<Call>) {
   const found: Array<string> = []
-  const provider = Scripted.layer([...calls.map(([name, params]) => Scripted.complete({ toolCalls: [{ name, params }] })), Scripted.complete("done")])
+  const provider = Scripted.layer([...calls.map(([name, params, id]) => Scripted.complete({ toolCalls: [{ name, params, ...id === undefined ? {} : { id } }] })), Scripted.complete("done")])
   const onEvent = (events: ReadonlyArray<RunEvent.RunEvent>) =>
     Effect.sync(() => {
       for (const event of events) if (event._tag === "ToolFinished") found.push(JSON.stringify(event))
     })
-  const runtime = Runtime.layer({ provider, environment, cwd, approvals: Approvals.layerCallback(() => Effect.succeed("once" as const)), tools: [Files.toolset, Terminal.toolset, ExecuteCode.toolset] })
+  const runtime = Runtime.layer({ provider, environment, cwd, resultLimits: { perResult: 20_000, perTurn: 100_000 }, approvals: Approvals.layerCallback(() => Effect.succeed("once" as const)), tools: [Files.toolset, Terminal.toolset, ExecuteCode.toolset] })
   const { text } = yield* Effect.provide(Agent.run({ prompt: "go", onEvent }), runtime)
   assert.strictEqual(text, "done")
   return found
+})
+
+/** A result that is kept in a file of this machine is read there by the file tools. */
+const longResult = Effect.fnUntraced(function*<E>(environment: Layer.Layer<CommandEnvironment, E, NodeServices.NodeServices>, cwd: string, directory: string) {
+  const path = join(directory, "long.txt")
+  const found = yield* results(environment, cwd, [["terminal", { command: "seq 1 5000" }, "long"], ["read_file", { path, offset: 4_000, limit: 4 }], ["search_files", { pattern: "^4999", path }]]).pipe(
+    Effect.provide(Layer.provide(Bounds.layerFile(directory), NodeServices.layer))
+  )
+  assert.include(found[0], `saved to: ${path}`)
+  assert.include(found[1], "|4000")
+  assert.include(found[2], "4999")
 })
 
 const calls: ReadonlyArray<Call> = [
@@ -90,6 +102,12 @@ describe("a run in a container", () => {
     assert.deepStrictEqual([readFileSync(join(cwd, "data.txt"), "utf8"), existsSync("/outside")], ["alpha\ngamma\n", false])
   }))
 
+  live("can read a result that was too long for the conversation", docker.reason, Effect.gen(function*() {
+    const home = yield* project
+    const environment = Container.layer({ ...Container.defaults, binary: docker.engine?.program, image: docker.engine?.image ?? "", home })
+    yield* longResult(environment, join(home, "project"), join(home, "kept"))
+  }))
+
   live("goes on where the image is missing, and says so", docker.reason, Effect.gen(function*() {
     const home = yield* project
     const environment = Container.layer({ ...Container.defaults, binary: docker.engine?.program, image: "hermes-suite-none:1", home })
@@ -105,6 +123,15 @@ describe("a run on another machine", () => {
     const directory = join(home, "project")
     const environment = SshHost.layer({ host: "127.0.0.1", user, port, key, directory, extraArguments: known, lifetime: Duration.minutes(1) })
     judge(yield* results(environment, home, calls), directory)
+  }))
+
+  live("can read a result that was too long for the conversation, and `~` is the home directory there", sshReason, Effect.gen(function*() {
+    const { key, known, port, user } = yield* sshServer
+    const home = yield* project
+    const environment = SshHost.layer({ host: "127.0.0.1", user, port, key, directory: home, extraArguments: known, lifetime: Duration.minutes(1) })
+    yield* longResult(environment, home, join(home, "kept"))
+    const { home: there } = yield* built(environment)
+    assert.strictEqual(yield* there, userInfo().homedir)
   }))
 
   live("leaves nothing there", sshReason, Effect.gen(function*() {
@@ -209,6 +236,7 @@ describe("terminal.backend", () => {
       assert.include(yield* refusal({ backend: "docker", sandbox: { network: "hosts" } }), "a container cannot be kept to some hosts")
       assert.include((yield* choice({ backend: "docker", docker_image: "debian:12" })).description ?? "", "a container of the image debian:12")
       assert.include((yield* choice({ backend: "ssh", ssh_host: "build", cwd: "~/src" })).description ?? "", "the machine build, in ~/src")
+      assert.strictEqual((yield* choice({ backend: "ssh", ssh_host: "build" })).directory, "~ on build")
     })))
 
   it.live("gives an engine what the settings say", () =>

@@ -44,6 +44,14 @@ export const engine = (kind: "docker" | "podman"): { readonly engine?: Engine; r
   chmodSync(join(root, "tmp"), 0o1777)
   copyFileSync(box, join(root, "bin/busybox"))
   for (const applet of (output(box, ["--list"]) ?? "").split("\n")) if (applet !== "busybox" && applet !== "") symlinkSync("busybox", join(root, "bin", applet))
+  // A program that makes terminals, with its libraries, as images of a distribution have it.
+  const script = output("sh", ["-c", "command -v script"])
+  for (const file of script === undefined ? [] : [script, ...(output("ldd", [script]) ?? "").match(/\/\S+/g) ?? []]) {
+    const target = file === script ? join(root, "bin/script") : join(root, file)
+    mkdirSync(join(target, ".."), { recursive: true })
+    rmSync(target, { force: true })
+    copyFileSync(file, target)
+  }
   writeFileSync(join(root, "etc/passwd"), "root:x:0:0:root:/:/bin/sh\n")
   const tar = join(directory, "image.tar")
   execFileSync("tar", ["-C", root, "-cf", tar, "."])

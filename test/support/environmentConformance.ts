@@ -10,6 +10,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { connect } from "node:net"
 import { CallDirectory, type Service } from "../../src/environment/CommandEnvironment.ts"
 import * as PseudoTerminal from "../../src/environment/PseudoTerminal.ts"
 import * as ChildProcesses from "../../src/platform/ChildProcesses.ts"
@@ -26,7 +27,8 @@ export type MakeSubject = Effect.Effect<Subject, unknown, Scope.Scope | NodeServ
 const secret = "sk-not-for-the-environment"
 
 /** Helpers of one test. */
-const tools = ({ directory, environment: { files, spawner } }: Subject) => {
+const tools = ({ directory, environment }: Subject) => {
+  const { files, spawner } = environment
   const start = (script: string, options: ChildProcess.CommandOptions = {}) =>
     spawner.spawn(ChildProcess.make("/bin/sh", ["-c", script], { cwd: directory, stdin: "ignore", env: { PATH: "/usr/bin:/bin" }, ...options }))
   const finished = (script: string, options: ChildProcess.CommandOptions = {}) =>
@@ -37,7 +39,7 @@ const tools = ({ directory, environment: { files, spawner } }: Subject) => {
       return { out, err, code: Number(code) }
     }))
   const at = (name: string) => `${directory}/${name}`
-  return { start, finished, at, files, directory, spawner }
+  return { start, finished, at, files, directory, spawner, environment }
 }
 
 type Tools = ReturnType<typeof tools>
@@ -172,6 +174,35 @@ const processes: ReadonlyArray<readonly [string, (tools: Tools) => Effect.Effect
   })]
 ]
 
+/** Says a text to a port of this machine and reads until the other side ends. */
+const talk = (port: number, text: string): Effect.Effect<string> =>
+  Effect.callback((resume) => {
+    let said = ""
+    const socket = connect(port, "127.0.0.1", () => socket.write(text))
+    socket.on("data", (bytes) => (said += String(bytes))).on("error", () => {}).on("close", () => resume(Effect.succeed(said)))
+    return Effect.sync(() => socket.destroy())
+  })
+
+const ports: ReadonlyArray<readonly [string, (tools: Tools) => Effect.Effect<void, unknown, Scope.Scope>]> = [
+  ["on which a command listens are reached from this machine, until the scope ends", Effect.fnUntraced(function*({ environment, finished, start }) {
+    // Above those that the system gives by itself.
+    const port = 61_000 + (process.pid + environment.name.length * 7) % 4_000
+    const has = (yield* finished(`command -v node || [ -x '${process.execPath}' ] && echo ${process.execPath}`)).out.trim().split("\n")[0] ?? ""
+    const server = `require("net").createServer((s) => s.once("data", (d) => s.end("heard " + d))).listen(${port}, "127.0.0.1", () => console.log("ready"))`
+    const handle = yield* start(has === "" ? `echo ready; exec nc -ll -p ${port} -e /bin/sh -c 'read -r line; echo "heard $line"'` : `exec '${has}' -e '${server}'`)
+    yield* Stream.runHead(handle.stdout)
+    const forwarded = yield* Effect.scoped(Effect.gen(function*() {
+      const address = yield* environment.forward(port)
+      const heard = talk(address.port, "hello\n")
+      yield* until(Effect.map(heard, (text) => text.trim() === "heard hello"))
+      assert.deepStrictEqual((yield* Effect.all(Array.from({ length: 3 }, () => until(Effect.map(heard, (text) => text.trim() === "heard hello"))), { concurrency: 3 })).length, 3)
+      return address
+    }))
+    if (forwarded.host === "127.0.0.1") assert.strictEqual(yield* talk(forwarded.port, "hello\n"), "", "the address is gone with its scope")
+    assert.strictEqual(yield* tagOf(Effect.scoped(environment.forward(70_000))), "BadResource")
+  })]
+]
+
 const until = <E>(condition: Effect.Effect<boolean, E>): Effect.Effect<void, E> =>
   Effect.flatMap(condition, (holds) => holds ? Effect.void : Effect.andThen(Effect.sleep("50 millis"), until(condition)))
 
@@ -287,5 +318,6 @@ export const conformance = (
     }
     for (const [rule, body] of processes) test("commands", rule, body)
     for (const [rule, body] of files) test("files", rule, body)
+    for (const [rule, body] of ports) test("ports", rule, body)
   })
 }

@@ -5,6 +5,7 @@ import * as Layer from "effect/Layer"
 import type * as Prompt from "effect/ai/Prompt"
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import * as CommandEnvironment from "../../src/environment/CommandEnvironment.ts"
 import * as Places from "../../src/tool/builtin/file/Places.ts"
 import { SideModel } from "../../src/tool/builtin/SideModel.ts"
 import * as Vision from "../../src/tool/builtin/Vision.ts"
@@ -16,7 +17,7 @@ import { webServer } from "../support/webServer.ts"
 const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 /** The files of a machine whose user lives in `home`. */
-const machine = (home: string) => Layer.provideMerge(Places.layer({ home }), NodeServices.layer)
+const machine = (home: string) => Layer.mergeAll(Places.layer({ home }), CommandEnvironment.layerLocal).pipe(Layer.provideMerge(NodeServices.layer))
 
 const look = (params: unknown, cwd = "/") =>
   callTool(Vision.toolset, "vision_analyze", params, { cwd }).pipe(Effect.provide(machine(cwd)))

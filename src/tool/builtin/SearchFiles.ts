@@ -202,7 +202,6 @@ const frame = (page: Page, total: number, more: boolean, notes: Pattern.Notes, e
 
 /** The handler, over the services of the toolset. */
 export const make = Effect.gen(function*() {
-  const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const targets = yield* Targets
@@ -324,7 +323,8 @@ export const make = Effect.gen(function*() {
         warning: "This is the third identical search in a row. The next one is refused: use these results."
       }
     },
-    Effect.provideContext(services),
+    Effect.provideService(FileSystem.FileSystem, fs),
+    Effect.provideService(Path.Path, path),
     Problem.answer
   )
 })

@@ -49,7 +49,6 @@ import * as HostApproval from "../fence/HostApproval.ts"
 import * as Toolset from "../Toolset.ts"
 import { expandHome } from "./file/Places.ts"
 import * as Fence from "./file/Fence.ts"
-import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
 import * as Process from "./Process.ts"
 import * as Guidance from "./terminal/Guidance.ts"
 import * as OutputText from "./terminal/OutputText.ts"
@@ -314,7 +313,8 @@ const make = Effect.gen(function*() {
   const admit = Effect.fnUntraced(function*({ workdir }: typeof Parameters.Type, objection: string | undefined) {
     const { cwd } = yield* ToolContext
     if (objection !== undefined) return yield* new Shell.NotStarted({ message: objection })
-    const directory = path.resolve(cwd, expandHome(workdir ?? cwd, (yield* ProcessEnvironment)()["HOME"]))
+    const home = workdir?.startsWith("~") === true ? yield* environment.home : undefined
+    const directory = path.resolve(cwd, expandHome(workdir ?? cwd, home))
     const remedy = workdir === undefined ? "pass a workdir that does" : `create it first, or leave it out to run in ${cwd}`
     const info = yield* fs.stat(directory).pipe(
       Effect.mapError((error) =>

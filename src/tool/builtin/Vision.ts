@@ -29,6 +29,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as Base64 from "effect/encoding/Base64"
+import type { CommandEnvironment } from "../../environment/CommandEnvironment.ts"
 import { Timeout } from "../Annotations.ts"
 import * as HostApproval from "../fence/HostApproval.ts"
 import { ToolContext } from "../ToolContext.ts"
@@ -117,9 +118,11 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
 
 const bound = Toolset.make("vision", toolkit, Layer.provide(handlers, Targets.layer))
 
-/** The toolset `vision`. Without a side model there is nothing to offer. */
-export const toolset: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path | Places> = HostApproval.guardAddresses(Toolset.fromBound(
+const offered: Toolset.Toolset<never, CommandEnvironment | FileSystem.FileSystem | Path.Path | Places> = HostApproval.guardAddresses(Toolset.fromBound(
   "vision",
   [tool],
   Effect.flatMap(SideModel, (ask) => ask === undefined ? Effect.succeed([]) : bound.bind)
 ))
+
+/** The toolset `vision`, with the files of the environment. Without a side model there is nothing to offer. */
+export const toolset: Toolset.Toolset<never, CommandEnvironment | Path.Path | Places> = Toolset.inEnvironment(offered)

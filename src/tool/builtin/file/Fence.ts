@@ -31,7 +31,7 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Result from "effect/Result"
 import type { ToolArguments } from "../../../middleware/Kind.ts"
-import { CommandEnvironment } from "../../../environment/CommandEnvironment.ts"
+import { CommandEnvironment, type Service as EnvironmentService } from "../../../environment/CommandEnvironment.ts"
 import * as WorkingTrees from "../../../environment/WorkingTree.ts"
 import { ProcessEnvironment } from "../../../platform/ProcessVariables.ts"
 import { credentialDirectories, credentialFiles, isOwnSecret, isPlainSecret } from "../../danger/PathClass.ts"
@@ -141,6 +141,15 @@ export const judgeWrite = (path: string, places: PlacesOf): Denial | undefined =
 
 const maxPathChars = 4_096
 
+/** The file system and no more of the surroundings, so that a call keeps its own. */
+const platformOfFiles = Effect.gen(function*() {
+  return Context.make(FileSystem.FileSystem, yield* FileSystem.FileSystem).pipe(Context.add(Path.Path, yield* Path.Path))
+})
+
+/** The home directory that `~` of a path stands for: that of the machine which has the file. */
+const homeOf = ({ home: remote, processes }: EnvironmentService, home: string | undefined) => (given: string): Effect.Effect<string | undefined> =>
+  processes === "elsewhere" && given.startsWith("~") ? remote : Effect.succeed(home)
+
 /** Access to a file. `edit` shows what it held, so it must be readable too. */
 type Access = "read" | "write" | "edit"
 
@@ -167,15 +176,19 @@ interface Service {
 /** The one way from a path that a model wrote to a path that a tool may touch. */
 export class Targets extends Context.Service<Targets, Service>()("hermes-effect/tool/Targets") {
   /** Over the file system and the machine's {@link Places}. */
-  static readonly layer: Layer.Layer<Targets, never, FileSystem.FileSystem | Path.Path | Places> = Layer.effect(
+  static readonly layer: Layer.Layer<Targets, never, CommandEnvironment | FileSystem.FileSystem | Path.Path | Places> = Layer.effect(
     Targets,
     Effect.gen(function*() {
       const path = yield* Path.Path
       const places = yield* Places
-      const files = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+      const environment = yield* CommandEnvironment
+      // On another machine the user's files lie in another home directory.
+      const around = environment.processes === "here" ? Effect.succeed(places) : Effect.map(environment.home, (home): PlacesOf =>
+        home === undefined ? places : { ...places, home, homes: [...places.homes, home] })
+      const files = yield* platformOfFiles
 
       const slashed = (name: string): string => path.sep === "/" ? name : name.replaceAll(path.sep, "/")
-      const judge = (name: string, access: Access): Denial | undefined =>
+      const judge = (places: PlacesOf, name: string, access: Access): Denial | undefined =>
         (access === "write" ? undefined : judgeRead(slashed(name), places)) ??
           (access === "read" ? undefined : judgeWrite(slashed(name), places))
 
@@ -184,13 +197,14 @@ export class Targets extends Context.Service<Targets, Service>()("hermes-effect/
         if (given.length > maxPathChars) return yield* Problem.fail(`the path has more than ${maxPathChars} characters`)
         if (given.includes("\0")) return yield* Problem.fail("the path has a NUL character in it")
         const { cwd } = yield* ToolContext
-        const literal = path.resolve(cwd, expandHome(given, places.home))
+        const machine = yield* around
+        const literal = path.resolve(cwd, expandHome(given, machine.home))
         const refuse = ({ reason, advice }: Denial) =>
           Problem.fail(`${given} is not ${access === "read" ? "read" : "written"}: ${reason}`, { hint: advice })
-        const denied = judge(literal, access)
+        const denied = judge(machine, literal, access)
         if (denied !== undefined) return yield* refuse(denied)
         const real = yield* Effect.provideContext(canonical(literal), files)
-        const deniedReal = real === literal ? undefined : judge(real, access)
+        const deniedReal = real === literal ? undefined : judge(machine, real, access)
         if (deniedReal !== undefined) return yield* refuse(deniedReal)
         return { given, path: literal, real }
       })
@@ -212,12 +226,14 @@ interface WorkingTree {
 
 /** Over the file system, and the machine's {@link Places} where they are known. */
 const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | FileSystem.FileSystem | Path.Path> = Effect.gen(function*() {
-  const { isConfined } = yield* CommandEnvironment
+  const environmentOfCalls = yield* CommandEnvironment
+  const { isConfined } = environmentOfCalls
   const path = yield* Path.Path
-  const platform = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const platform = yield* platformOfFiles
   const environment = yield* ProcessEnvironment
   const places = Option.getOrUndefined(yield* Effect.serviceOption(Places))
   const home = places?.home
+  const homeFor = homeOf(environmentOfCalls, home)
   const trees = yield* WorkingTrees.make(home)
 
   const real = (name: string): Effect.Effect<string> =>
@@ -231,7 +247,7 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
     const { cwd } = yield* ToolContext
     const tree = yield* trees.rootOf(cwd)
     const temporary = environment()["TMPDIR"]
-    const at = directory === undefined ? cwd : path.resolve(cwd, expandHome(directory, home))
+    const at = directory === undefined ? cwd : path.resolve(cwd, expandHome(directory, yield* homeFor(directory)))
     return {
       cwd: at,
       // A wall stands around the working tree already: a question about what it stops would have no effect.
@@ -247,7 +263,7 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
     const around = yield* surroundings(undefined)
     const concerns: Array<Concern> = []
     for (const given of paths) {
-      const literal = path.resolve(around.cwd, expandHome(given, home))
+      const literal = path.resolve(around.cwd, expandHome(given, yield* homeFor(given)))
       const followed = yield* real(literal)
       // Paths that the fence refuses are not asked about: no answer would change it.
       if (places !== undefined && [literal, followed].some((name) => judgeWrite(name, places) !== undefined)) continue

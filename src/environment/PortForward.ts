@@ -1,0 +1,64 @@
+/**
+ * A port of an environment as this machine reaches it: a port of the loopback address here, whose connections are carried inside, each by
+ * a process of its own that ends with it.
+ *
+ * **Details**
+ *
+ * The number is that of the port inside where it is free here, else any. Nothing has to listen inside yet: a connection that nobody takes
+ * there is closed. Everybody on this machine can connect while the scope is open.
+ */
+import * as Effect from "effect/Effect"
+import { type PlatformError, systemError } from "effect/PlatformError"
+import * as Stream from "effect/Stream"
+import type * as Scope from "effect/Scope"
+import type { ChildProcessHandle } from "effect/process/ChildProcessSpawner"
+import * as LoopbackPort from "../platform/LoopbackPort.ts"
+
+/** Address on this machine. */
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+const refused = (port: number, description: string): PlatformError =>
+  systemError({ _tag: "BadResource", module: "Socket", method: "forward", pathOrDescriptor: String(port), description })
+
+/** Fails for a number that is no port. */
+export const admit = (port: number): Effect.Effect<void, PlatformError> =>
+  Number.isInteger(port) && port > 0 && port < 65_536 ? Effect.void : Effect.fail(refused(port, "a port is a number from 1 to 65535"))
+
+/** A port of an environment that has the network of this machine. */
+export const direct = (port: number): Effect.Effect<Address, PlatformError> => Effect.as(admit(port), { host: "localhost", port })
+
+/** Carries connections by processes whose standard streams are those of a connection inside. */
+export const carried = (
+  port: number,
+  bridge: Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope>
+): Effect.Effect<Address, PlatformError, Scope.Scope> =>
+  Effect.gen(function*() {
+    yield* admit(port)
+    const serve = ({ input, output }: LoopbackPort.Connection) =>
+      Effect.scoped(Effect.gen(function*() {
+        const handle = yield* bridge
+        yield* Effect.forkScoped(Effect.ignore(Stream.run(input, handle.stdin)))
+        yield* Stream.run(handle.stdout, output)
+      })).pipe(Effect.catch((error) => Effect.logDebug("a connection to a port of the environment ended", error)))
+    const own = yield* Effect.mapError(LoopbackPort.listen(port, serve), (message) => refused(port, message))
+    return { host: "127.0.0.1", port: own }
+  })
+
+/** Code of a program that carries its standard streams to the port that is its argument. */
+export const carrier = `
+const socket = require("node:net").connect(Number(process.argv[1]), "localhost")
+process.stdin.pipe(socket)
+socket.pipe(process.stdout)
+socket.on("error", ({ message }) => { console.error(message); process.exit(1) }).on("close", () => process.exit())
+`
+
+/** Script that carries its standard streams to the port `$1`, by what the environment has. */
+export const carrierScript = [
+  `if command -v node >/dev/null; then exec node -e '${carrier}' "$1"`,
+  `elif command -v nc >/dev/null; then exec nc 127.0.0.1 "$1"`,
+  `elif command -v bash >/dev/null; then exec bash -c 'exec 3<>"/dev/tcp/localhost/$0" && { cat <&3 & cat >&3; wait; }' "$1"`,
+  `else echo "a port of this environment needs node, nc or bash in it" >&2; exit 127; fi`
+].join("\n")

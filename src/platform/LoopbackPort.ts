@@ -1,0 +1,65 @@
+/**
+ * A port of the loopback address whose connections are served by an Effect each: bytes in, bytes out.
+ */
+import * as NodeSink from "@effect/platform-node/NodeSink"
+import * as NodeStream from "@effect/platform-node/NodeStream"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type * as Sink from "effect/Sink"
+import type * as Stream from "effect/Stream"
+import { createServer, type Server, type Socket } from "node:net"
+
+/** Somebody else cut a connection, or it broke. */
+export interface ConnectionCut {
+  readonly _tag: "ConnectionCut"
+}
+
+const cut = (): ConnectionCut => ({ _tag: "ConnectionCut" })
+
+/** A client that connected. Each direction ends by itself. */
+export interface Connection {
+  readonly input: Stream.Stream<Uint8Array, ConnectionCut>
+  readonly output: Sink.Sink<void, Uint8Array, never, ConnectionCut>
+}
+
+/** Listens on a port, and on any that is free where that one is not. */
+const listening = (server: Server, preferred: number): Effect.Effect<number, string> =>
+  Effect.callback<number, string>((resume) => {
+    const onListening = (): void => {
+      const address = server.address()
+      resume(typeof address === "object" && address !== null ? Effect.succeed(address.port) : Effect.fail("the system gave no port"))
+    }
+    const onError = ({ message }: Error): void => resume(Effect.fail(message))
+    server.once("listening", onListening).once("error", onError).listen(preferred, "127.0.0.1")
+    return Effect.sync(() => server.off("listening", onListening).off("error", onError))
+  }).pipe(Effect.catch((message) => preferred === 0 ? Effect.fail(message) : listening(server, 0)))
+
+/**
+ * Serves the connections to a port of 127.0.0.1 until the scope ends, which cuts those that are open. The preferred port is taken where
+ * it is free. A connection is closed when `serve` ends. Fails with the message of the system where nothing can listen.
+ */
+export const listen = (
+  preferred: number,
+  serve: (connection: Connection) => Effect.Effect<void>
+): Effect.Effect<number, string, Scope.Scope> =>
+  Effect.gen(function*() {
+    const run = Effect.runForkWith(yield* Effect.context())
+    const open = new Set<Socket>()
+    const server = createServer({ allowHalfOpen: true }, (socket) => {
+      open.add(socket)
+      // Its streams fail too; an error of a connection that nobody uses any more is nobody's.
+      socket.on("error", () => void socket.destroy()).once("close", () => open.delete(socket))
+      const fiber = run(serve({
+        input: NodeStream.fromReadable<Uint8Array, ConnectionCut>({ evaluate: () => socket, onError: cut, closeOnDone: false }),
+        output: NodeSink.fromWritable<ConnectionCut, Uint8Array>({ evaluate: () => socket, onError: cut })
+      }))
+      fiber.addObserver(() => socket.destroySoon())
+      socket.once("close", () => void fiber.interruptUnsafe())
+    })
+    const port = yield* Effect.acquireRelease(listening(server, preferred), () =>
+      Effect.callback<void>((resume) => {
+        server.close(() => resume(Effect.void))
+        for (const socket of open) socket.destroy()
+      }))
+    return port
+  })
