@@ -51,7 +51,7 @@ const agents = (options: Config.Options, own: Own) =>
       const open = Effect.fnUntraced(function*(job: Parameters<JobAgent["Service"]["open"]>[0]) {
         const loaded = yield* Effect.mapError(Config.load(options), blocked)
         const settings = JobDraft.withModel(loaded.settings, environment, job.model)
-        const runtime = yield* Effect.mapError(Layer.build(program.layer(settings, own)), blocked)
+        const runtime = yield* Effect.mapError(Layer.build(program.layer(settings, { ...own, folder: job.workdir })), blocked)
         const agent = Context.get(runtime, Agent)
         const tools = yield* selectTools(job, Context.get(runtime, ToolRegistry), {
           toolsets: settings.platformToolsets["cron"] ?? settings.toolsets,

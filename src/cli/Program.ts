@@ -48,6 +48,8 @@ export interface Start {
   readonly reserved?: Reserved | undefined
   /** Stored session that the program goes on with. */
   readonly session?: SessionId | undefined
+  /** Directory that commands work in, where it is not the working directory. */
+  readonly folder?: string | undefined
 }
 
 /** Services of a runtime. */

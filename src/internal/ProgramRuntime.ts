@@ -278,6 +278,8 @@ export interface Start extends Substitutes {
   readonly reserved?: Reserved | undefined
   /** Stored session that the program goes on with. */
   readonly session?: SessionId | undefined
+  /** Directory that commands work in, where it is not the working directory. */
+  readonly folder?: string | undefined
 }
 
 const shellHooks = Effect.fnUntraced(function*(settings: Values, { confirmHook }: Start) {
@@ -337,7 +339,7 @@ export const program = (
     const middleware = yield* Effect.provide(importing.stack, configured)
     const agents = agentFile?.subAgents ?? []
     const [{ toolset: files }, { toolset: terminal }, { toolset: todo }, { toolset: delegation }] = builtin
-    const commands = yield* ConfiguredEnvironment.choose(settings, { environment, home })
+    const commands = yield* ConfiguredEnvironment.choose(settings, { environment, home, folder: start.folder })
     const parts = {
       store: SessionRetention.layerAuto(settings.sessions, start.session).pipe(
         Layer.provideMerge(SessionStore.layerSqlite({ path: home.database }))

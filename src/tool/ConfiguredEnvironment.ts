@@ -34,6 +34,8 @@ import type * as Urls from "./fence/Urls.ts"
 interface Host {
   readonly environment: Environment["Service"]
   readonly home: Home["Service"]
+  /** Directory that commands work in, where it is not the working directory: that of a job. */
+  readonly folder?: string | undefined
 }
 
 type Platform = ChildProcessSpawner | FileSystem.FileSystem | Path.Path
@@ -153,16 +155,16 @@ const contradiction = ({ terminal }: Values): ConfigError | undefined =>
     : undefined
 
 /**
- * The settings as they hold in the working directory: one that has files of its own and is not trusted is only read, unless the settings
+ * The settings as they hold in the directory of the commands: one that has files of its own and is not trusted is only read, unless the settings
  * name a policy. `distrusted` has those files and the remedy.
  */
-const inFolder = Effect.fnUntraced(function*(settings: Values, { home }: Host) {
+const inFolder = Effect.fnUntraced(function*(settings: Values, { folder = workingDirectory(), home }: Host) {
   const { terminal } = settings
   if (terminal.sandbox.policy !== undefined || terminal.backend !== "auto" && terminal.backend !== "sandbox") return { settings, distrusted: undefined }
   const trust = yield* FolderTrust.make.pipe(Effect.provideService(Home, home))
-  const withheld = yield* trust.withheld(workingDirectory())
+  const withheld = yield* trust.withheld(folder)
   if (withheld.length === 0) return { settings, distrusted: undefined }
-  const project = yield* trust.projectOf(workingDirectory())
+  const project = yield* trust.projectOf(folder)
   return {
     settings: { ...settings, terminal: { ...terminal, sandbox: { ...terminal.sandbox, policy: "read-only" as const } } },
     distrusted: `${withheld.join(", ")} ${withheld.length === 1 ? "is" : "are"} not trusted. Look at it, then run \`${FolderTrust.remedy(project)}\`, or set ${FolderTrust.variable} for one run`

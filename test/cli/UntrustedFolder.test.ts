@@ -110,6 +110,22 @@ describe("a folder that is not trusted", () => {
       assert.notInclude(set.stderr, "only read here")
     }), 60_000)
 
+  it.live.skipIf(!stands)("is only read by a job that works in it, and a job beside it is not held", () =>
+    Effect.gen(function*() {
+      const theirs = yield* machine
+      const { at, hermes, put } = yield* machine
+      theirs.put(".hermes/skills/theirs/SKILL.md", "---\nname: theirs\ndescription: d\n---\nbody\n")
+      put("turns.yaml", turns)
+      const run = (name: string) => hermes(["cron", "run", name, "--script", "turns.yaml"], { env: { HERMES_TERMINAL__BACKEND: "" } })
+      yield* hermes(["cron", "create", "every 2h", "go", "--name", "there", "--workdir", theirs.cwd])
+      yield* hermes(["cron", "create", "every 2h", "go", "--name", "here", "--workdir", at(".")])
+      const there = yield* run("there")
+      assert.deepStrictEqual(["written", "made"].filter((name) => existsSync(theirs.at(name))), [], there.stderr)
+      assert.match(there.stderr, /only read here: .*\.hermes\/skills is not trusted/)
+      const here = yield* run("here")
+      assert.isTrue(existsSync(at("written")), here.stderr)
+    }), 60_000)
+
   it.live.skipIf(launcher === undefined)("is asked about once at the terminal", () =>
     Effect.scoped(Effect.gen(function*() {
       if (launcher === undefined) return
