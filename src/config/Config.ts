@@ -160,7 +160,7 @@ const prepare = (tree: unknown): { readonly tree: unknown; readonly remarks: Rea
       case "ListOf":
         return Array.isArray(value) ? value.map((item, index) => walk(item, shape.item, [...path, index])) : value
       case "Value":
-        return single(value, shape, path)
+        return shape.section !== undefined && Tree.isMapping(value) ? walk(value, shape.section, path) : single(value, shape, path)
     }
   }
 
@@ -230,9 +230,13 @@ const decode = Schema.decodeUnknownResult(SettingsSchema)
 const check = (raw: unknown) => {
   const { remarks, tree } = prepare(gatherProviderKeys(raw))
   const decoded = decode(tree, { errors: "all" })
-  return decoded._tag === "Success"
-    ? { tree, remarks, settings: decoded.success, wrong: [] }
-    : { tree, remarks, settings: undefined, wrong: explain(decoded.failure.issue, tree) }
+  if (decoded._tag === "Success") return { tree, remarks, settings: decoded.success, wrong: [] }
+  /** With the key of a mapping that was misspelt and is missing now. */
+  const wrong = explain(decoded.failure.issue, tree).map(({ path, text }) => {
+    const misspelt = remarks.find((remark) => remark.path.length > path.length && Tree.isMapping(Tree.get(tree, path)) && path.every((key, index) => remark.path[index] === key))
+    return { path, text: misspelt === undefined ? text : `${text}; ${Tree.show(misspelt.path)}: ${misspelt.text}` }
+  })
+  return { tree, remarks, settings: undefined, wrong }
 }
 
 /** Tests whether a place is in `path`, or `path` in it. */

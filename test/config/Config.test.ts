@@ -315,6 +315,18 @@ describe("Config: warnings", () => {
       )
     }))
 
+  it.effect("so is one below a key that may be a word or a mapping: the sandbox of a server or a hook", () =>
+    Effect.gen(function*() {
+      const yaml = "mcp_servers:\n  a: { command: x, sandbox: { policy: read-only, netwrk: none } }\nhooks:\n  pre_tool_call:\n    - { command: x, sandbox: { policy: read-only, hots: [a.example] } }\n"
+      assert.deepStrictEqual(yield* warningsOf({ yaml }), [
+        "config.yaml: mcp_servers.a.sandbox.netwrk: unknown key, ignored; did you mean \"mcp_servers.a.sandbox.network\"?",
+        "config.yaml: hooks.pre_tool_call[0].sandbox.hots: unknown key, ignored; did you mean \"hooks.pre_tool_call[0].sandbox.hosts\"?"
+      ])
+      assert.deepStrictEqual(yield* linesOf({ yaml: "mcp_servers: { a: { command: x, sandbox: { polcy: read-only } } }\n" }), [
+        "config.yaml: mcp_servers.a.sandbox: expected full, workspace-write, read-only, or policy, network and hosts, got a mapping; mcp_servers.a.sandbox.polcy: unknown key, ignored; did you mean \"mcp_servers.a.sandbox.policy\"?"
+      ])
+    }))
+
   it.effect("names that users choose are never unknown", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(

@@ -48,6 +48,8 @@ export interface Value {
   readonly kinds: ReadonlySet<"string" | "number" | "boolean" | "list" | "anything">
   readonly expected: string
   readonly facts: FieldRules
+  /** Keys of the one kind that is a mapping, where there is such. */
+  readonly section?: Section | undefined
 }
 
 /** The shape of one place. */
@@ -71,7 +73,8 @@ const union = (ast: SchemaAST.Union): Value => {
     if (SchemaAST.isArrays(type)) return "list"
     return "string"
   })
-  return value(ast, new Set(kinds), `one of ${words.join(", ")}`)
+  const mapping = ast.types.find((type) => SchemaAST.isObjects(type) && type.indexSignatures.length === 0)
+  return { ...value(ast, new Set(kinds), `one of ${words.join(", ")}`), section: mapping === undefined || !SchemaAST.isObjects(mapping) ? undefined : section(mapping) }
 }
 
 const section = (ast: SchemaAST.Objects): Section => ({
