@@ -65,7 +65,8 @@ const stacked = (argument: string, known: ReadonlySet<string>): { readonly names
 const send = Effect.fnUntraced(function*(skills: SkillStore, name: string, argument: string, dialog: Dialog): Effect.fn.Return<Next> {
   const { skills: known } = yield* skills.catalogue
   const { names, text } = stacked(argument, new Set(known.map((skill) => skill.name)))
-  return yield* textsOf(skills, [name, ...names], dialog.current.id).pipe(
+  const { session } = yield* dialog.live.state
+  return yield* textsOf(skills, [name, ...names], session.id).pipe(
     Effect.map((found): Next => ({ _tag: "Send", prompt: `${found}\n\n${text === "" ? "Follow the skill above." : text}` })),
     Effect.catch(({ message }) => Effect.sync(() => {
       complain(dialog, new Error(message))

@@ -40,8 +40,10 @@ export interface ReaderOptions {
 export interface Reader {
   /** Waits for the next event. Ends when the live session is closed. */
   readonly take: Effect.Effect<HostEvent, Cause.Done | ReaderLagged>
-  /** Takes all that is there. */
-  readonly poll: () => ReadonlyArray<HostEvent>
+  /** Done as soon as there is an event, which stays until it is taken, or the stream has ended. */
+  readonly arrived: Effect.Effect<void>
+  /** Takes the next event if there is one. */
+  readonly poll: () => HostEvent | undefined
 }
 
 /** All readers of a stream. */
@@ -162,22 +164,24 @@ const makeReader = (whenBehind: "cut" | "wait") => {
     wake()
   }
 
-  const take: Reader["take"] = Effect.suspend(() => {
+  const isAny: Reader["arrived"] = Effect.suspend(() => {
+    if (first < waiting.length || isCut || isEnded) return Effect.void
+    arrived ??= Deferred.makeUnsafe()
+    return Effect.flatMap(Deferred.await(arrived), () => isAny)
+  })
+
+  const take: Reader["take"] = Effect.flatMap(isAny, () => {
     const found = shift()
     if (found !== undefined) return Effect.succeed(found)
     if (isCut) return Effect.fail(new ReaderLagged())
-    if (isEnded) return Cause.done()
-    arrived ??= Deferred.makeUnsafe()
-    return Effect.flatMap(Deferred.await(arrived), () => take)
+    // Another fiber of the same reader was quicker.
+    return isEnded ? Cause.done() : take
   })
 
   return {
     take,
-    poll: (): ReadonlyArray<HostEvent> => {
-      const found: Array<HostEvent> = []
-      for (let event = shift(); event !== undefined; event = shift()) found.push(event)
-      return found
-    },
+    arrived: isAny,
+    poll: shift,
     put,
     caughtUp: Effect.suspend(() => {
       if (whenBehind === "cut" || events <= mergeBeyond) return Effect.void

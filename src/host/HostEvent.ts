@@ -69,6 +69,8 @@ export interface Turn {
   readonly startedAt: number
   /** True when it was asked to stop. */
   readonly isStopping: boolean
+  /** True where the text of the answer may still be replaced when it is complete, so that deltas show nothing for sure. */
+  readonly isRewritten: boolean
 }
 
 /** A question that waits, without secrets. `id` is stable; the oldest stands first. */
@@ -119,5 +121,5 @@ export type HostEvent =
   | { readonly _tag: "QuestionClosed"; readonly id: string; readonly answer: Answer | undefined }
   | { readonly _tag: "SessionChanged"; readonly change: SessionChange; readonly from: SessionId; readonly session: SessionIdentity }
   | { readonly _tag: "SettingsChanged"; readonly settings: LiveSettings }
-  /** Something that the user should know, and that is no part of a turn. */
+  /** Something that the user should know, and that is no part of a turn, in one or more lines. */
   | { readonly _tag: "Notice"; readonly level: "info" | "error"; readonly message: string }

@@ -115,7 +115,7 @@ export const make = Effect.fnUntraced(function*(
   let turns = 0
   let held = 0
   let running: Fiber.Fiber<unknown, unknown> | undefined
-  let watching: { readonly sessions: string; readonly fiber: Fiber.Fiber<unknown, unknown> } | undefined
+  let watching: Fiber.Fiber<unknown, unknown> | undefined
 
   const newMessage = ({ prompt, shown }: NewMessage, origin: Message["origin"]): Message =>
     ({ id: `m${++messages}`, origin, prompt, shown: shown ?? textOf(prompt) })
@@ -146,13 +146,14 @@ export const make = Effect.fnUntraced(function*(
     })
   }
 
-  const conducted = Effect.fnUntraced(function*({ id, message, sessionId }: Turn): Effect.fn.Return<RunResult, AgentError> {
+  const conducted = Effect.fnUntraced(function*({ id, isRewritten, message, sessionId }: Turn): Effect.fn.Return<RunResult, AgentError> {
     const { effort, route, session } = owner.state()
     const prompt = begun.has(sessionId) || prepare === undefined ? message.prompt : yield* prepare(sessionId, message.prompt)
     begun.add(sessionId)
     const run = agent.run({
       streaming: true,
       ...input,
+      readsText: input?.readsText === undefined ? undefined : input.readsText && !isRewritten,
       prompt,
       sessionId,
       cwd: session.cwd,
@@ -201,8 +202,16 @@ export const make = Effect.fnUntraced(function*(
   })
 
   const start = Effect.fnUntraced(function*(message: Message) {
+    watching?.interruptUnsafe()
     const { session } = owner.state()
-    const turn: Turn = { id: ++turns, message, sessionId: session.id, startedAt: yield* Clock.currentTimeMillis, isStopping: false }
+    const turn: Turn = {
+      id: ++turns,
+      message,
+      sessionId: session.id,
+      startedAt: yield* Clock.currentTimeMillis,
+      isStopping: false,
+      isRewritten: hooks.has("transform_llm_output")
+    }
     const prompted = { ...session, prompts: session.prompts + 1, lastPrompt: message.prompt }
     owner.change({ turn, session: prompted }, { _tag: "TurnStarted", turn })
     // Nobody waits for a turn that does not end when it is interrupted.
@@ -211,16 +220,9 @@ export const make = Effect.fnUntraced(function*(
 
   /** Begins what is next as soon as something arrives from the background. */
   const watch = Effect.fnUntraced(function*() {
-    const ids = sessionsOf(owner.state())
-    const sessions = ids.join("\n")
-    if (watching?.sessions === sessions) return
-    watching?.fiber.interruptUnsafe()
-    const arrived = Effect.raceAllFirst(ids.map(background.arrived))
-    const told = Effect.andThen(arrived, Effect.sync(() => void owner.post(Effect.suspend(() => {
-      if (watching?.sessions === sessions) watching = undefined
-      return next
-    }))))
-    watching = { sessions, fiber: yield* Effect.forkIn(told, scope) }
+    watching?.interruptUnsafe()
+    const arrived = Effect.raceAllFirst(sessionsOf(owner.state()).map(background.arrived))
+    watching = yield* Effect.forkIn(Effect.andThen(arrived, Effect.sync(() => void owner.post(next))), scope)
   })
 
   const next: Effect.Effect<void> = Effect.gen(function*() {
@@ -237,9 +239,8 @@ export const make = Effect.fnUntraced(function*(
       const shown = told.map((message) => message.split("\n", 1)[0] ?? "").join("\n")
       return yield* start(newMessage({ prompt: told.join("\n\n"), shown }, "background"))
     }
-    for (const message of (yield* Effect.forEach(ids, background.takeNotices)).flat()) {
-      owner.readers.publish({ _tag: "Notice", level: "info", message })
-    }
+    const notices = (yield* Effect.forEach(ids, background.takeNotices)).flat()
+    if (notices.length > 0) owner.readers.publish({ _tag: "Notice", level: "info", message: notices.join("\n") })
     yield* watch()
   })
 

@@ -5,6 +5,7 @@ import * as Fiber from "effect/Fiber"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import * as EventReaders from "../../src/host/EventReaders.ts"
 import type { HostEvent } from "../../src/host/HostEvent.ts"
+import { drain } from "./liveSession.ts"
 
 const run = (...events: ReadonlyArray<RunEvent>): HostEvent => ({ _tag: "RunEvents", turn: 1, events })
 const text = (text: string): RunEvent => ({ _tag: "TextDelta", text })
@@ -19,9 +20,9 @@ describe("EventReaders", () => {
   it.effect("a reader that keeps up gets every delta as it was", () =>
     Effect.gen(function*() {
       const readers = EventReaders.make()
-      const { poll } = yield* readers.subscribe()
+      const reader = yield* readers.subscribe()
       for (let index = 0; index < 100; index++) readers.publish(run(text("a"), text("b")))
-      assert.strictEqual(runEvents(poll()).length, 200)
+      assert.strictEqual(runEvents(drain(reader)).length, 200)
     }))
 
   it.effect("deltas are put together for one that is far behind, and nothing else, and nothing is lost", () =>
@@ -35,11 +36,11 @@ describe("EventReaders", () => {
         all += `${index} `
         if (index % 1000 === 0) tools.push(index)
         readers.publish(run(...index % 1000 === 0 ? [step(index)] : [], text(`${index} `), thought("t")))
-        assert.isAtLeast(runEvents(quick.poll()).length, 2)
+        assert.isAtLeast(runEvents(drain(quick)).length, 2)
       }
       readers.publish(notice)
       readers.publish(run(text("end"), text(".")))
-      const seen = slow.poll()
+      const seen = drain(slow)
       const events = runEvents(seen)
       // Deltas of two kinds that take turns cannot be put together.
       assert.isAtMost(events.length, 10_010)
@@ -47,7 +48,7 @@ describe("EventReaders", () => {
       assert.deepStrictEqual(events.flatMap((event) => event._tag === "StepStarted" ? [event.step] : []), tools)
       assert.strictEqual(seen.at(-2), notice)
       for (let index = 0; index < 3000; index++) readers.publish(run(text("x")))
-      const merged = runEvents(slow.poll())
+      const merged = runEvents(drain(slow))
       assert.isAtMost(merged.length, EventReaders.mergeBeyond + 2)
       assert.strictEqual(merged.map((event) => event._tag === "TextDelta" ? event.text : "").join("").length, 3000)
     }))
@@ -60,10 +61,10 @@ describe("EventReaders", () => {
       let seen = 0
       for (let index = 0; index < EventReaders.maxEvents + 100; index++) {
         readers.publish(notice)
-        seen += other.poll().length
+        seen += drain(other).length
       }
       assert.strictEqual(seen, EventReaders.maxEvents + 100)
-      assert.isAtMost(stuck.poll().length, EventReaders.maxEvents + 1)
+      assert.isAtMost(drain(stuck).length, EventReaders.maxEvents + 1)
       const error = yield* Effect.flip(stuck.take)
       assert.isTrue(error instanceof EventReaders.ReaderLagged)
       assert.include(String(error), "cut off")
@@ -75,7 +76,7 @@ describe("EventReaders", () => {
       const stuck = yield* readers.subscribe()
       const piece = "x".repeat(1024 * 1024)
       for (let index = 0; index < 40; index++) readers.publish(run(text(piece)))
-      const length = runEvents(stuck.poll()).reduce((sum, event) => sum + (event._tag === "TextDelta" ? event.text.length : 0), 0)
+      const length = runEvents(drain(stuck)).reduce((sum, event) => sum + (event._tag === "TextDelta" ? event.text.length : 0), 0)
       assert.isAtMost(length, EventReaders.maxCharacters + piece.length)
       assert.isTrue((yield* Effect.flip(stuck.take)) instanceof EventReaders.ReaderLagged)
     }))
@@ -89,7 +90,7 @@ describe("EventReaders", () => {
       const waits = yield* Effect.forkChild(readers.caughtUp)
       yield* Effect.yieldNow
       assert.strictEqual(waits.pollUnsafe(), undefined)
-      assert.strictEqual(slow.poll().length, EventReaders.maxEvents + 100)
+      assert.strictEqual(drain(slow).length, EventReaders.maxEvents + 100)
       yield* Fiber.join(waits)
     }))
 

@@ -7,7 +7,7 @@ import * as TestClock from "effect/testing/TestClock"
 import * as LiveSession from "../../src/host/LiveSession.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import { unattended } from "../../src/tool/approval/InteractiveMode.ts"
-import { first, lines, live, until, untilTag } from "./liveSession.ts"
+import { drain, first, lines, live, until, untilTag } from "./liveSession.ts"
 
 describe("LiveSession", () => {
   it.effect("two clients get the same events, in the same order, and a turn goes to its end", () =>
@@ -191,7 +191,7 @@ describe("LiveSession", () => {
         yield* untilTag(reader, "TurnEnded")
         const begun = yield* live.begin("A title")
         assert.deepStrictEqual(begun, { id: (yield* live.state).session.id, from: first, isResumable: true })
-        assert.include(lines(reader.poll()), `session new ${begun.id}`)
+        assert.include(lines(drain(reader)), `session new ${begun.id}`)
         const { messages, session } = yield* live.resume(first)
         assert.strictEqual(session.id, first)
         assert.strictEqual(messages.length, 2)
@@ -252,7 +252,7 @@ describe("LiveSession", () => {
         yield* live.setMode("ask")
         yield* live.setEffort("high")
         assert.deepInclude(yield* live.state, { mode: "ask", effort: "high" })
-        assert.deepStrictEqual(lines(reader.poll()), ["SettingsChanged", "SettingsChanged"])
+        assert.deepStrictEqual(lines(drain(reader)), ["SettingsChanged", "SettingsChanged"])
       })))
 
   it.effect("closing interrupts the turn, tells its end, and ends the streams; later commands are interrupted", () =>
@@ -262,7 +262,7 @@ describe("LiveSession", () => {
         yield* live.send({ prompt: "hang" })
         yield* live.send({ prompt: "never" })
         yield* live.close
-        const rest = lines(reader.poll())
+        const rest = lines(drain(reader))
         assert.deepStrictEqual([rest[0], rest.at(-1)], ["started 1 client: hang", "ended 1 failed"])
         assert.notInclude(rest.join("\n"), "started 2")
         assert.strictEqual((yield* Effect.exit(reader.take))._tag, "Failure")

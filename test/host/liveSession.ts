@@ -52,6 +52,13 @@ export const until = (reader: LiveSession.Reader, fits: (event: HostEvent) => bo
     }
   }).pipe(Effect.orDie)
 
+/** All events that are there. */
+export const drain = (reader: LiveSession.Reader): ReadonlyArray<HostEvent> => {
+  const found: Array<HostEvent> = []
+  for (let event = reader.poll(); event !== undefined; event = reader.poll()) found.push(event)
+  return found
+}
+
 export const untilTag = (reader: LiveSession.Reader, tag: HostEvent["_tag"]) => until(reader, ({ _tag }) => _tag === tag)
 
 /** One line for each event; deltas of one turn together. */

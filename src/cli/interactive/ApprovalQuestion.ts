@@ -1,17 +1,14 @@
 /**
- * Asks the user whether a tool call may run. Whatever is no clear yes is a no; words of the user go to the model as the
+ * The question whether a tool call may run, in words. Whatever is no clear yes is a no; words of the user go to the model as the
  * reason.
  *
  * Source: `hermes-product.md` §1.10.
  */
-import * as Effect from "effect/Effect"
 import * as Redaction from "../../domain/Redaction.ts"
 import type { Target } from "../../tool/approval/AllowList.ts"
-import type { ApprovalPrompt } from "../../tool/approval/Approver.ts"
 import type { Choice, Question, Reply } from "../../tool/approval/Question.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Width from "../render/Width.ts"
-import * as Questions from "./Questions.ts"
 
 /** Columns of a target in a label. */
 const longest = 60
@@ -79,16 +76,15 @@ const read = (question: Pick<Question, "choices" | "prefix" | "targets">, answer
   return { choice: "deny", reason: answer }
 }
 
-export const prompt = (ask: Questions.Questions["ask"]): ApprovalPrompt["Service"] => ({
-  ask: (question) => {
-    const choices = offersOf(question).map(({ label }) => label)
-    return Effect.map(
-      ask({
-        question: `May this run? ${question.command} (${question.description})`,
-        choices,
-        multiple: false
-      }, `${Questions.numbers(choices.length)}, y, n, or type a reason to refuse`),
-      (answer) => answer?.[0] === undefined ? undefined : read(question, answer[0])
-    )
-  }
+/** An approval as a question with choices, and the reply that an answer means. */
+export interface ApprovalText {
+  readonly question: string
+  readonly choices: ReadonlyArray<string>
+  readonly read: (answer: string) => Reply
+}
+
+export const textOf = (question: Question): ApprovalText => ({
+  question: `May this run? ${question.command} (${question.description})`,
+  choices: offersOf(question).map(({ label }) => label),
+  read: (answer) => read(question, answer)
 })

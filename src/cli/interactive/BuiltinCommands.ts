@@ -12,39 +12,30 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
+import * as Exit from "effect/Exit"
 import * as Prompt from "effect/ai/Prompt"
-import { Agent } from "../../agent/Agent.ts"
-import { BackgroundWork, type Item } from "../../agent/BackgroundWork.ts"
+import type { Item } from "../../agent/BackgroundWork.ts"
 import { Children } from "../../agent/Children.ts"
 import type { AgentError } from "../../domain/AgentError.ts"
 import * as Cost from "../../domain/Cost.ts"
-import type { RunEvent } from "../../domain/RunEvent.ts"
 import * as Redaction from "../../domain/Redaction.ts"
-import * as Usage from "../../domain/Usage.ts"
-import * as SummaryText from "../../prompt/compaction/SummaryText.ts"
-import { Auxiliary } from "../../routing/Auxiliary.ts"
-import { RouterStatus } from "../../routing/ModelRouter.ts"
-import * as SearchQuery from "../../session/SearchQuery.ts"
-import * as SearchScan from "../../session/SearchScan.ts"
-import * as SessionChain from "../../session/SessionChain.ts"
+import * as ContextFill from "../../host/ContextFill.ts"
+import * as SessionReports from "../../host/SessionReports.ts"
 import { SessionStore } from "../../session/SessionStore.ts"
-import * as StoredForm from "../../session/StoredForm.ts"
-import * as Title from "../../session/Title.ts"
-import { ToolRegistry } from "../../tool/ToolRegistry.ts"
+import * as ErrorLine from "../ErrorLine.ts"
 import * as SafeText from "../render/SafeText.ts"
 import type { Verbosity } from "../render/ToolFeed.ts"
 import * as ToolText from "../render/ToolText.ts"
 import * as UsageText from "../render/UsageText.ts"
 import * as Width from "../render/Width.ts"
-import * as ContextFill from "./ContextFill.ts"
-import { complain, type Dialog, type DialogCommand, resumeCommand, say, sessionsOf, type SessionServices } from "./Dialog.ts"
+import * as BusyPrompt from "./BusyPrompt.ts"
+import { complain, type Dialog, type DialogCommand, note, resumeCommand, say, type SessionServices } from "./Dialog.ts"
 import * as Overview from "./Overview.ts"
 import * as Recap from "./Recap.ts"
 import * as SessionSwitch from "./SessionSwitch.ts"
 import { type Next, stay } from "./SlashCommands.ts"
 
-const leave: Next = { _tag: "Leave" }
+const leave: Next = { _tag: "Leave", code: 0 }
 
 /** Sessions that `/sessions` lists. */
 const listed = 15
@@ -82,48 +73,37 @@ const help = doing((_, dialog) =>
 
 const begin = (prepare: (dialog: Dialog) => void) =>
   doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
-    const title = argument === "" ? undefined : yield* Title.clean("new session", argument)
-    const stored = yield* SessionSwitch.known(dialog)
-    const from = yield* SessionSwitch.begin(dialog, title)
+    const { from, id, isResumable } = yield* dialog.live.begin(argument === "" ? undefined : argument)
     prepare(dialog)
     const { asidePaint } = dialog.screen
     say(
       dialog,
-      `New session ${dialog.current.id}`,
-      ...stored === undefined ? [] : [asidePaint.text(`Previous session: ${resumeCommand(from)}`, "dim")],
+      `New session ${id}`,
+      ...isResumable ? [asidePaint.text(`Previous session: ${resumeCommand(from)}`, "dim")] : [],
       ""
     )
   }))
 
 const tools = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
-  const registry = yield* ToolRegistry
-  const { input } = dialog.options
-  const sets = yield* registry.list
-  const offered = new Set((yield* registry.snapshot(input.tools ?? {})).names)
-  const rows = sets.flatMap(({ tools, toolset }) => {
-    const names = tools.map(({ tool }) => tool.name).filter((name) => offered.has(name))
-    return names.length === 0 ? [] : [[SafeText.line(toolset), SafeText.line(names.join(", "))] as const]
-  })
+  const offered = yield* SessionReports.tools(dialog.options.input.tools)
+  const rows = offered.map(({ names, toolset }) => [SafeText.line(toolset), SafeText.line(names.join(", "))] as const)
   say(dialog, ...rows.length === 0 ? ["No tools: see `hermes tools`."] : UsageText.pairs(rows), "")
 }))
 
-const nothingUsed: SessionChain.Sums = { usage: Usage.zero, cost: Cost.spent(Cost.nothing), models: [], compactions: 0 }
+const fillOf = ({ live, options }: Dialog) => ContextFill.measure(live, options.input)
 
 const usage = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
-  const session = yield* SessionSwitch.known(dialog)
-  const sums = session === undefined ? nothingUsed : yield* SessionChain.sums(session)
-  const used = [...yield* Auxiliary.use(({ used }) => used)]
-  const now = yield* Clock.currentTimeMillis
+  const { duration, side, ...sums } = yield* SessionReports.usage(dialog.live)
   say(dialog, ...UsageText.table({
     ...sums,
-    side: used.map(([task, { cost, usage }]) => ({ task, usage, cost: Cost.spent(cost) })),
-    duration: ToolText.duration(now - dialog.current.since),
-    context: ContextFill.line(yield* ContextFill.measure(dialog))
+    side: Array.from(side, ([task, { cost, usage }]) => ({ task, usage, cost: Cost.spent(cost) })),
+    duration: ToolText.duration(duration),
+    context: Overview.contextLine(yield* fillOf(dialog))
   }), "")
 }))
 
 const context = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
-  say(dialog, ...ContextFill.render(yield* ContextFill.measure(dialog), dialog.screen.asidePaint), "")
+  say(dialog, ...Overview.context(yield* fillOf(dialog), dialog.screen.asidePaint), "")
 }))
 
 const insights = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
@@ -135,102 +115,83 @@ const insights = doing(Effect.fnUntraced(function*(argument: string, dialog: Dia
 }))
 
 const history = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
-  const messages = yield* SessionStore.use((store) => store.messages(dialog.current.id))
+  const messages = yield* dialog.live.messages
   const { asidePaint, size } = dialog.screen
   const lines = Recap.render(messages, Recap.full, size().columns, asidePaint)
   say(dialog, ...lines.length === 0 ? ["No messages yet."] : lines, "")
 }))
 
-/** Messages by exchange: each group begins with a message of the user, but for the first. */
-const exchangesOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<ReadonlyArray<Prompt.Message>> => {
-  const groups: Array<Array<Prompt.Message>> = []
-  for (const message of messages) {
-    const last = groups.at(-1)
-    if (last === undefined || message.role === "user") groups.push([message])
-    else last.push(message)
-  }
-  return groups
-}
-
 const expand = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
-  const session = yield* SessionSwitch.known(dialog)
-  const removed = session === undefined ? [] : (yield* SessionChain.removed(session)).filter((message) => !SummaryText.isStandIn(message))
-  if (removed.length === 0) return say(dialog, "Nothing was compacted: the conversation is whole.", "")
-  const query = SearchQuery.parse(argument)
-  const fits = (message: Prompt.Message): boolean => query.length === 0 || SearchScan.find(query, StoredForm.searchText(message)) !== undefined
-  const found = exchangesOf(removed).filter((group) => group.some(fits)).flat()
+  const { found, isFiltered, total } = yield* SessionReports.removed(dialog.live, argument)
+  if (total === 0) return say(dialog, "Nothing was compacted: the conversation is whole.", "")
   if (found.length === 0) return say(dialog, "No message that was compacted fits. Fewer words find more; word* finds words that begin so.", "")
   const { asidePaint, size } = dialog.screen
   // Answers to a question that stayed are shown below a mark in its place.
   const shown = found[0]?.role === "user" ? found : [Prompt.userMessage({ content: [Prompt.textPart({ text: "…" })] }), ...found]
   say(
     dialog,
-    `${UsageText.counted(removed.length, "message")} left out of the conversation${query.length === 0 ? "" : `, ${UsageText.counted(found.length, "message")} around "${SafeText.line(argument)}"`}:`,
+    `${UsageText.counted(total, "message")} left out of the conversation${isFiltered ? `, ${UsageText.counted(found.length, "message")} around "${SafeText.line(argument)}"` : ""}:`,
     "",
     ...Recap.render(shown, Recap.full, size().columns, asidePaint),
     ""
   )
 }))
 
-const title = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
-  const session = yield* SessionSwitch.known(dialog)
-  if (argument === "") {
-    const now = session?.title ?? dialog.current.title
-    return say(dialog, now === undefined ? "No title. Set one with /title NAME." : SafeText.line(now), "")
-  }
-  const wanted = yield* Title.clean("rename session", argument)
-  if (session === undefined) dialog.current = { ...dialog.current, title: wanted }
-  else yield* SessionStore.use((store) => store.rename(session.id, wanted))
-  say(dialog, `Title: ${wanted}`, "")
+const title = doing(Effect.fnUntraced(function*(argument: string, { live, screen }: Dialog) {
+  if (argument !== "") return say({ screen }, `Title: ${yield* live.rename(argument)}`, "")
+  const stored = yield* live.known
+  const now = stored?.title ?? (yield* live.state).session.title
+  say({ screen }, now === undefined ? "No title. Set one with /title NAME." : SafeText.line(now), "")
 }))
 
 const sessions = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
   const list = yield* SessionStore.use((store) => store.list({ limit: listed }))
   const now = yield* Clock.currentTimeMillis
-  const lines = Overview.sessions(list, dialog.current.id, now, dialog.screen.size().columns)
+  const { session } = yield* dialog.live.state
+  const lines = Overview.sessions(list, session.id, now, dialog.screen.size().columns)
   say(dialog, ...lines.length === 0 ? ["No sessions yet."] : [...lines, "", "Resume one with /resume and its id, id prefix or title."], "")
 }))
 
-const compact: DialogCommand["run"] = (argument, dialog) =>
-  Effect.gen(function*() {
-    const agent = yield* Agent
-    const { tools } = dialog.options.input
-    let why: string | undefined
-    const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> =>
-      Effect.sync(() => {
-        for (const event of events) if (event._tag === "Notice" && event.level === "warning") why = event.message
-      })
-    const here = /^here(?:\s+(\d+))?$/iu.exec(argument)
-    const keepExchanges = here === null ? undefined : Math.max(1, Number(here[1] ?? 1))
-    const focus = argument === "" || keepExchanges !== undefined ? undefined : argument
-    const { after, before, sessionId } = yield* agent.compact({ sessionId: dialog.current.id, cwd: dialog.current.cwd, tools, focus, keepExchanges, onEvent })
-    const size = ({ messages, tokens }: typeof before): string => `${messages} messages (about ${UsageText.short(tokens)} tokens)`
-    if (sessionId === dialog.current.id) {
-      say(dialog, SafeText.line(why === undefined ? `Nothing to compact: the conversation has ${size(before)}.` : `Not compacted: ${why}`), "")
-    } else {
-      yield* SessionSwitch.follow(dialog)
-      say(dialog, `Compacted from ${size(before)} to ${size(after)}.`, dialog.screen.asidePaint.text(`Session ${sessionId}`, "dim"), "")
-    }
-  }).pipe(
-    Effect.catch((error) => Effect.sync(() => complain(dialog, error))),
-    Effect.as(stay)
-  )
+const compact: DialogCommand["run"] = Effect.fnUntraced(function*(argument, dialog): Effect.fn.Return<Next, never, SessionServices> {
+  const { live, screen } = dialog
+  const here = /^here(?:\s+(\d+))?$/iu.exec(argument)
+  const keepExchanges = here === null ? undefined : Math.max(1, Number(here[1] ?? 1))
+  const focus = argument === "" || keepExchanges !== undefined ? undefined : argument
+  const before = yield* live.state
+  const since = yield* Clock.currentTimeMillis
+  const worked = yield* BusyPrompt.during(dialog, {
+    run: live.compact({ focus, keepExchanges }),
+    stop: Effect.succeed(false),
+    view: (_, now) => now - since < 1000 ? [] : [screen.asidePaint.text(`┊ compacting · ${ToolText.elapsed(now - since)} · Ctrl+C stops`, "dim")]
+  })
+  if (worked._tag === "Leave") {
+    say(dialog, "")
+    return worked
+  }
+  if (Exit.isFailure(worked.exit)) {
+    if (worked.stopped) say(dialog, screen.asidePaint.text("Not compacted: stopped.", "yellow"), "")
+    else say(dialog, screen.asidePaint.text(SafeText.line(ErrorLine.render(ErrorLine.ofCause(worked.exit.cause).line)), "red"), "")
+    return stay
+  }
+  const { value } = worked.exit
+  const size = ({ messages, tokens }: typeof value.before): string => `${messages} messages (about ${UsageText.short(tokens)} tokens)`
+  if (value.sessionId === before.session.id) {
+    say(dialog, SafeText.line(value.warning === undefined ? `Nothing to compact: the conversation has ${size(value.before)}.` : `Not compacted: ${value.warning}`), "")
+  } else {
+    say(dialog, `Compacted from ${size(value.before)} to ${size(value.after)}.`, screen.asidePaint.text(`Session ${value.sessionId}`, "dim"), "")
+  }
+  return stay
+})
 
 const resume = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
   if (argument === "") return say(dialog, "No session given. Use /resume with an id, id prefix, title or `latest`; /sessions lists them.", "")
-  const store = yield* SessionStore
-  const named = yield* store.resolve(argument)
-  const newest = yield* Effect.flatMap(store.newest(named.id), store.get)
-  yield* SessionSwitch.go(dialog, Option.getOrElse(newest, () => named))
+  yield* SessionSwitch.resume(dialog, argument)
 }))
 
 const status = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
-  const { current, options, verbosity } = dialog
-  const session = yield* SessionSwitch.known(dialog)
-  const now = yield* Clock.currentTimeMillis
-  const routes = Option.match(yield* Effect.serviceOption(RouterStatus), { onNone: () => Effect.succeed([]), onSome: ({ routes }) => routes })
-  const tokens = session === undefined ? 0 : Usage.totalTokens((yield* SessionChain.sums(session)).usage)
-  say(dialog, ...Overview.status(options.about, { ...current, tokens }, session, now - current.since, verbosity, yield* routes), "")
+  const { live, options: { about }, verbosity } = dialog
+  const { duration, routes, session, stored, tokens } = yield* SessionReports.status(live)
+  say(dialog, ...Overview.status(about, { ...session, cwd: session.cwd ?? about.cwd, tokens }, stored, duration, verbosity, routes), "")
 }))
 
 const levels: ReadonlyArray<Verbosity> = ["off", "new", "all", "verbose"]
@@ -253,8 +214,7 @@ const verbose = doing((argument, dialog) =>
 )
 
 const retry: DialogCommand["run"] = (_, dialog) =>
-  Effect.sync((): Next => {
-    const { lastPrompt } = dialog.current
+  Effect.map(dialog.live.state, ({ session: { lastPrompt } }): Next => {
     if (lastPrompt !== undefined) return { _tag: "Send", prompt: lastPrompt }
     say(dialog, "No prompt to retry yet.", "")
     return stay
@@ -262,7 +222,7 @@ const retry: DialogCommand["run"] = (_, dialog) =>
 
 /** Prints lines, between the parts of an answer where one is being written. */
 const tell = (dialog: Dialog, ...lines: ReadonlyArray<string>): void => {
-  for (const line of lines) dialog.note(line)
+  for (const line of lines) note(dialog, line)
 }
 
 const workLine = (dialog: Dialog, { at, id, since, what }: Item, now: number): string => {
@@ -272,7 +232,7 @@ const workLine = (dialog: Dialog, { at, id, since, what }: Item, now: number): s
 }
 
 const listWork = Effect.fnUntraced(function*(dialog: Dialog) {
-  const items = (yield* BackgroundWork.use(({ list }) => Effect.forEach(sessionsOf(dialog), list))).flat()
+  const items = yield* dialog.live.background.list
   const now = yield* Clock.currentTimeMillis
   const paused = yield* Children.use(({ isPaused }) => isPaused)
   tell(
@@ -294,19 +254,18 @@ const agents = Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
 })
 
 const stopOne = Effect.fnUntraced(function*(id: string, dialog: Dialog) {
-  const stopped = yield* BackgroundWork.use(({ stop }) =>
-    Effect.reduce(sessionsOf(dialog), (): Item | undefined => undefined, (found, session) => found === undefined ? stop(session, id) : Effect.succeed(found)))
+  const stopped = yield* dialog.live.background.stop(id)
   tell(dialog, stopped === undefined ? `No background work with id ${SafeText.line(id)}. /agents lists it.` : `Stopped ${stopped.id}.`)
 })
 
 const stopAll = Effect.fnUntraced(function*(dialog: Dialog) {
-  const stopped = (yield* BackgroundWork.use(({ stopAll }) => Effect.forEach(sessionsOf(dialog), stopAll))).flat()
+  const stopped = yield* dialog.live.background.stopAll
   tell(dialog, stopped.length === 0 ? "Nothing is running." : `Stopped ${stopped.map(({ id }) => id).join(", ")}.`)
 })
 
 /** A command that says something and ends at the prompt. */
 const saying = (work: (argument: string, dialog: Dialog) => Effect.Effect<void, never, SessionServices>): DialogCommand["run"] => (argument, dialog) =>
-  Effect.as(Effect.andThen(work(argument, dialog), Effect.sync(() => dialog.note(""))), stay)
+  Effect.as(Effect.andThen(work(argument, dialog), Effect.sync(() => note(dialog, ""))), stay)
 
 /** At the prompt a message for later is one for now. */
 const send = (name: string): DialogCommand["run"] => (argument, dialog) =>
@@ -316,29 +275,20 @@ const send = (name: string): DialogCommand["run"] => (argument, dialog) =>
     return stay
   })
 
-/** A message is never taken for a command. */
-const literal = (text: string): string => /^[/!]/.test(text) ? ` ${text}` : text
-
 const backgroundCommands: ReadonlyArray<DialogCommand> = [
   {
     name: "queue",
     usage: "MESSAGE",
     help: "Send a message when the current turn is done",
     run: send("queue"),
-    meanwhile: (argument, _, { queue }) =>
-      Effect.sync(() => {
-        if (argument !== "") queue(literal(argument))
-      })
+    meanwhile: (argument, _, { send }) => argument === "" ? Effect.void : send(argument, "queue")
   },
   {
     name: "steer",
     usage: "MESSAGE",
     help: "Send a message to the running turn, with the next tool result",
     run: send("steer"),
-    meanwhile: (argument, _, { queue, steer }) =>
-      Effect.sync(() => {
-        if (argument !== "" && !steer(argument)) queue(literal(argument))
-      })
+    meanwhile: (argument, _, { send }) => argument === "" ? Effect.void : send(argument, "steer")
   },
   {
     name: "agents",

@@ -16,12 +16,13 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Redaction from "../../domain/Redaction.ts"
+import type { State } from "../../host/HostEvent.ts"
 import { frameMillis } from "../render/EventPrinter.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Screen from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
 import * as SlashCommands from "./SlashCommands.ts"
-import type { Dialog, SessionServices } from "./Dialog.ts"
+import { type Dialog, note, type SessionServices } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import type * as Keys from "./Keys.ts"
 import * as PromptLine from "./PromptLine.ts"
@@ -32,6 +33,11 @@ const graceMillis = 1500
 
 /** A pause in typing after which a question was seen. */
 const pauseMillis = 700
+
+const isShell = (line: string): boolean => line.startsWith("!") && line.trim() !== "!"
+
+/** A message is never taken for a command. */
+const literal = (text: string): string => /^[/!]/.test(text) ? ` ${text}` : text
 
 /** Effect of a key on the line that it edits. */
 interface Edited {
@@ -44,8 +50,6 @@ interface Work<A, E, R> {
   readonly run: Effect.Effect<A, E, R>
   /** Asks it to end; false when that cannot be asked, and it is interrupted. */
   readonly stop: Effect.Effect<boolean>
-  /** Takes a message along; false when it cannot. */
-  readonly steer: (text: string) => boolean
   /** Lines about the current activity. */
   readonly view: (size: Screen.Size, now: number) => ReadonlyArray<string>
 }
@@ -56,12 +60,18 @@ type WorkResult<A, E> =
   | { readonly _tag: "Leave"; readonly code: number }
 
 /** The lines above what is typed, which is a line for the session or the answer to a question. */
-const viewOf = (dialog: Dialog, lines: ReadonlyArray<string>, { editor }: Pick<Dialog, "editor">): Screen.View => (size) => {
+const viewOf = (
+  dialog: Dialog,
+  { queue, steering }: Pick<State, "queue" | "steering">,
+  lines: ReadonlyArray<string>,
+  { editor }: Pick<Dialog, "editor">
+): Screen.View => (size) => {
   const { asidePaint } = dialog.screen
-  const question = dialog.questions.current()
+  const question = dialog.asked
+  const sent = queue.flatMap(({ origin, shown }) => origin === "client" ? [shown] : [])
   const waiting = [
-    ...dialog.steering.waiting().map((line) => `sending: ${SafeText.line(line)}`),
-    ...dialog.waiting.map((line) => `next: ${SafeText.line(line)}`)
+    ...steering.map((line) => `sending: ${SafeText.line(line)}`),
+    ...[...sent, ...dialog.waiting].map((line) => `next: ${SafeText.line(line)}`)
   ].map((line) => asidePaint.text(Width.cut(line, size.columns - 1), "dim"))
   const asked = question === undefined ? [] : Questions.choices(question, size.columns, asidePaint)
   const above = [...lines, ...waiting, ...asked].slice(-Math.max(1, size.rows - 4))
@@ -84,10 +94,10 @@ const interrupt = (fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<unknown>
 /** Watches work that is under way until it ends, or the user leaves. */
 const watch = Effect.fnUntraced(function*<A, E>(
   dialog: Dialog,
-  work: Pick<Work<A, E, never>, "stop" | "steer" | "view">,
+  work: Pick<Work<A, E, never>, "stop" | "view">,
   fiber: Fiber.Fiber<A, E>
 ): Effect.fn.Return<WorkResult<A, E>, never, SessionServices> {
-  const { options, screen } = dialog
+  const { live, options, screen } = dialog
   let stopped = false
   let typedAt = -Infinity
   let burstAt = -Infinity
@@ -97,17 +107,30 @@ const watch = Effect.fnUntraced(function*<A, E>(
    * is no answer.
    */
   const addressed = (now: number): Questions.Pending | undefined => {
-    const asked = dialog.questions.current()
-    return asked !== undefined && (now - typedAt >= pauseMillis || burstAt >= asked.askedAt) ? asked : undefined
+    const { asked } = dialog
+    return asked !== undefined && (now - typedAt >= pauseMillis || burstAt >= asked.shownAt) ? asked : undefined
   }
 
   const stopping = [screen.asidePaint.text("┊ stopping · Ctrl+C again exits", "dim")]
-  const show = Effect.map(Clock.currentTimeMillis, (now) =>
-    screen.live(viewOf(dialog, stopped ? stopping : work.view(screen.size(), now), addressed(now) ?? dialog)))
+  const show = Effect.gen(function*() {
+    const now = yield* Clock.currentTimeMillis
+    const state = yield* live.state
+    const lines = stopped || state.turn?.isStopping === true ? stopping : work.view(screen.size(), now)
+    screen.live(viewOf(dialog, state, lines, addressed(now) ?? dialog))
+  })
 
   const stop = Effect.gen(function*() {
     stopped = true
     if (!(yield* work.stop)) yield* Effect.forkDetach(Fiber.interrupt(fiber))
+  })
+
+  /** Keeps a line for afterwards; a message may go into the turn instead. Lines stay in the order in which they were typed. */
+  const keep = Effect.fnUntraced(function*(line: string, busy: "queue" | "steer") {
+    const isMessage = SlashCommands.parse(line) === undefined && !isShell(line)
+    if (isMessage && dialog.waiting.length === 0) {
+      yield* options.history.add(line, { keep: true })
+      yield* live.send({ prompt: line.trim(), shown: line, busy })
+    } else dialog.waiting.push(line)
   })
 
   const send = Effect.fnUntraced(function*(line: string) {
@@ -117,21 +140,22 @@ const watch = Effect.fnUntraced(function*<A, E>(
     if (command !== undefined && found?._tag === "Command" && found.command.meanwhile !== undefined) {
       return yield* found.command.meanwhile(command.argument, dialog, {
         stop,
-        steer: work.steer,
-        queue: (text) => void dialog.waiting.push(text)
+        send: (text, busy) => keep(literal(text), busy)
       })
     }
-    const isMessage = command === undefined && !line.startsWith("!")
-    if (isMessage && options.display.busyInputMode === "steer" && work.steer(line)) return
-    dialog.waiting.push(line)
-    if (isMessage && options.display.busyInputMode === "interrupt") yield* stop
+    const { busyInputMode } = options.display
+    const isMessage = command === undefined && !isShell(line)
+    yield* keep(line, isMessage && busyInputMode === "steer" ? "steer" : "queue")
+    if (isMessage && busyInputMode === "interrupt") yield* stop
   })
 
   const answer = Effect.fnUntraced(function*(pending: Questions.Pending, line: string) {
-    const answer = Questions.read(pending.question, line)
-    if (answer === undefined) return
-    dialog.note(PromptLine.mark(screen.asidePaint) + SafeText.line(Redaction.redactText(answer.join(", "))))
-    yield* pending.answer(answer)
+    const answers = Questions.read(pending.shown, line)
+    if (answers === undefined) return
+    note(dialog, PromptLine.mark(screen.asidePaint) + SafeText.line(Redaction.redactText(answers.join(", "))))
+    // Somebody else may have been quicker, or the turn is over.
+    yield* Effect.catchTag(live.answer(pending.id, pending.answerOf(answers)), "AnswerRejected", ({ message }) =>
+      Effect.sync(() => note(dialog, screen.asidePaint.text(SafeText.line(message), "dim"))))
   })
 
   /** A key goes to the question that is asked, else to the line that is typed. */

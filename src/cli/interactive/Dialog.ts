@@ -1,5 +1,5 @@
 /**
- * State of an interactive session: the values that it was given, the screen, and which session it is in.
+ * State of the terminal's client of a live session: the values that it was given, the screen, and what is being typed.
  */
 import type * as Effect from "effect/Effect"
 import type * as Path from "effect/Path"
@@ -13,6 +13,8 @@ import type { RunInput } from "../../agent/RunInput.ts"
 import type { Values } from "../../config/Settings.ts"
 import type { SessionId } from "../../domain/Ids.ts"
 import type { Hooks } from "../../hooks/Hooks.ts"
+import type { OpenQuestion } from "../../host/HostEvent.ts"
+import type { LiveSession, Reader } from "../../host/LiveSession.ts"
 import type { Conversation } from "../../plugin/MessageInjection.ts"
 import type { Auxiliary } from "../../routing/Auxiliary.ts"
 import type { RunRecord } from "../../session/RunRecord.ts"
@@ -24,10 +26,9 @@ import type { Screen } from "../render/Screen.ts"
 import type { Verbosity } from "../render/ToolFeed.ts"
 import type * as Editor from "./Editor.ts"
 import type { History } from "./InputHistory.ts"
-import type { Questions } from "./Questions.ts"
+import type { Pending } from "./Questions.ts"
 import type { Command } from "./SlashCommands.ts"
 import type { Keyboard, Terminal } from "./TerminalDevice.ts"
-import type { Injected, Steering } from "./TurnMessages.ts"
 
 /** Services that a session uses. */
 export type SessionServices =
@@ -78,52 +79,38 @@ export interface InteractiveOptions {
 /** A command of this session. */
 export type DialogCommand = Command<Dialog, SessionServices>
 
-/** Current session. */
-export interface Current {
-  readonly id: SessionId
-  readonly cwd: string
-  /** Compacted sessions of this conversation that it goes on from, oldest first. */
-  readonly earlier: ReadonlyArray<SessionId>
-  /** Time at which this program opened it. */
-  readonly since: number
-  /** Messages that the user sent, before and now. */
-  readonly prompts: number
-  /** Title to set as soon as the session is stored. */
-  readonly title: string | undefined
-  /** Last prompt, for `/retry`. */
-  readonly lastPrompt: RunInput["prompt"] | undefined
+/** Place of lines that come from elsewhere: below what is shown or, while an answer is being written, between its parts. */
+export interface Feed {
+  note: (line: string) => void
 }
 
-/** Mutable state is changed by the session's own fiber alone. */
+/** Mutable state is changed by the terminal's own fiber, and by the one that shows a turn. */
 export interface Dialog {
   readonly options: InteractiveOptions
+  readonly live: LiveSession
+  /** The events of the live session. */
+  readonly reader: Reader
   readonly screen: Screen
   readonly keyboard: Keyboard
   readonly commands: ReadonlyArray<DialogCommand>
-  /** Questions of tools. */
-  readonly questions: Questions
-  /** Messages on their way into the turn. */
-  readonly steering: Steering
-  /** Messages injected by plugins. */
-  readonly injected: Injected
-  current: Current
+  readonly feed: Feed
   verbosity: Verbosity
   /** Typed text, also during a turn. */
   editor: Editor.State
   /** Time of the last Ctrl+C. */
   interruptedAt: number
-  /** Lines that were sent while the agent worked. */
+  /** Lines that were sent while something was under way and are no messages, and all lines behind them. */
   readonly waiting: Array<string>
-  /** Sessions whose first prompt was sent. */
-  readonly begun: Set<SessionId>
-  /** Does something on the side, until the session is left. */
-  readonly aside: <R>(work: Effect.Effect<void, never, R>) => Effect.Effect<void, never, R>
-  /** Lines for the screen; where an answer is being written, between its parts. */
-  note: (line: string) => void
+  /** Messages that stand on the screen already. */
+  readonly echoed: Set<string>
+  /** Questions that wait, the oldest first. */
+  questions: ReadonlyArray<OpenQuestion>
+  /** The question that is asked now, as it is shown. */
+  asked: Pending | undefined
 }
 
-/** Ids of the sessions of the conversation: what was started in one that was compacted since still tells of itself there. */
-export const sessionsOf = ({ current }: Pick<Dialog, "current">): ReadonlyArray<SessionId> => [...current.earlier, current.id]
+/** Shows a line of the program's own; while an answer is being written, between its parts. */
+export const note = ({ feed }: Pick<Dialog, "feed">, line: string): void => feed.note(line)
 
 /** Prints whole lines. */
 export const say = ({ screen }: Pick<Dialog, "screen">, ...lines: ReadonlyArray<string>): void =>

@@ -17,10 +17,10 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import type * as Scope from "effect/Scope"
-import { BackgroundWork } from "../../agent/BackgroundWork.ts"
 import type { Values } from "../../config/Settings.ts"
 import { redactText } from "../../domain/Redaction.ts"
-import type { Hooks } from "../../hooks/Hooks.ts"
+import type { HostEvent } from "../../host/HostEvent.ts"
+import * as LiveSession from "../../host/LiveSession.ts"
 import { either } from "../Failure.ts"
 import { reviewSeconds } from "../SingleQuery.ts"
 import * as LogLine from "../LogLine.ts"
@@ -29,18 +29,16 @@ import * as Screen from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
 import * as Wrap from "../render/Wrap.ts"
 import * as BuiltinCommands from "./BuiltinCommands.ts"
-import { complain, type Dialog, type DialogCommand, type InteractiveOptions, type SessionServices, say, sessionsOf } from "./Dialog.ts"
+import { complain, type Dialog, type DialogCommand, type Feed, type InteractiveOptions, type SessionServices, say } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import * as Overview from "./Overview.ts"
 import * as PromptLine from "./PromptLine.ts"
-import * as Questions from "./Questions.ts"
 import * as SessionSwitch from "./SessionSwitch.ts"
 import * as ShellLine from "./ShellLine.ts"
 import * as SlashCommands from "./SlashCommands.ts"
 import type { Next } from "./SlashCommands.ts"
 import { keyboard } from "./TerminalDevice.ts"
 import * as Turn from "./Turn.ts"
-import * as TurnMessages from "./TurnMessages.ts"
 
 /** The line that a command stands for; undefined for one that says nothing. */
 const quickLineOf = ({ command, target, type }: Values["quickCommands"][string]): string | undefined => {
@@ -68,60 +66,60 @@ const maxTyped = 10
 /** The code to leave with, or undefined to go on. */
 type Outcome = number | undefined
 
+/** Begins the live session, and shows it from now on. */
 const make = Effect.fnUntraced(function*(
-  options: InteractiveOptions
-): Effect.fn.Return<Dialog, never, Hooks | Scope.Scope> {
-  const { display, terminal } = options
-  const scope = yield* Effect.scope
-  const sink: Screen.Sink = { write: terminal.write, terminal: true, paint: terminal.paint }
-  const screen = Screen.make({ answer: sink, aside: sink, size: terminal.size })
-  const steered = (lines: ReadonlyArray<string>): void => {
-    for (const line of lines) dialog.note(PromptLine.mark(screen.asidePaint) + SafeText.line(line))
-  }
-  const dialog: Dialog = {
+  options: InteractiveOptions,
+  screen: Screen.Screen,
+  feed: Feed
+): Effect.fn.Return<Dialog, never, Scope.Scope | SessionServices> {
+  const { about, display, input, newSession, preload, terminal } = options
+  const live = yield* LiveSession.make({
+    session: { id: options.session.id, cwd: about.cwd },
+    cwd: about.cwd,
+    newSession,
+    input: { streaming: display.streaming, ...input },
+    prepare: preload,
+    platform: "cli"
+  })
+  return {
     options,
+    live,
+    // The terminal is written by this process: turns wait for it, and it is never cut off.
+    reader: yield* live.subscribe({ whenBehind: "wait" }),
     screen,
+    feed,
     keyboard: keyboard(terminal),
     commands: [
       ...BuiltinCommands.commands,
       ...quickCommandsOf(options.quickCommands ?? {}),
       ...options.commands ?? []
     ],
-    questions: Questions.make((question) => {
-      if (question === undefined) return screen.refresh()
-      for (const line of Questions.lines(question, screen.size().columns, screen.asidePaint)) dialog.note(line)
-    }),
-    injected: yield* TurnMessages.injected,
-    steering: yield* TurnMessages.steering(steered),
-    current: yield* SessionSwitch.fresh(options, options.session.id, undefined),
     verbosity: display.toolProgress,
     editor: Editor.empty,
     interruptedAt: -Infinity,
     waiting: [],
-    begun: new Set(),
-    aside: (work) => Effect.asVoid(Effect.forkIn(work, scope)),
-    note: (line) => screen.say(`${line}\n`)
+    echoed: new Set(),
+    questions: [],
+    asked: undefined
   }
-  return dialog
 })
 
 /** Logs are lines of the session. */
-const logger = (dialog: Dialog): Logger.Logger<unknown, void> =>
+const logger = (screen: Screen.Screen, feed: Feed): Logger.Logger<unknown, void> =>
   Logger.make(({ logLevel, message }) => {
-    const line = Width.cut(SafeText.line(LogLine.render(logLevel, message)), dialog.screen.size().columns - 1)
-    dialog.note(dialog.screen.asidePaint.text(line, "yellow"))
+    const line = Width.cut(SafeText.line(LogLine.render(logLevel, message)), screen.size().columns - 1)
+    feed.note(screen.asidePaint.text(line, "yellow"))
   })
 
 /** Shows what plugins print, line by line. */
-const prints = (dialog: Dialog): (text: string) => void => {
-  const { asidePaint, size } = dialog.screen
+const prints = ({ feed, screen: { asidePaint, size } }: Dialog): (text: string) => void => {
   let rest = ""
   return (text) => {
     // Nothing more comes behind an empty piece.
     const lines = SafeText.plain(rest + text + (text === "" && rest !== "" ? "\n" : "")).split("\n")
     rest = lines.pop() ?? ""
     for (const line of lines) {
-      for (const row of Wrap.lines([{ text: line, style: { attributes: ["dim"] } }], size().columns - 1, asidePaint)) dialog.note(row)
+      for (const row of Wrap.lines([{ text: line, style: { attributes: ["dim"] } }], size().columns - 1, asidePaint)) feed.note(row)
     }
   }
 }
@@ -135,73 +133,85 @@ const misunderstood = (typed: string, found: Exclude<SlashCommands.Found<unknown
     : `Unknown command /${typed}. Did you mean ${slashed(found.meant)}?`
 }
 
-/** Does what a line says. */
+/** Sends a message that stands on the screen already. */
+const send = ({ echoed, live }: Dialog, message: LiveSession.NewMessage): Effect.Effect<undefined> =>
+  Effect.map(live.send(message), (sent) => {
+    echoed.add(sent.message.id)
+    return undefined
+  })
+
+/** Does what a line says; what the terminal does itself keeps turns waiting. */
 const perform: (dialog: Dialog, line: string, depth: number) => Effect.Effect<Outcome, never, SessionServices> = Effect.fnUntraced(
   function*(dialog, line, depth) {
+    const held = <A, R>(work: Effect.Effect<A, never, R>) => Effect.scoped(Effect.andThen(dialog.live.hold, work))
     if (line.trim() === "") return undefined
-    if (line.startsWith("!") && line.trim() !== "!") return yield* ShellLine.run(dialog, line.slice(1).trim())
+    if (line.startsWith("!") && line.trim() !== "!") return yield* held(ShellLine.run(dialog, line.slice(1).trim()))
     const parsed = SlashCommands.parse(line)
-    if (parsed === undefined) return yield* Turn.run(dialog, line.trim())
+    if (parsed === undefined) return yield* send(dialog, { prompt: line.trim(), shown: line })
     const found = SlashCommands.find(dialog.commands, parsed.name)
     if (found._tag !== "Command" || depth > maxTyped) {
       const said = found._tag === "Command" ? `/${parsed.name} names itself: correct quick_commands.` : misunderstood(parsed.name, found)
       say(dialog, dialog.screen.asidePaint.text(said, "yellow"), "")
       return undefined
     }
-    const next = yield* found.command.run(parsed.argument, dialog)
+    const next = yield* held(found.command.run(parsed.argument, dialog))
     switch (next._tag) {
       case "Stay":
         return undefined
       case "Leave":
-        return 0
+        return next.code
       case "Send":
-        return yield* Turn.run(dialog, next.prompt)
+        return yield* send(dialog, { prompt: next.prompt })
       case "Type":
         return yield* perform(dialog, next.line, depth + 1)
     }
   }
 )
 
-/** A message of a plugin, or of what works in the background. */
-interface Message {
-  readonly _tag: "Message"
-  readonly text: string
-  /** Text shown for it. */
-  readonly shown: string
-}
-
-/** Waits for the next input: of a plugin, of the queue, of background work, or typed. */
-const nextLine = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<Message | PromptLine.Prompted, never, BackgroundWork> {
-  const background = yield* BackgroundWork
-  while (true) {
-    const message = yield* dialog.injected.take
-    if (message !== undefined) return { _tag: "Message", text: message, shown: message }
-    const text = dialog.waiting.shift()
-    if (text !== undefined) return { _tag: "Line", text }
-    const ids = sessionsOf(dialog)
-    const told = (yield* Effect.forEach(ids, background.take)).flat()
-    if (told.length > 0) {
-      const shown = told.map((message) => message.split("\n", 1)[0] ?? "").join("\n")
-      return { _tag: "Message", text: told.join("\n\n"), shown }
+/** Shows an event that is not part of a turn that is shown already, or the turn that it begins. */
+const receive = Effect.fnUntraced(function*(dialog: Dialog, event: HostEvent): Effect.fn.Return<Outcome, never, SessionServices> {
+  switch (event._tag) {
+    case "TurnStarted": {
+      const { message } = event.turn
+      if (!dialog.echoed.delete(message.id)) PromptLine.echo(dialog, message.shown)
+      return yield* Turn.show(dialog, event.turn)
     }
-    yield* tellNotices(dialog)
-    const arrived = Effect.raceAllFirst([dialog.injected.arrived, ...ids.map(background.arrived)])
-    const prompted = yield* Effect.raceFirst(PromptLine.prompt(dialog), arrived)
-    if (prompted !== undefined) return prompted
+    case "Notice":
+      if (event.level === "error") complain(dialog, new Error(event.message))
+      else tellNotices(dialog, event.message.split("\n"))
+      return undefined
+    default:
+      return undefined
   }
+})
+
+/** Waits for the next line: one that was typed while something was under way, or at the prompt. Undefined where an event came first. */
+const nextLine = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<PromptLine.Prompted | undefined> {
+  const { live, reader, waiting } = dialog
+  const { queue, turn } = yield* live.state
+  const text = turn === undefined && queue.length === 0 ? waiting.shift() : undefined
+  if (text !== undefined) return { _tag: "Line", text }
+  let typed: PromptLine.Prompted | undefined
+  const prompted = Effect.map(PromptLine.prompt(dialog), (line) => {
+    typed = line
+  })
+  // A line that was sent in the same moment as an event came is kept all the same.
+  yield* Effect.raceFirst(prompted, reader.arrived)
+  return typed
 })
 
 const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<number, never, SessionServices> {
   const { history } = dialog.options
   while (true) {
-    const line = yield* nextLine(dialog)
-    if (line._tag === "Leave") return line.code
-    if (line._tag === "Message") {
-      PromptLine.echo(dialog, line.shown)
-      const code = yield* Turn.run(dialog, line.text)
+    const event = dialog.reader.poll()
+    if (event !== undefined) {
+      const code = yield* receive(dialog, event)
       if (code !== undefined) return code
       continue
     }
+    const line = yield* nextLine(dialog)
+    if (line === undefined) continue
+    if (line._tag === "Leave") return line.code
     if (line.text.trim() === "") continue
     PromptLine.echo(dialog, line.text)
     // A command for the shell is remembered as long as the session, and no longer.
@@ -212,24 +222,19 @@ const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<n
 })
 
 /** Shows what reviews of the conversation did. */
-const tellNotices = Effect.fnUntraced(function*(dialog: Dialog) {
-  const background = yield* BackgroundWork
-  const notices = (yield* Effect.forEach(sessionsOf(dialog), background.takeNotices)).flat()
+const tellNotices = (dialog: Dialog, notices: ReadonlyArray<string>): void => {
   if (notices.length > 0) say(dialog, ...notices.map((notice) => dialog.screen.asidePaint.text(SafeText.line(notice), "dim")), "")
-})
+}
 
 /** Gives a review of the conversation a little time before the program is left. */
 const awaitReview = Effect.fnUntraced(function*(dialog: Dialog) {
-  const background = yield* BackgroundWork
-  const ids = sessionsOf(dialog)
-  const items = (yield* Effect.forEach(ids, background.list)).flat()
-  if (items.some(({ kind }) => kind === "review")) {
+  const { background } = dialog.live
+  if ((yield* background.list).some(({ kind }) => kind === "review")) {
     say(dialog, dialog.screen.asidePaint.text(`Reviewing the conversation for memory and skills, up to ${reviewSeconds} s. Ctrl+C ends it.`, "dim"))
     const pressed = PromptLine.typed(dialog, (key) => Effect.succeed(Editor.apply(Editor.empty, key, []).action._tag === "Interrupt" ? true : undefined), Effect.void, true)
-    const settled = Effect.asVoid(Effect.forEach(ids, background.reviewed))
-    yield* Effect.raceAllFirst([settled, Effect.asVoid(pressed), Effect.sleep(Duration.seconds(reviewSeconds))])
+    yield* Effect.raceAllFirst([background.reviewed, Effect.asVoid(pressed), Effect.sleep(Duration.seconds(reviewSeconds))])
   }
-  yield* tellNotices(dialog)
+  tellNotices(dialog, yield* background.takeNotices)
 })
 
 const open = Effect.fnUntraced(function*(dialog: Dialog) {
@@ -238,20 +243,25 @@ const open = Effect.fnUntraced(function*(dialog: Dialog) {
   const look = { columns: screen.size().columns, paint: screen.asidePaint }
   say(dialog, ...Overview.banner(options.about, session.id, look), "")
   if (session.known === undefined) return
-  yield* Effect.catch(SessionSwitch.enter(dialog, session.known), (error) => Effect.sync(() => complain(dialog, error)))
+  yield* Effect.catch(SessionSwitch.resume(dialog, session.known.id), (error) => Effect.sync(() => complain(dialog, error)))
 })
 
 /** Talks until the user leaves. Gives the exit code. */
 export const run = (options: InteractiveOptions): Effect.Effect<number, never, SessionServices> =>
-  Effect.gen(function*() {
-    const dialog = yield* make(options)
-    if (options.printed !== undefined) yield* options.printed(prints(dialog))
-    if (options.attach !== undefined) yield* options.attach(dialog.injected.conversation)
-    return yield* open(dialog).pipe(
-      Effect.andThen(converse(dialog)),
-      // Ctrl+C leaves at once.
-      Effect.tap((code) => code === 0 ? awaitReview(dialog) : Effect.void),
-      Effect.ensuring(SessionSwitch.leave(dialog)),
-      Effect.provide(Logger.layer([logger(dialog)]))
-    )
-  }).pipe(Effect.scoped, Effect.withSpan("Interactive.run"))
+  Effect.suspend(() => {
+    const { terminal } = options
+    const sink: Screen.Sink = { write: terminal.write, terminal: true, paint: terminal.paint }
+    const screen = Screen.make({ answer: sink, aside: sink, size: terminal.size })
+    const feed: Feed = { note: (line) => screen.say(`${line}\n`) }
+    return Effect.gen(function*() {
+      const dialog = yield* make(options, screen, feed)
+      if (options.printed !== undefined) yield* options.printed(prints(dialog))
+      if (options.attach !== undefined) yield* options.attach(dialog.live.conversation)
+      return yield* open(dialog).pipe(
+        Effect.andThen(converse(dialog)),
+        // Ctrl+C leaves at once.
+        Effect.tap((code) => code === 0 ? awaitReview(dialog) : Effect.void),
+        Effect.ensuring(SessionSwitch.leave(dialog))
+      )
+    }).pipe(Effect.scoped, Effect.provide(Logger.layer([logger(screen, feed)])), Effect.withSpan("Interactive.run"))
+  })

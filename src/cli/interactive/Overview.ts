@@ -1,12 +1,13 @@
 /**
- * Lines about a session: at its beginning, at its end, and by `/status`.
+ * Lines about a session: at its beginning, at its end, and by `/status`, `/sessions`, `/context` and `/usage`.
  *
- * Source: `hermes-product.md` §1.7 and §1.8.
+ * Source: `hermes-product.md` §1.7 to §1.9.
  */
+import type { ContextFill, ContextPart } from "../../host/ContextFill.ts"
 import type { RouteStatus } from "../../routing/ModelRouter.ts"
 import type { Session } from "../../session/SessionStore.ts"
 import * as SafeText from "../render/SafeText.ts"
-import type { Paint } from "../render/Paint.ts"
+import type { Attribute, Paint } from "../render/Paint.ts"
 import * as RouteText from "../render/RouteText.ts"
 import * as ToolText from "../render/ToolText.ts"
 import { counted, pairs, short } from "../render/UsageText.ts"
@@ -103,3 +104,51 @@ export const sessions = (
     const head = `${mark} ${SafeText.line(session.id)}  ${Width.pad(when, 12)}  ${Width.pad(counted(session.messageCount, "message"), 12)}`
     return Width.cut(`${head}  ${SafeText.line(session.title ?? "")}`.trimEnd(), columns - 1)
   })
+
+/** Sign and colour of each kind in the grid. */
+const looks: Readonly<Record<ContextPart["kind"], readonly [string, Attribute]>> = {
+  system: ["S", "magenta"],
+  tools: ["T", "yellow"],
+  user: ["U", "green"],
+  agent: ["A", "cyan"],
+  results: ["R", "blue"],
+  other: ["O", "dim"]
+}
+
+const percent = (part: number, whole: number): string => `${(part / whole * 100).toFixed(1)}%`
+
+/** The fill in one line. */
+export const contextLine = ({ tokens, window }: ContextFill): string =>
+  window === undefined ? `about ${short(tokens)} tokens; the model's window is unknown` : `about ${short(tokens)} of ${short(window)} tokens (${percent(tokens, window)})`
+
+const cells = { rows: 5, columns: 20 }
+
+/** One sign for each hundredth of the window, in the order of the parts; what is there is seen. */
+const grid = ({ parts, window }: ContextFill, paint: Paint): ReadonlyArray<string> => {
+  if (window === undefined) return []
+  const count = cells.rows * cells.columns
+  const signs: Array<string> = []
+  for (const kind of ["system", "tools", "user", "agent", "results", "other"] as const) {
+    const tokens = parts.reduce((sum, part) => part.kind === kind ? sum + part.tokens : sum, 0)
+    const [sign, color] = looks[kind]
+    const filled = tokens === 0 ? 0 : Math.max(1, Math.round(tokens / window * count))
+    for (let index = 0; index < filled && signs.length < count; index++) signs.push(paint.text(sign, color))
+  }
+  while (signs.length < count) signs.push(paint.text("·", "dim"))
+  return [...Array.from({ length: cells.rows }, (_, row) => signs.slice(row * cells.columns, (row + 1) * cells.columns).join(" ")), ""]
+}
+
+/** The lines of `/context`. */
+export const context = (fill: ContextFill, paint: Paint): ReadonlyArray<string> => {
+  const { parts, tokens, window } = fill
+  return [
+    `Context: ${contextLine(fill)}`,
+    "",
+    ...grid(fill, paint),
+    ...pairs([
+      ...parts.map(({ kind, name, tokens: own }) =>
+        [`${looks[kind][0]} ${name}`, `${short(own).padStart(7)}  ${percent(own, window ?? Math.max(1, tokens))}`] as const),
+      ...(window === undefined ? [] : [["· Free", `${short(Math.max(0, window - tokens)).padStart(7)}  ${percent(Math.max(0, window - tokens), window)}`] as const])
+    ])
+  ]
+}

@@ -6,68 +6,66 @@
  * typed when the question came is there again afterwards. A question whose run is stopped needs no answer any more.
  */
 import * as Clock from "effect/Clock"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import type { Ask, Question } from "../../tool/builtin/Clarifier.ts"
 import { redactText } from "../../domain/Redaction.ts"
 import { Secrets } from "../../domain/Secrets.ts"
+import type { Answer, HostEvent, OpenQuestion } from "../../host/HostEvent.ts"
+import type { Question } from "../../tool/builtin/Clarifier.ts"
 import * as SafeText from "../render/SafeText.ts"
 import { type Paint, plainStyle } from "../render/Paint.ts"
 import * as Wrap from "../render/Wrap.ts"
+import * as ApprovalQuestion from "./ApprovalQuestion.ts"
+import * as Dialog from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 
 /** A question that waits for its answer. */
 export interface Pending {
-  readonly question: Question
+  readonly id: string
   /** The question and its choices as they are shown: without secrets. */
-  readonly shown: Pick<Question, "question" | "choices">
+  readonly shown: Question
   /** Line below the choices that says what may be typed. */
   readonly hint: string
-  readonly askedAt: number
+  /** Time since when it is shown. */
+  readonly shownAt: number
   /** Text typed as its answer. */
   editor: Editor.State
-  readonly answer: (answer: ReadonlyArray<string>) => Effect.Effect<void>
+  /** The answer that choices or other words mean. */
+  readonly answerOf: (answers: ReadonlyArray<string>) => Answer
 }
 
-export interface Questions {
-  readonly ask: (question: Question, hint?: string) => ReturnType<Ask>
-  /** The question that is asked now. */
-  readonly current: () => Pending | undefined
-}
-
-/** `onChange` is told which question is asked from now on, if one is. */
-export const make = (onChange: (question: Pending["shown"] | undefined) => void): Questions => {
-  let waiting: ReadonlyArray<Pending> = []
-  const change = (next: ReadonlyArray<Pending>): void => {
-    const before = waiting[0]
-    waiting = next
-    if (waiting[0] !== before) onChange(waiting[0]?.shown)
+/** A question as it is shown from now on. */
+const pendingOf = Effect.fnUntraced(function*(open: OpenQuestion): Effect.fn.Return<Pending> {
+  const secrets = yield* Secrets
+  const shownAt = yield* Clock.currentTimeMillis
+  if (open._tag === "Clarification") {
+    const answerOf = (answers: ReadonlyArray<string>): Answer => ({ _tag: "Clarification", answers })
+    return { id: open.id, shown: open.question, hint: hintOf(open.question), shownAt, editor: Editor.empty, answerOf }
   }
-  const ask = Effect.fnUntraced(function*(question: Question, hint = hintOf(question)): Effect.fn.Return<ReadonlyArray<string>> {
-    const answered = yield* Deferred.make<ReadonlyArray<string>>()
-    const secrets = yield* Secrets
-    const pending: Pending = {
-      question,
-      shown: {
-        question: redactText(question.question, secrets),
-        choices: question.choices.map((choice) => redactText(choice, secrets))
-      },
-      hint,
-      askedAt: yield* Clock.currentTimeMillis,
-      editor: Editor.empty,
-      answer: (answer) => Deferred.succeed(answered, answer)
-    }
-    return yield* Effect.acquireUseRelease(
-      Effect.sync(() => change([...waiting, pending])),
-      () => Deferred.await(answered),
-      () => Effect.sync(() => change(waiting.filter((other) => other !== pending)))
-    )
-  })
-  return { ask, current: () => waiting[0] }
-}
+  const { choices, question, read } = ApprovalQuestion.textOf(open.question)
+  return {
+    id: open.id,
+    shown: { question: redactText(question, secrets), choices: choices.map((choice) => redactText(choice, secrets)), multiple: false },
+    hint: `${numbers(choices.length)}, y, n, or type a reason to refuse`,
+    shownAt,
+    editor: Editor.empty,
+    answerOf: ([answer = ""]) => ({ _tag: "Approval", reply: read(answer) })
+  }
+})
+
+/** Takes a question that was asked, or that needs no answer any more; shows the one that is asked from now on. */
+export const follow = Effect.fnUntraced(function*(dialog: Dialog.Dialog, event: HostEvent) {
+  if (event._tag === "QuestionAsked") dialog.questions = [...dialog.questions, event.question]
+  if (event._tag === "QuestionClosed") dialog.questions = dialog.questions.filter(({ id }) => id !== event.id)
+  const [first] = dialog.questions
+  if (first?.id === dialog.asked?.id) return
+  dialog.asked = first === undefined ? undefined : yield* pendingOf(first)
+  const { screen } = dialog
+  if (dialog.asked === undefined) return screen.refresh()
+  for (const line of lines(dialog.asked.shown, screen.size().columns, screen.asidePaint)) Dialog.note(dialog, line)
+})
 
 /** Numbers of choices, as a hint names them: `1–4`. */
-export const numbers = (count: number): string => count === 1 ? "1" : `1–${count}`
+const numbers = (count: number): string => count === 1 ? "1" : `1–${count}`
 
 const hintOf = ({ choices, multiple }: Question): string =>
   choices.length === 0

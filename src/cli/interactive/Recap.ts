@@ -6,6 +6,7 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../../domain/Conversation.ts"
 import * as Redaction from "../../domain/Redaction.ts"
+import { userText } from "../../host/SessionMoves.ts"
 import * as SafeText from "../render/SafeText.ts"
 import type { Paint } from "../render/Paint.ts"
 import { counted } from "../render/UsageText.ts"
@@ -31,9 +32,6 @@ interface Exchange {
   readonly answer: string
   readonly tools: ReadonlyArray<string>
 }
-
-const userText = (message: Prompt.UserMessage): string =>
-  message.content.map((part) => part.type === "text" ? part.text : `[${part.mediaType}]`).join(" ")
 
 /** A conversation as exchanges; what stands before the first user message belongs to none. */
 export const exchanges = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Exchange> => {

@@ -29,6 +29,7 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string):
     return undefined
   }
   const shell = yield* Shell.make
+  const { cwd = dialog.options.about.cwd } = (yield* dialog.live.state).session
   const decoder = new TextDecoder()
   const harmless = SafeText.stream()
   const hidden = RedactionStream.make()
@@ -38,7 +39,7 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string):
     run: Effect.scoped(Effect.flatMap(
       shell.start({
         command,
-        cwd: dialog.current.cwd,
+        cwd,
         stdin: "ignore",
         onOutput: (chunks) =>
           Effect.sync(() => {
@@ -48,7 +49,6 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string):
       ({ exit }) => exit
     )),
     stop: Effect.succeed(false),
-    steer: () => false,
     view: (_, now) =>
       now - startedAt < 1000 ? [] : [screen.asidePaint.text(`┊ running · ${elapsed(now - startedAt)} · Ctrl+C stops`, "dim")]
   })

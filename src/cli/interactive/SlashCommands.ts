@@ -12,7 +12,8 @@ import { closest } from "../../domain/Similarity.ts"
 
 /** Next step of the session after a command. */
 export type Next =
-  | { readonly _tag: "Stay" | "Leave" }
+  | { readonly _tag: "Stay" }
+  | { readonly _tag: "Leave"; readonly code: number }
   /** Asks the agent. */
   | { readonly _tag: "Send"; readonly prompt: RunInput["prompt"] }
   /** Does what the user could have typed. */
@@ -39,10 +40,8 @@ export interface Command<in Session, out R = never> {
 interface Meanwhile {
   /** Asks it to end. */
   readonly stop: Effect.Effect<void>
-  /** Takes a message along; false when it cannot. */
-  readonly steer: (text: string) => boolean
-  /** Keeps a message for afterwards. */
-  readonly queue: (text: string) => void
+  /** Sends a message: for afterwards, or along with the next tool result where that can be. */
+  readonly send: (text: string, busy: "queue" | "steer") => Effect.Effect<void>
 }
 
 /** Result of looking up a typed name. */

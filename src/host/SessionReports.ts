@@ -1,0 +1,114 @@
+/**
+ * Facts about a live session that commands of a client show, as data: what it used, what its tools are, what compaction left out.
+ *
+ * Source: `hermes-product.md` §1.8 and §1.9.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Prompt from "effect/ai/Prompt"
+import type { SessionStoreError } from "../domain/AgentError.ts"
+import * as Cost from "../domain/Cost.ts"
+import * as Usage from "../domain/Usage.ts"
+import * as SummaryText from "../prompt/compaction/SummaryText.ts"
+import { Auxiliary, type Used } from "../routing/Auxiliary.ts"
+import { type RouteStatus, RouterStatus } from "../routing/ModelRouter.ts"
+import type { RunRecord } from "../session/RunRecord.ts"
+import * as SearchQuery from "../session/SearchQuery.ts"
+import * as SearchScan from "../session/SearchScan.ts"
+import * as SessionChain from "../session/SessionChain.ts"
+import type { Session, SessionStore } from "../session/SessionStore.ts"
+import * as StoredForm from "../session/StoredForm.ts"
+import type { Selection } from "../tool/ToolRegistry.ts"
+import { ToolRegistry } from "../tool/ToolRegistry.ts"
+import type { SessionIdentity } from "./HostEvent.ts"
+import type { LiveSession } from "./LiveSession.ts"
+
+/** Usage of the conversation, over its compactions. */
+export interface UsageReport extends SessionChain.Sums {
+  /** Side tasks of the whole program by name. */
+  readonly side: ReadonlyMap<string, Used>
+  /** Milliseconds since the session was opened here. */
+  readonly duration: number
+}
+
+const nothingUsed: SessionChain.Sums = { usage: Usage.zero, cost: Cost.spent(Cost.nothing), models: [], compactions: 0 }
+
+const sumsOf = (session: Session | undefined): Effect.Effect<SessionChain.Sums, SessionStoreError, SessionStore> =>
+  session === undefined ? Effect.succeed(nothingUsed) : SessionChain.sums(session)
+
+export const usage = Effect.fnUntraced(function*(
+  live: LiveSession
+): Effect.fn.Return<UsageReport, SessionStoreError, Auxiliary | SessionStore> {
+  const sums = yield* Effect.flatMap(live.known, sumsOf)
+  const side = yield* Auxiliary.use(({ used }) => used)
+  const { session } = yield* live.state
+  return { ...sums, side, duration: (yield* Clock.currentTimeMillis) - session.since }
+})
+
+/** State of the session and of the routes. */
+export interface StatusReport {
+  readonly session: SessionIdentity
+  readonly stored: Session | undefined
+  /** Tokens of the conversation, over its compactions. */
+  readonly tokens: number
+  /** Milliseconds since the session was opened here. */
+  readonly duration: number
+  readonly routes: ReadonlyArray<RouteStatus>
+}
+
+export const status = Effect.fnUntraced(function*(live: LiveSession): Effect.fn.Return<StatusReport, SessionStoreError, SessionStore> {
+  const stored = yield* live.known
+  const { session } = yield* live.state
+  const routes = Option.match(yield* Effect.serviceOption(RouterStatus), { onNone: () => Effect.succeed([]), onSome: ({ routes }) => routes })
+  const { usage } = yield* sumsOf(stored)
+  return { session, stored, tokens: Usage.totalTokens(usage), duration: (yield* Clock.currentTimeMillis) - session.since, routes: yield* routes }
+})
+
+/** A toolset with the names of its tools that the agent may call. */
+export interface OfferedTools {
+  readonly toolset: string
+  readonly names: ReadonlyArray<string>
+}
+
+export const tools = Effect.fnUntraced(function*(selection: Selection | undefined): Effect.fn.Return<ReadonlyArray<OfferedTools>, never, ToolRegistry> {
+  const registry = yield* ToolRegistry
+  const sets = yield* registry.list
+  const offered = new Set((yield* registry.snapshot(selection ?? {})).names)
+  return sets.flatMap(({ tools, toolset }) => {
+    const names = tools.map(({ tool }) => tool.name).filter((name) => offered.has(name))
+    return names.length === 0 ? [] : [{ toolset, names }]
+  })
+})
+
+/** Messages by exchange: each group begins with a message of the user, but for the first. */
+const exchangesOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<ReadonlyArray<Prompt.Message>> => {
+  const groups: Array<Array<Prompt.Message>> = []
+  for (const message of messages) {
+    const last = groups.at(-1)
+    if (last === undefined || message.role === "user") groups.push([message])
+    else last.push(message)
+  }
+  return groups
+}
+
+/** Messages that compaction left out of the conversation. */
+export interface RemovedMessages {
+  /** Number of all of them. */
+  readonly total: number
+  readonly isFiltered: boolean
+  /** Exchanges with a message that fits the words. */
+  readonly found: ReadonlyArray<Prompt.Message>
+}
+
+/** Finds what compaction left out, by words; all without any. */
+export const removed = Effect.fnUntraced(function*(
+  live: LiveSession,
+  words: string
+): Effect.fn.Return<RemovedMessages, SessionStoreError, RunRecord | SessionStore> {
+  const session = yield* live.known
+  const all = session === undefined ? [] : (yield* SessionChain.removed(session)).filter((message) => !SummaryText.isStandIn(message))
+  const query = SearchQuery.parse(words)
+  const fits = (message: Prompt.Message): boolean => query.length === 0 || SearchScan.find(query, StoredForm.searchText(message)) !== undefined
+  return { total: all.length, isFiltered: query.length > 0, found: exchangesOf(all).filter((group) => group.some(fits)).flat() }
+})
