@@ -4,6 +4,7 @@
  * Source: `hermes-contract.md` §1.7, `ARCHITECTURE.md` §6.
  */
 import * as Cause from "effect/Cause"
+import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Assembler from "../domain/Assembler.ts"
@@ -182,11 +183,11 @@ const defaultDeadline = (): number => 300_000
  * Runs a call through its wrappers, the first one outermost. `deadline` gives the milliseconds that each of them, and each call
  * of its `onPart`, may take by itself; it is asked when one has to be waited for.
  */
-export const run = <Req, Options, A, Context, E, R>(
-  wrappers: ReadonlyArray<MiddlewareBoundary.Wrapper<Req, Options, A, Context>>,
+export const run = <Req, Options, A, Info, E, R>(
+  wrappers: ReadonlyArray<MiddlewareBoundary.Wrapper<Req, Options, A, Info>>,
   join: Join<Req, Options, A>,
   faults: Faults,
-  context: Context,
+  context: Info,
   base: Base<Req, Options, A, E, R>,
   deadline: () => number = defaultDeadline
 ): (request: Req, options: Options | undefined) => Effect.Effect<A, unknown, unknown> => {
@@ -207,4 +208,29 @@ export const run = <Req, Options, A, Context, E, R>(
       )
   }
   return call
+}
+
+/** Runs a call with the services of these entries, the first one outermost; one that dies is reported and left out. */
+export const surrounded = <Info, A, E, R>(
+  entries: ReadonlyArray<MiddlewareBoundary.Surrounding<Info>>,
+  faults: Faults,
+  info: () => Info,
+  call: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> => {
+  if (entries.length === 0) return call
+  return Effect.contextWith((context: Context.Context<R>) => {
+    const seen = info()
+    const reports: Array<Effect.Effect<void>> = []
+    let services: Context.Context<never> = context
+    for (const { kind, name, services: give } of entries) {
+      try {
+        services = give(services, seen)
+      } catch (error) {
+        reports.push(faults.report({ kind, name, error, consequence: "the call continues without it" }))
+      }
+    }
+    // Services that the call asks for are still there.
+    const given: Effect.Effect<A, E, R> = Effect.updateContext(call, (_: Context.Context<R>) => services as Context.Context<R>)
+    return reports.length === 0 ? given : Effect.andThen(Effect.all(reports, { discard: true }), given)
+  })
 }

@@ -35,6 +35,7 @@
  *
  * Source: `ARCHITECTURE.md` §5 and §6, `hermes-contract.md` §1.
  */
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import type * as AiError from "effect/ai/AiError"
@@ -46,7 +47,7 @@ import type { Route, RouteInfo } from "../domain/Route.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import type { ToolFailed, ToolOutput } from "../domain/ToolOutput.ts"
 import * as Frozen from "./Frozen.ts"
-import type { Next, Wrapper } from "./MiddlewareBoundary.ts"
+import type { Next, Services, Wrapper } from "./MiddlewareBoundary.ts"
 import * as Lifecycle from "./Lifecycle.ts"
 import type * as StateKey from "./StateKey.ts"
 import type { Kind, LlmContext, OnFailure, ToolArguments, ToolCallContext } from "./Kind.ts"
@@ -259,6 +260,11 @@ const base = <K extends Kind>(kind: K, { name, onFailure }: Registration) => ({
   onFailure: onFailure ?? "open"
 } as const)
 
+/** Services as a wrapper of those who know nothing else. */
+const serving = <Req, Options, A, Info>(services: Services<Info>): Wrapper<Req, Options, A, Info>["wrap"] => (next, info) => (request) =>
+  // Services that the call asks for are still there.
+  Effect.updateContext(next(request) as Effect.Effect<A, unknown>, (given: Context.Context<never>) => services(given, info))
+
 /** A {@link LlmRequest}: answers `Middleware.unchanged` or `Middleware.rewritten(request, trace)`. */
 export const llmRequest = <Needs = never>(
   options: Registration & {
@@ -307,6 +313,17 @@ export const llmExecutionUndeclared = (options: Registration & Pick<LlmWrapper, 
 /** A {@link ToolExecution} of a function that declares nothing, as {@link llmExecutionUndeclared}. */
 export const toolExecutionUndeclared = (options: Registration & Pick<ToolWrapper, "wrap">): ToolExecution =>
   make("tool_execution", options.name, { ...base("tool_execution", options), singleUse: true, wrap: options.wrap })
+
+/**
+ * A {@link LlmExecution} that gives services to provider calls, such as a span. It is outside of all wrappers and has no part in what
+ * becomes of a call; when it dies the call goes on without it.
+ */
+export const llmServices = ({ name, services }: { readonly name: string; readonly services: Services<LlmContext> }): LlmExecution =>
+  make("llm_execution", name, { ...base("llm_execution", { name }), singleUse: true, wrap: serving(services), services })
+
+/** As {@link llmServices}, for tool calls. */
+export const toolServices = ({ name, services }: { readonly name: string; readonly services: Services<ToolCallContext> }): ToolExecution =>
+  make("tool_execution", name, { ...base("tool_execution", { name }), singleUse: true, wrap: serving(services), services })
 
 /** A {@link WrapModelCall}. */
 export const wrapModelCall = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(

@@ -53,6 +53,20 @@ export interface Wrapper<Req, Options, A, Info> {
     next: Next<Req, Options, A, unknown, unknown>,
     context: Info
   ) => (request: Req) => Effect.Effect<A | undefined | null, unknown, unknown>
+  /** Present where it only gives services to what lies below: then it is this, outside of all wrappers, and has no fiber of its own. */
+  readonly services?: Services<Info> | undefined
+}
+
+/** Services that a call gets, made of those that it has. */
+export interface Services<Info> {
+  (given: Context.Context<never>, context: Info): Context.Context<never>
+}
+
+/** An entry that gives services alone. */
+export interface Surrounding<Info> {
+  readonly kind: Kind
+  readonly name: string
+  readonly services: Services<Info>
 }
 
 /** A wrapper's call of `next`, as what lies below it may speak to it. */

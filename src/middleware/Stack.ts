@@ -10,7 +10,7 @@ import type { ExecuteOptions, ModelRequest, ModelResponse } from "../domain/Mode
 import type { ToolOutput } from "../domain/ToolOutput.ts"
 import type { Service as Hooks } from "../hooks/Hooks.ts"
 import * as Faults from "./Faults.ts"
-import type { Wrapper } from "./MiddlewareBoundary.ts"
+import type { Surrounding, Wrapper } from "./MiddlewareBoundary.ts"
 import * as LifecycleStack from "./LifecycleStack.ts"
 import type { LlmContext, ToolArguments, ToolCallContext } from "./Kind.ts"
 import type { Any, CallContext, ModelAnswer, ModelCallParams } from "./Middleware.ts"
@@ -23,6 +23,9 @@ export interface Stack {
   readonly toolRequest: ReadonlyArray<Rewriter<ToolArguments, ToolCallContext>>
   readonly llmExecution: ReadonlyArray<Wrapper<ModelRequest, ExecuteOptions, ModelResponse, LlmContext>>
   readonly toolExecution: ReadonlyArray<Wrapper<ToolArguments, undefined, ToolOutput, ToolCallContext>>
+  /** Services of provider calls and of tool calls, outside of all wrappers of these. */
+  readonly llmServices: ReadonlyArray<Surrounding<LlmContext>>
+  readonly toolServices: ReadonlyArray<Surrounding<ToolCallContext>>
   readonly wrapModelCall: ReadonlyArray<Wrapper<ModelCallParams, ExecuteOptions, ModelAnswer, CallContext>>
   readonly wrapToolCall: ReadonlyArray<Wrapper<ToolArguments, undefined, ToolOutput, ToolCallContext>>
   /** Absent where there is none. */
@@ -37,6 +40,9 @@ export const checked = (entries: ReadonlyArray<Any>): Effect.Effect<Stack, Confi
     return clash === undefined ? Effect.succeed(make(entries)) : Effect.fail(clash)
   })
 
+const surrounding = <Req, Options, A, Info>({ kind, name, services }: Wrapper<Req, Options, A, Info>): ReadonlyArray<Surrounding<Info>> =>
+  services === undefined ? [] : [{ kind, name, services }]
+
 /** Compiles a list of middleware into one stack, by kind. */
 export const make = (entries: ReadonlyArray<Any>): Stack => {
   const faults = Faults.make()
@@ -46,8 +52,10 @@ export const make = (entries: ReadonlyArray<Any>): Stack => {
   return {
     llmRequest: entries.flatMap((entry) => entry.kind === "llm_request" ? [entry.run] : []),
     toolRequest: entries.flatMap((entry) => entry.kind === "tool_request" ? [entry.run] : []),
-    llmExecution: entries.flatMap((entry) => entry.kind === "llm_execution" ? [entry.run] : []),
-    toolExecution: entries.flatMap((entry) => entry.kind === "tool_execution" ? [entry.run] : []),
+    llmExecution: entries.flatMap((entry) => entry.kind === "llm_execution" && entry.run.services === undefined ? [entry.run] : []),
+    toolExecution: entries.flatMap((entry) => entry.kind === "tool_execution" && entry.run.services === undefined ? [entry.run] : []),
+    llmServices: entries.flatMap(({ kind, run }) => kind === "llm_execution" ? surrounding(run) : []),
+    toolServices: entries.flatMap(({ kind, run }) => kind === "tool_execution" ? surrounding(run) : []),
     wrapModelCall: [
       ...entries.flatMap((entry) =>
         entry.kind === "wrap_model_call" ? [entry.run]

@@ -15,6 +15,7 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Entry } from "../domain/RecordEvent.ts"
 import { RunRecord, type Service } from "../session/RunRecord.ts"
+import * as RecordBatches from "./RecordBatches.ts"
 import * as RunSpans from "./RunSpans.ts"
 import * as RunTree from "./RunTree.ts"
 
@@ -173,7 +174,8 @@ interface Followed {
 }
 
 /** Follows a record until the scope closes. */
-const follow = Effect.fnUntraced(function*(record: Service): Effect.fn.Return<Followed, never, Scope.Scope> {
+const follow = Effect.fnUntraced(function*(record: Service): Effect.fn.Return<Followed, never, RunRecord | Scope.Scope> {
+  const batches = yield* RecordBatches.ofRecord
   const failures: Array<unknown> = []
   const live = make((error) => void failures.push(error))
   /** Work in its order. */
@@ -199,7 +201,7 @@ const follow = Effect.fnUntraced(function*(record: Service): Effect.fn.Return<Fo
   )
   yield* Effect.forkScoped(Effect.catchTag(Effect.forever(work), "Done", () => Effect.void))
   yield* Effect.addFinalizer(() => Effect.sync(() => Queue.endUnsafe(queue)))
-  yield* record.listen((entries) => void Queue.offerUnsafe(queue, take(entries)))
+  yield* batches.listen((entries) => void Queue.offerUnsafe(queue, take(entries)))
 
   return {
     show: (view, sink, needsMessages) =>
@@ -212,6 +214,7 @@ const follow = Effect.fnUntraced(function*(record: Service): Effect.fn.Return<Fo
           Effect.gen(function*() {
             const stopped = yield* Deferred.make<void>()
             // Behind the entries that were written so far.
+            batches.flush()
             yield* Queue.offer(queue, Effect.flatMap(Clock.currentTimeMillis, (at) => {
               stop(at)
               return Effect.asVoid(Deferred.succeed(stopped, undefined))
@@ -228,7 +231,11 @@ const followers = new WeakMap<Service, RcRef.RcRef<Followed>>()
 
 const followerOf = Effect.fnUntraced(function*(record: Service) {
   // The reference ends its content itself, and goes with the record.
-  const made = yield* Effect.provideService(RcRef.make({ acquire: follow(record) }), Scope.Scope, Scope.makeUnsafe())
+  const made = yield* Effect.provideService(
+    RcRef.make({ acquire: Effect.provideService(follow(record), RunRecord, record) }),
+    Scope.Scope,
+    Scope.makeUnsafe()
+  )
   const ref = followers.get(record) ?? made
   followers.set(record, ref)
   return yield* RcRef.get(ref)

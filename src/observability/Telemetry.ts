@@ -118,29 +118,26 @@ export const logSpan = (span: RunSpans.Span, agentName: string, loggers: Loggers
   )
 }
 
-/** Middleware that puts model calls and tool calls of recorded runs into their spans. */
+/** Puts model calls and tool calls of recorded runs into their spans. */
 export const middleware = (places: Places, loggers: Loggers | undefined): Contribution["middleware"] => {
-  const inside = <A, E, R>(
-    placeOf: (context: Context.Context<never>, run: Recorder) => Tracer.AnySpan | undefined,
-    effect: Effect.Effect<A, E, R>
-  ): Effect.Effect<A, E, R> =>
-    Effect.contextWith((context: Context.Context<never>) => {
-      const recorder = Context.get(context, RunRecorder)
-      const place = recorder === undefined ? undefined : placeOf(context, recorder)
-      if (place === undefined) return effect
-      const placed = Effect.withParentSpan(effect, place, { captureStackTrace: false })
-      return loggers === undefined
-        ? placed
-        : Effect.updateService(placed, Logger.CurrentLoggers, (current) => new Set([...current, ...loggers]))
-    })
+  const inside = (
+    context: Context.Context<never>,
+    placeOf: (run: Recorder) => Tracer.AnySpan | undefined
+  ): Context.Context<never> => {
+    const recorder = Context.get(context, RunRecorder)
+    const place = recorder === undefined ? undefined : placeOf(recorder)
+    if (place === undefined) return context
+    const placed = Context.add(context, Tracer.ParentSpan, place)
+    return loggers === undefined ? placed : Context.add(placed, Logger.CurrentLoggers, new Set([...Context.get(context, Logger.CurrentLoggers), ...loggers]))
+  }
   return [
-    Middleware.llmExecution({
+    Middleware.llmServices({
       name: "otel",
-      wrap: (next, attempt) => (request) => inside((context, run) => places.attempt(context, run, attempt), next(request))
+      services: (context, attempt) => inside(context, (run) => places.attempt(context, run, attempt))
     }),
-    Middleware.toolExecution({
+    Middleware.toolServices({
       name: "otel",
-      wrap: (next, call) => (args) => inside((context, run) => places.call(context, run, call), next(args))
+      services: (context, call) => inside(context, (run) => places.call(context, run, call))
     })
   ]
 }

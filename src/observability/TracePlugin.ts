@@ -34,11 +34,11 @@ import type * as Scope from "effect/Scope"
 import { Environment } from "../config/Environment.ts"
 import type { Entry } from "../domain/RecordEvent.ts"
 import * as Plugin from "../plugin/Plugin.ts"
-import * as StoredForm from "../session/StoredForm.ts"
 import { RunRecord, type Service } from "../session/RunRecord.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import type { Event } from "./Atof.ts"
 import type { Stream as AtofStream } from "./atof/FromRuns.ts"
+import * as RecordBatches from "./RecordBatches.ts"
 import * as StoredRuns from "./StoredRuns.ts"
 import * as TraceSettings from "./TraceSettings.ts"
 
@@ -48,14 +48,12 @@ export interface Taken {
   readonly atif: () => boolean
 }
 
-/** Circumstances of the writers; absent where they are alone. */
+/** Writers beside these, of the same files. */
 export interface Beside {
-  readonly taken?: Taken | undefined
+  readonly taken: Taken
   /** Passes entries on in the place of the record. */
-  readonly listen?: Service["listen"] | undefined
+  readonly listen: Service["listen"]
 }
-
-const nobody: Taken = { atof: () => false, atif: () => false }
 
 /** Leaves out sessions that began while something else wrote the same, with their children. */
 const unless = (isTaken: () => boolean): (entry: Entry) => boolean => {
@@ -71,24 +69,21 @@ const unless = (isTaken: () => boolean): (entry: Entry) => boolean => {
 }
 
 /**
- * Hands entries of the record, without secrets, to `handle` in a fiber of its own, in order; `finish` comes last. A time in milliseconds
+ * Hands groups of entries to `handle` in a fiber of its own, in order; `finish` comes last. A time in milliseconds
  * that `handle` results in is how long it may wait for more.
  */
 const follow = Effect.fnUntraced(function*(
   label: string,
   { finish, handle }: { readonly handle: (entries: ReadonlyArray<Entry>) => Effect.Effect<number | undefined>; readonly finish: Effect.Effect<void> },
-  isTaken: () => boolean,
   listen: Service["listen"]
 ): Effect.fn.Return<void, never, Scope.Scope> {
-  const safe = yield* StoredForm.forExport
-  const isWanted = unless(isTaken)
   const deadline = yield* TraceSettings.FlushDeadline
   const queue = yield* Queue.unbounded<ReadonlyArray<Entry>, Cause.Done>()
   // All that came meanwhile is handled at once: a slow disk is behind by one write, not by one for each run.
   let wait: number | undefined
   const taken = Effect.suspend(() =>
     wait === undefined ? Queue.takeAll(queue) : Effect.timeoutOrElse(Queue.takeAll(queue), { duration: wait, orElse: () => Effect.succeed([]) }))
-  const next = Effect.map(Effect.flatMap(taken, (batches) => handle(safe(batches.flat()))), (millis) => {
+  const next = Effect.map(Effect.flatMap(taken, (batches) => handle(batches.flat())), (millis) => {
     wait = millis
   })
   const work = Effect.forever(next).pipe(
@@ -102,8 +97,7 @@ const follow = Effect.fnUntraced(function*(
       Effect.flatMap((done) => Option.isSome(done) ? Effect.void : Effect.logWarning(`some ${label} were not written: it took longer than ${Duration.format(deadline)}`))
     )
   )
-  // A session is judged when it is heard of, so that its events are in one place.
-  yield* listen((entries) => void Queue.offerUnsafe(queue, entries.filter(isWanted)))
+  yield* listen((entries) => void Queue.offerUnsafe(queue, entries))
 })
 
 /** Reads what was recorded of a session before a turn of it. */
@@ -169,23 +163,28 @@ const claim = Effect.fnUntraced(function*(
  */
 export const open = (
   settings: TraceSettings.TraceSettings,
-  { listen, taken = nobody }: Beside = {}
+  beside?: Beside
 ): Effect.Effect<void, never, RunRecord | FileSystem.FileSystem | Path.Path | Scope.Scope> =>
   Effect.gen(function*() {
     const { agent, atif, atof } = yield* claim(settings)
-    const entries = listen ?? (yield* RunRecord).listen
+    /** Groups of the entries that an exporter writes. A session is judged when it is heard of, so that its events are in one place. */
+    const batches = (exporter: keyof Taken) => {
+      if (beside === undefined) return RecordBatches.ofRecord
+      const isWanted = unless(beside.taken[exporter])
+      return RecordBatches.make((listener) => beside.listen((entries) => listener(entries.filter(isWanted))))
+    }
     if (atof !== undefined) {
       const [AtofWriter, FromRuns] = yield* Effect.promise(() => Promise.all([import("./AtofWriter.ts"), import("./atof/FromRuns.ts")]))
       const writer = yield* AtofWriter.make(atof)
       const stream = FromRuns.make(agent)
       const events = eventsOf(stream, yield* earlierRuns)
       const handle = (given: ReadonlyArray<Entry>) => Effect.as(Effect.flatMap(events(given), writer.write), undefined)
-      yield* follow("ATOF events", { handle, finish: Effect.suspend(() => writer.write(stream.close())) }, taken.atof, entries)
+      yield* follow("ATOF events", { handle, finish: Effect.suspend(() => writer.write(stream.close())) }, (yield* batches("atof")).listen)
     }
     if (atif !== undefined) {
       const AtifWriter = yield* Effect.promise(() => import("./AtifWriter.ts"))
       const writer = yield* AtifWriter.make(atif, yield* earlierRuns)
-      yield* follow("ATIF files", { handle: writer.write, finish: writer.close }, taken.atif, entries)
+      yield* follow("ATIF files", { handle: writer.write, finish: writer.close }, (yield* batches("atif")).listen)
     }
   })
 

@@ -130,8 +130,10 @@ export const middleware = (
     case "tool_request":
       return Middleware.toolRequest(rewriter(entry.run, context, name))
     case "llm_execution":
+      if (entry.run.services !== undefined) return Middleware.llmServices({ name, services: entry.run.services })
       return Middleware.llmExecutionUndeclared(modelWrapper(entry.run, context, name))
     case "tool_execution":
+      if (entry.run.services !== undefined) return Middleware.toolServices({ name, services: entry.run.services })
       return Middleware.toolExecutionUndeclared(wrapper(entry.run, context, name))
     case "wrap_model_call":
       return Middleware.wrapModelCallUndeclared(modelWrapper(entry.run, context, name))

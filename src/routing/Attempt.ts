@@ -370,8 +370,13 @@ const intercepted = Effect.fnUntraced(function*(
   const continues = question.delivered?.text().length ?? 0
   const execution = recorded(
     { state, provider, number, progress, prepared, payload, continues },
-    Result.isFailure(rewritten) ? Effect.fail(rewritten.failure) : Chain.run(stack.llmExecution, join, stack.faults, context, execute, () =>
-      state.route.patience.wrapper(() => ContextWindow.tokensOf(question.call)))(payload, question.options)
+    Result.isFailure(rewritten) ? Effect.fail(rewritten.failure) : Chain.surrounded(
+      stack.llmServices,
+      stack.faults,
+      () => context,
+      Chain.run(stack.llmExecution, join, stack.faults, context, execute, () =>
+        state.route.patience.wrapper(() => ContextWindow.tokensOf(question.call)))(payload, question.options)
+    )
   )
   if (!isHeard(hooks)) return yield* execution
   const { clock } = state
@@ -414,7 +419,7 @@ export const run = <E>(state: RouteCallState, provider: Provider): Effect.Effect
     stack.llmRequest.length === 0 && stack.llmExecution.length === 0 && !isHeard(hooks)
       ? recorded(
         { state, provider, number, progress, prepared: request, payload: request, continues: delivered.length },
-        execute(request, question.options)
+        Chain.surrounded(stack.llmServices, stack.faults, () => contextOf(state, provider, number, request)([]), execute(request, question.options))
       )
       // The chain erases the types of its wrappers; the stack's maker states them as `E`.
       : untranslated(state, intercepted(state, provider, number, progress, request, execute) as Effect.Effect<ModelResponse, AiError.AiError | E>))

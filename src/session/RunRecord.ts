@@ -113,16 +113,24 @@ export const masking = (
   afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void> = (effect) => effect
 ): Pick<Service, "append" | "listen"> => {
   const listeners = new Set<Listener>()
+  /** Tells all listeners; nothing that reads the record decides about a run. */
+  const tell = (entries: ReadonlyArray<Entry>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const defects: Array<unknown> = []
+      for (const listener of listeners) {
+        try {
+          listener(entries)
+        } catch (defect) {
+          defects.push(defect)
+        }
+      }
+      return defects.length === 0 ? Effect.void : Effect.forEach(defects, (defect) =>
+        Effect.logWarning("A listener of the run record failed; what it makes of these entries is missing.", defect), { discard: true })
+    })
   return {
     append: (entries) =>
       Effect.flatMap(StoredForm.maskedEntries(entries), (masked) =>
-        listeners.size === 0 ? keep(masked) : Effect.andThen(
-          keep(masked),
-          afterwards(Effect.forEach(listeners, (listener) =>
-            // Nothing that reads the record decides about a run.
-            Effect.catchDefect(Effect.sync(() => listener(masked)), (defect) =>
-              Effect.logWarning("A listener of the run record failed; what it makes of these entries is missing.", defect)), { discard: true }))
-        )),
+        listeners.size === 0 ? keep(masked) : Effect.andThen(keep(masked), afterwards(tell(masked)))),
     listen: (listener) =>
       Effect.acquireRelease(Effect.sync(() => void listeners.add(listener)), () => Effect.sync(() => listeners.delete(listener)))
   }

@@ -167,7 +167,12 @@ export const execute = (
   const outer = Chain.run(stack.wrapToolCall, Chain.joinNothing, stack.faults, context, inner, deadline)
   // The services of wrappers are provided where the stack was made.
   const wrapped = outer(args, undefined) as Effect.Effect<ToolOutput, unknown, ToolContext>
-  const run = outer === handler ? wrapped : Interruption.contain(() => new Interruption.SelfInterrupted(`the tool ${call.name}`))(wrapped)
+  const run = Chain.surrounded(
+    stack.toolServices,
+    stack.faults,
+    () => context,
+    outer === handler ? wrapped : Interruption.contain(() => new Interruption.SelfInterrupted(`the tool ${call.name}`))(wrapped)
+  )
   return RedactSecrets.use((redact) => {
     const rules: ResultText.Rules = { foreign: bound.facts.foreign, redact }
     const settled = (ended: RawSettlement): Settlement => ({ ...ended, ...ResultText.resultText(ended, rules), raw: ended.output, args: reached })

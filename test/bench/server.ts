@@ -1,5 +1,6 @@
 // A model server for the benchmark, in a process of its own: chat completions, whole or streamed. The model's name is the
-// script: `loop-<k>` asks for k tool calls one after another, `fanout-<n>` for n at once, `stream-<n>` sends n deltas.
+// script: `loop-<k>` asks for k tool calls one after another, `fanout-<n>` for n at once, `stream-<n>` sends n deltas. What is posted
+// to any other address is taken, as a collector of telemetry does.
 import { createServer, type ServerResponse } from "node:http"
 
 interface Body {
@@ -71,6 +72,7 @@ const server = createServer((request, response) => {
   const chunks: Array<Buffer> = []
   request.on("data", (chunk: Buffer) => chunks.push(chunk))
   request.on("end", () => {
+    if (request.url?.endsWith("/chat/completions") !== true) return void response.setHeader("content-type", "application/json").end("{}")
     const body = JSON.parse(Buffer.concat(chunks).toString()) as Body
     if (body.stream === true) streamed(response, body)
     else whole(response, body)
