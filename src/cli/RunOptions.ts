@@ -6,7 +6,6 @@
  * Source: `hermes-product.md` §1.4 and §2.2.
  */
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
 import type { RunInput } from "../agent/RunInput.ts"
 import type { AgentFile } from "../config/AgentFile.ts"
 import type { Values } from "../config/Settings.ts"
@@ -111,15 +110,3 @@ export const mentionKept = (
     ? Effect.void
     : note(`Warning: ${given.join(" and ")} ${given.length === 1 ? "has" : "have"} no effect: session ${known.id} keeps the system prompt that it began with`)
 }
-
-/** The directory that a session was about, as long as it is there; else the process's. */
-export const directoryOf = Effect.fnUntraced(function*(
-  { cwd }: Pick<Session, "cwd">
-): Effect.fn.Return<string | undefined, never, FileSystem.FileSystem> {
-  if (cwd === undefined) return undefined
-  const fs = yield* FileSystem.FileSystem
-  // One that cannot be looked at cannot be worked in either.
-  if (yield* Effect.orElseSucceed(fs.exists(cwd), () => false)) return cwd
-  yield* Effect.logWarning(`Directory ${cwd} of the session does not exist; tools use the current directory.`)
-  return undefined
-})

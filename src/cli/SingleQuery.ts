@@ -1,30 +1,32 @@
 /**
- * One query: one run of the agent, shown by a view, and an exit code that says how it ended.
+ * One query: a live session of one message, shown by a view, and an exit code that says how it ended.
  *
  * The session id is on stderr before the answer. Whatever happens, the view gets its ending, and what went wrong is one line
  * on stderr. What plugins print to stdout goes to stderr.
  *
  * Source: `hermes-product.md` §1.3 and §1.5, `ARCHITECTURE.md` §7.
  */
+import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import * as Agent from "../agent/Agent.ts"
-import { BackgroundWork } from "../agent/BackgroundWork.ts"
 import * as Budget from "../agent/Budget.ts"
 import type { RunInput } from "../agent/RunInput.ts"
 import * as Config from "../config/Config.ts"
 import { Settings, type Values } from "../config/Settings.ts"
+import type { AgentError } from "../domain/AgentError.ts"
 import * as Cost from "../domain/Cost.ts"
 import * as Ids from "../domain/Ids.ts"
 import { isCompleted, type RunEvent, type RunResult, type UsageReported } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
-import { Hooks } from "../hooks/Hooks.ts"
+import * as LiveSession from "../host/LiveSession.ts"
+import { directoryOf } from "../host/SessionMoves.ts"
 import { SkillStore } from "../prompt/SkillStore.ts"
 import * as Offline from "../provider/Offline.ts"
-import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
+import { unattended } from "../tool/approval/InteractiveMode.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { failed, InterruptCode, silent } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
@@ -128,43 +130,71 @@ const endingOf = (
   return { exitCode: code, sessionId, text: "", usage, cost: Cost.spent(cost), route, error: line }
 }
 
+/** Readers of the events of a query. */
+interface EventSinks {
+  readonly onEvent: (events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
+  readonly onUsageAfter: (events: ReadonlyArray<UsageReported>) => Effect.Effect<void>
+}
+
+/** A live session of one message, in which nobody is asked, and the result of its turn. */
 const converse = Effect.fnUntraced(function*(
   flags: RunOptions.ChatFlags,
   settings: Values,
   view: View.View,
-  input: Pick<RunInput, "prompt" | "sessionId" | "cwd" | "onEvent" | "onUsageAfter">
+  { onEvent, onUsageAfter }: EventSinks,
+  { cwd, id, prompt }: { readonly cwd: string | undefined; readonly id: Ids.SessionId; readonly prompt: RunInput["prompt"] }
 ) {
-  const hooks = yield* Hooks
   const asked = yield* RunOptions.prepare(flags, settings)
-  const live = !hooks.has("transform_llm_output")
-  view.prepare({ display: settings.display, live })
+  const live = yield* LiveSession.make({
+    session: { id, cwd },
+    input: { ...asked, readsText: !isQuiet(flags) },
+    presence: unattended("single query", settings.approvals.singleQueryMode, true),
+    titles: "off",
+    reports: "off",
+    grace: Duration.infinity,
+    platform: "cli"
+  })
+  // The run waits for each event to be shown: what is told of it when the process ends early is whole.
+  const reader = yield* live.subscribe({ whenBehind: "wait", atMost: 0 })
+  const ended = yield* Deferred.make<RunResult, AgentError>()
+  const read = Effect.forever(Effect.flatMap(reader.take, (event) => {
+    switch (event._tag) {
+      case "TurnStarted":
+        return Effect.sync(() => view.prepare({ display: settings.display, live: !event.turn.isRewritten }))
+      case "RunEvents":
+        return onEvent(event.events)
+      case "UsageAfter":
+        return onUsageAfter(event.events)
+      case "TurnEnded":
+        return Deferred.done(ended, event.exit)
+      default:
+        return Effect.void
+    }
+  }))
+  const reading = yield* Effect.forkScoped(Effect.orDie(read))
   if (view.live !== undefined) yield* Effect.forkScoped(view.live)
-  return yield* Effect.provideService(
-    Agent.run({ ...asked, ...input, readsText: live && !isQuiet(flags) }),
-    InteractiveMode,
-    unattended("single query", settings.approvals.singleQueryMode, true)
-  )
+  // Closed before its reader, which shows how a turn ends that is interrupted.
+  yield* Effect.addFinalizer(() => live.close)
+  yield* live.send({ prompt })
+  return { live, result: yield* Effect.raceFirst(Deferred.await(ended), Fiber.join(reading)) }
 })
 
 /** Processes that are to tell of their end are not taken down before it, as long as the settings give them. */
-const linger = Effect.fnUntraced(function*({ terminal }: Values, sessionId: Ids.SessionId) {
-  const background = yield* BackgroundWork
-  yield* Effect.timeoutOption(background.settled(sessionId), Duration.seconds(terminal.oneshotCompletionWaitSeconds))
-})
+const linger = ({ background }: LiveSession.LiveSession, { terminal }: Values): Effect.Effect<unknown> =>
+  Effect.timeoutOption(background.settled, Duration.seconds(terminal.oneshotCompletionWaitSeconds))
 
 /** Seconds that a program waits for a review of the conversation before it ends. */
 export const reviewSeconds = 20
 
 /** A review of the conversation gets a little time, after the answer was given by `finish`. */
-const reviewed = Effect.fnUntraced(function*({ sessionId }: RunResult, finish: Effect.Effect<unknown>) {
+const reviewed = Effect.fnUntraced(function*({ background }: LiveSession.LiveSession, finish: Effect.Effect<unknown>) {
   const { err } = yield* Output
-  const background = yield* BackgroundWork
-  if ((yield* background.list(sessionId)).some(({ kind }) => kind === "review")) {
+  if ((yield* background.list).some(({ kind }) => kind === "review")) {
     yield* finish
     yield* err(`Reviewing the conversation for memory and skills, up to ${reviewSeconds} s. Ctrl+C ends it.\n`)
-    yield* Effect.timeoutOption(background.reviewed(sessionId), Duration.seconds(reviewSeconds))
+    yield* Effect.timeoutOption(background.reviewed, Duration.seconds(reviewSeconds))
   }
-  const notices = yield* background.takeNotices(sessionId)
+  const notices = yield* background.takeNotices
   if (notices.length > 0) yield* err(notices.map((notice) => `${SafeText.line(notice)}\n`).join(""))
 })
 
@@ -222,14 +252,16 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
       Effect.flatMap(({ preloaded, withSkills }) =>
         Effect.map(SkillStore.use((skills) => preloaded(skills, flags, session.id)), (text) => withSkills(text, prompt)))
     )
-    const cwd = session.known === undefined ? undefined : yield* RunOptions.directoryOf(session.known)
+    const cwd = session.known === undefined ? undefined : yield* directoryOf(session.known)
     return yield* Effect.tap(chosen, begin(settings.model.default ?? Offline.route.model)).pipe(
-      Effect.flatMap((prompt) => converse(flags, settings, view, { prompt, sessionId: session.id, cwd, onEvent, onUsageAfter })),
-      Effect.tap((result) => {
+      Effect.flatMap((prompt) => converse(flags, settings, view, { onEvent, onUsageAfter }, { cwd, id: session.id, prompt })),
+      Effect.tap(({ live, result }) => {
         known.result = result
-        return linger(settings, session.id)
+        return linger(live, settings)
       }),
-      Effect.tap((result) => reviewed(result, Effect.suspend(() => finish(Exit.succeed(result)))).pipe(Effect.provideService(Output, output))),
+      Effect.tap(({ live, result }) => reviewed(live, Effect.suspend(() => finish(Exit.succeed(result)))).pipe(Effect.provideService(Output, output))),
+      Effect.map(({ result }) => result),
+      Effect.scoped,
       Effect.provide(program.layer(settings, { ...flags, session: session.known?.id }))
     )
   }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))), Effect.scoped, Effect.provide(logging(view)))

@@ -27,7 +27,8 @@ import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 import { line, Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
-import { directoryOf, selectTools } from "./RunOptions.ts"
+import { directoryOf } from "../host/SessionMoves.ts"
+import { selectTools } from "./RunOptions.ts"
 import { version } from "../domain/Version.ts"
 
 /** Flags of the command. */

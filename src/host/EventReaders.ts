@@ -34,6 +34,8 @@ export const maxCharacters = 16 * 1024 * 1024
 export interface ReaderOptions {
   /** `cut` when absent. */
   readonly whenBehind?: "cut" | "wait" | undefined
+  /** Events that a reader which is waited for may be behind; {@link mergeBeyond} when absent. With 0 the turn waits for each. */
+  readonly atMost?: number | undefined
 }
 
 /** A place in the stream. */
@@ -91,7 +93,7 @@ interface Waiting {
 }
 
 /** One reader: what it did not take yet. */
-const makeReader = (whenBehind: "cut" | "wait") => {
+const makeReader = ({ atMost = mergeBeyond, whenBehind = "cut" }: ReaderOptions) => {
   let waiting: Array<Waiting> = []
   let first = 0
   let events = 0
@@ -111,7 +113,7 @@ const makeReader = (whenBehind: "cut" | "wait") => {
     }
     events -= found.run?.length ?? 1
     characters -= found.weight
-    if (events <= mergeBeyond && drained !== undefined) {
+    if (events <= atMost && drained !== undefined) {
       Deferred.doneUnsafe(drained, Effect.void)
       drained = undefined
     }
@@ -184,7 +186,7 @@ const makeReader = (whenBehind: "cut" | "wait") => {
     poll: shift,
     put,
     caughtUp: Effect.suspend(() => {
-      if (whenBehind === "cut" || events <= mergeBeyond) return Effect.void
+      if (whenBehind === "cut" || isEnded || events <= atMost) return Effect.void
       drained ??= Deferred.makeUnsafe()
       return Deferred.await(drained)
     }),
@@ -209,10 +211,10 @@ export const make = (): EventReaders => {
       for (const reader of readers) return readers.size === 1 ? reader.caughtUp : Effect.forEach(readers, (one) => one.caughtUp, { discard: true })
       return Effect.void
     }),
-    subscribe: ({ whenBehind = "cut" } = {}) =>
+    subscribe: (options = {}) =>
       Effect.acquireRelease(
         Effect.sync(() => {
-          const reader = makeReader(whenBehind)
+          const reader = makeReader(options)
           if (isEnded) reader.end()
           readers.add(reader)
           return reader

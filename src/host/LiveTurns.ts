@@ -40,9 +40,6 @@ import { sessionsOf, type SessionMoves } from "./SessionMoves.ts"
 import * as SessionTitles from "./SessionTitles.ts"
 import type { StateOwner } from "./StateOwner.ts"
 
-/** Time that an end of the live session waits for a turn to end that was interrupted. */
-const grace = Duration.millis(1500)
-
 /** A message as a client sends it. */
 export interface NewMessage {
   readonly prompt: RunInput["prompt"]
@@ -68,6 +65,8 @@ export interface TurnOptions {
   readonly presence?: Presence | undefined
   /** Titles of new sessions after their first exchange. `auxiliary` when absent, which is the auxiliary model where there is one. */
   readonly titles?: "auxiliary" | "off" | undefined
+  /** Time that closing waits for a turn to end that is interrupted; 1.5 seconds when absent. */
+  readonly grace?: Duration.Duration | undefined
   /** Reports of what works in the background. Each is a message that begins a `turn` when absent. */
   readonly reports?: "turn" | "off" | undefined
 }
@@ -99,7 +98,7 @@ export const make = Effect.fnUntraced(function*(
   owner: StateOwner,
   moves: SessionMoves,
   questions: LiveQuestions,
-  { input, prepare, presence = attended, reports = "turn", titles = "auxiliary" }: TurnOptions
+  { grace = Duration.millis(1500), input, prepare, presence = attended, reports = "turn", titles = "auxiliary" }: TurnOptions
 ): Effect.fn.Return<LiveTurns, never, Agent | BackgroundWork | Hooks.Hooks | Scope.Scope | SessionStore> {
   const agent = yield* Agent
   const background = yield* BackgroundWork
@@ -161,10 +160,11 @@ export const make = Effect.fnUntraced(function*(
       reasoningEffort: effort,
       onEvent: (events) =>
         Effect.suspend(() => {
-          owner.post(Effect.sync(() => owner.readers.publish({ _tag: "RunEvents", turn: id, events })))
+          // They change no state, and stand between the start and the end of their turn, which the owner tells.
+          owner.readers.publish({ _tag: "RunEvents", turn: id, events })
           return owner.readers.caughtUp
         }),
-      onUsageAfter: (events) => Effect.sync(() => void owner.post(Effect.sync(() => owner.readers.publish({ _tag: "UsageAfter", events }))))
+      onUsageAfter: (events) => Effect.sync(() => owner.readers.publish({ _tag: "UsageAfter", events }))
     })
     return yield* isAttended
       ? run.pipe(Effect.provideService(Clarifier, questions.clarifier), Effect.provideService(ApprovalPrompt, questions.approvals))
