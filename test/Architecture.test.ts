@@ -24,7 +24,8 @@ const upToAgent = Object.keys(below)
 below["host"] = upToAgent.filter((room) => room !== "observability" && room !== "builtin")
 below["runner"] = [...upToAgent, "host"]
 below["cluster"] = [...upToAgent, "host"]
-below["cli"] = [...upToAgent, "host", "runner", "cluster"]
+below["server"] = [...upToAgent, "host"]
+below["cli"] = [...upToAgent, "host", "runner", "cluster", "server"]
 
 const roomOf = (path: string): string => path.includes("/") ? path.slice(0, path.indexOf("/")) : ""
 
@@ -190,6 +191,7 @@ describe("Architecture", () => {
     const homes: ReadonlyArray<readonly [RegExp, ReadonlyArray<string>]> = [
       [/^effect\/sql\//, ["session", "platform", "cluster"]],
       [/^effect\/cli\//, ["cli"]],
+      [/^effect\/http-api\//, ["server"]],
       [/^effect\/(cluster|workflow)\//, ["cluster"]]
     ]
     const found = offences((source) =>

@@ -51,6 +51,7 @@ const entries = [
   entry("trust", "List, add and remove folders whose own files may have an effect", () => import("./TrustCommand.ts")),
   entry("hooks", "List, test and revoke shell hooks, and print event schemas", () => import("./HooksCommand.ts")),
   entry("mcp", "Manage MCP servers, or serve this agent as one", () => import("./McpCommand.ts")),
+  entry("serve", "Serve chat completions for rollouts over HTTP, and keep their tokens", () => import("./ServeCommand.ts")),
   entry("cron", "Create, list and run scheduled jobs", () => import("./CronCommand.ts")),
   entry("trace", "Convert, validate, summarise and view traces of runs", () => import("./TraceCommand.ts")),
   entry("config", "Show and change the settings", () => import("./ConfigCommand.ts")),

@@ -71,7 +71,7 @@ export type RolloutView = typeof RolloutView.Type
 
 /** Kinds of refusals, as the API names them. */
 export const refusals = [
-  "invalid_request", "unknown_rollout", "rollout_exists", "rollout_busy", "rollout_finished", "history_diverged", "too_many_rollouts",
+  "invalid_request", "unknown_rollout", "rollout_exists", "rollout_busy", "rollout_finished", "history_diverged",
   "not_trainable", "store_failed"
 ] as const
 

@@ -50,7 +50,7 @@ interface Keys {
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest()
 
 /** Compares a text with a secret, in a time that does not tell how much of it is right. */
-const isSecret = (given: string, secret: string): boolean => timingSafeEqual(digest(given), digest(secret))
+export const isSecret = (given: string, secret: string): boolean => timingSafeEqual(digest(given), digest(secret))
 
 /** Makes keys of 24 random bytes each for the server of a port. */
 export const makeKeys = (port: number): Effect.Effect<Keys> =>

@@ -76,6 +76,14 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   "hooks test": [{ args: "hooks test nope", line: /^no hook "nope": one of on_session_start, [^\n]+$/ }],
   "hooks schema": [{ args: "hooks schema nope", line: /^no hook "nope": one of on_session_start, [^\n]+$/ }],
   "hooks revoke": [{ args: "hooks revoke nope", line: unknown("approved hook", "hermes hooks list") }],
+  serve: [
+    { args: "serve --port 70000", line: "--port \"70000\" is invalid: expected a number from 0 to 65535" },
+    { args: "serve --capture nope", line: "--capture is auto, token_ids, logprobs or none, not \"nope\"" },
+    { args: "serve --on-divergence nope", line: "--on-divergence is refuse or branch, not \"nope\"" },
+    { args: "serve --parser nope", line: /^no tool-call parser "nope": one of hermes, qwen, [^\n]+$/ },
+    { args: "serve --host 0.0.0.0 --port 0", line: "listening on 0.0.0.0 needs a key: set HERMES_SERVER_KEY to a long random text, or leave out --host" },
+    { args: `serve --script ${nowhere}`, line: `${nowhere}: there is no such file` }
+  ],
   "mcp remove": [{ args: "mcp remove nope", line: server }],
   "mcp test": [{ args: "mcp test nope", line: server }],
   "mcp login": [{ args: "mcp login nope", line: server }],

@@ -22,6 +22,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Ids from "../../domain/Ids.ts"
 import * as Json from "../../domain/Json.ts"
+import * as Redaction from "../../domain/Redaction.ts"
 import { RolloutRefused, type RolloutScore, type RolloutWanted } from "../../domain/RolloutPort.ts"
 import * as Episode from "./Episode.ts"
 import { EpisodeStore } from "./EpisodeStore.ts"
@@ -182,7 +183,7 @@ const make = Effect.gen(function*() {
         return body
       }
       const isCut = Cause.hasInterruptsOnly(exit.cause)
-      const message = isCut ? "the client went away before the answer" : Cause.pretty(exit.cause).split("\n")[0] ?? "unknown failure"
+      const message = isCut ? "the client went away before the answer" : Redaction.redactText(Cause.pretty(exit.cause).split("\n")[0] ?? "unknown failure")
       // The failure of the call is told; that it could not be marked as well is in the log.
       yield* append(id, begun, { type: isCut ? "interrupted" : "failed", call: number, at, message }).pipe(
         Effect.catch((error) => Effect.logWarning(error.message)))

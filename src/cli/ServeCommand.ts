@@ -1,0 +1,96 @@
+/**
+ * `hermes serve`: chat completions for rollouts over HTTP, until Ctrl+C.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Path from "effect/Path"
+import * as Redacted from "effect/Redacted"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import { Environment, Home } from "../config/Environment.ts"
+import { Settings } from "../config/Settings.ts"
+import { ModelRouter } from "../routing/ModelRouter.ts"
+import * as CommandSettings from "./CommandSettings.ts"
+import { either, EndSignal, type Failure, notDone, usage } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import { line, note, Output } from "./ProgramOutput.ts"
+import { Program } from "./Program.ts"
+
+/** Kinds of tokens that are asked for; `auto` decides by the address of the model. */
+const captures = ["auto", "token_ids", "logprobs", "none"] as const
+const divergences = ["refuse", "branch"] as const
+
+const flags = {
+  host: Flags.text("host", "ADDRESS", "Address; default: 127.0.0.1 (others need a key)"),
+  port: Flags.last(Flag.Int("port").pipe(Flag.withMetavar("N")), "Port; default: 8642 (0: any that is free)"),
+  rollouts: Flags.text("rollouts", "DIR", "Directory of episodes; default: ~/.hermes/rollouts"),
+  capture: Flags.text("capture", "KIND", `Tokens asked for: ${captures.join(", ")}`),
+  parser: Flags.text("parser", "NAME", "Parser of tool calls in raw text (hermes, qwen, …)"),
+  weightsVersion: Flags.text("weights-version", "TEXT", "Version of the weights, kept with every episode"),
+  onDivergence: Flags.text("on-divergence", "DO", "At another history: refuse (default) or branch"),
+  allowHost: Flags.many("allow-host", "NAME", "Name that clients may use; repeatable"),
+  allowOrigin: Flags.many("allow-origin", "ORIGIN", "Web page that may call; repeatable"),
+  script: Flags.text("script", "PATH", "Answer from a scenario file instead of a model")
+}
+
+const oneOf = <A extends string>(flag: string, value: string | undefined, known: ReadonlyArray<A>): Effect.Effect<A | undefined, Failure> => {
+  const found = known.find((one) => one === value)
+  return value === undefined || found !== undefined ? Effect.succeed(found) : Effect.fail(usage(`--${flag} is ${either(known)}, not "${value}"`))
+}
+
+const defaultPort = 8642
+
+/** Shortest key that is worth the name. */
+const shortestKey = 16
+
+const keyOf = Effect.gen(function*() {
+  const given = (yield* Environment).get("HERMES_SERVER_KEY")
+  if (given === undefined || given === "") return undefined
+  return given.length < shortestKey
+    ? yield* usage(`HERMES_SERVER_KEY has fewer than ${shortestKey} characters: take a long random text`)
+    : Redacted.make(given)
+})
+
+const asked = { auto: "token ids where its server returns them", token_ids: "token ids", logprobs: "log probabilities only", none: "no tokens" } as const
+
+const serve = Effect.fn("hermes serve")(function*(given: Flags.Parsed<typeof flags>) {
+  const { host, parser, port = defaultPort, script } = given
+  const capture = (yield* oneOf("capture", given.capture, captures)) ?? "auto"
+  const onDivergence = yield* oneOf("on-divergence", given.onDivergence, divergences)
+  if (port < 0 || port > 65_535) return yield* usage(`--port "${port}" is invalid: expected a number from 0 to 65535`)
+  const [{ EpisodeStore, Episodes, HermesServer, RolloutModel, ToolCallParser }, paths, home, settings, program, key] = yield* Effect.all([
+    Effect.promise(() => import("./RolloutServices.ts")), Path.Path, Home, Settings, Program, keyOf
+  ])
+  if (parser !== undefined && ToolCallParser.find(parser) === undefined) {
+    return yield* usage(`no tool-call parser "${parser}": one of ${ToolCallParser.names.join(", ")}`)
+  }
+  yield* (yield* Output).protect
+  const directory = paths.resolve(given.rollouts ?? paths.join(home.root, "rollouts"))
+  const fs = yield* FileSystem.FileSystem
+  yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), (error) => usage(`--rollouts ${directory} cannot be made: ${error.message}`))
+  const ended = yield* EndSignal
+  const rollouts = RolloutModel.layer({
+    dialect: capture === "auto" ? undefined : capture,
+    defaults: {
+      ...(onDivergence === undefined ? {} : { on_divergence: onDivergence }),
+      ...(parser === undefined ? {} : { tool_call_parser: parser }),
+      ...(given.weightsVersion === undefined ? {} : { weights_version: given.weightsVersion })
+    }
+  }).pipe(Layer.provide(Episodes.layer), Layer.provide(EpisodeStore.layerDirectory(directory)))
+  yield* Effect.gen(function*() {
+    const { model } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
+    const { url } = yield* Effect.mapError(
+      HermesServer.serve({ host, port, key, allowedHosts: given.allowHost, allowedOrigins: given.allowOrigin }),
+      (reason) => reason.startsWith("listening on") ? usage(reason) : notDone(`cannot listen on port ${port} (${reason}): choose another --port, or 0 for any`)
+    )
+    yield* line(`Serving rollouts of ${model} at ${url}/v1`)
+    yield* line(`Episodes: ${directory}`)
+    yield* note(`Asked for: ${asked[capture]}.`)
+    yield* note(`API: ${url}/openapi.json (Ctrl+C ends it)`)
+    yield* ended
+    yield* note("Ending: requests under way have 10 seconds.")
+  }).pipe(Effect.scoped, Effect.provide(rollouts), Effect.provide(program.layer(settings, { script })))
+}, Effect.scoped, CommandSettings.provide)
+
+export const command = Command.make("serve", flags, serve)

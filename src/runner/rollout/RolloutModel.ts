@@ -1,0 +1,145 @@
+/**
+ * The model of a server's rollouts: a client's request goes to it word for word, by the road of every model call (keys, waits, request
+ * middleware, hooks), and its answer is kept in the episode before the client gets it.
+ *
+ * **Details**
+ *
+ * Every rollout is answered by the main route alone, in one piece: a fallback would be another model, and a continued answer would be
+ * another sequence of tokens. The rollout's own sampling parameters stand above those of a request.
+ *
+ * **Gotchas**
+ *
+ * The main route has to speak chat completions.
+ *
+ * Source: `hermes-product.md` §5.5.
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as AiError from "effect/ai/AiError"
+import * as Prompt from "effect/ai/Prompt"
+import * as Ids from "../../domain/Ids.ts"
+import * as Json from "../../domain/Json.ts"
+import type { ModelCall, ModelRequest } from "../../domain/Model.ts"
+import { RolloutPort, RolloutRefused, type RolloutWanted, type Service } from "../../domain/RolloutPort.ts"
+import { Hooks, make as makeHooks } from "../../hooks/Hooks.ts"
+import * as Middleware from "../../middleware/Middleware.ts"
+import * as Stack from "../../middleware/Stack.ts"
+import { ModelRouter } from "../../routing/ModelRouter.ts"
+import * as EpisodeExport from "./EpisodeExport.ts"
+import { Episodes, type Request } from "./Episodes.ts"
+import * as TokenCapture from "./TokenCapture.ts"
+
+/** Settings of a server's rollouts. */
+export interface Options {
+  /** Fields that ask for tokens; by the address of the route when absent. */
+  readonly dialect?: TokenCapture.Dialect | undefined
+  /** Facts of rollouts that name no others. */
+  readonly defaults?: Pick<RolloutWanted, "on_divergence" | "sampling" | "tool_call_parser" | "weights_version"> | undefined
+}
+
+/** Parameters of sampling among the fields of a request. */
+const samplingNames = [
+  "temperature", "top_p", "top_k", "min_p", "max_tokens", "max_completion_tokens", "seed", "stop", "stop_token_ids", "presence_penalty", "frequency_penalty",
+  "repetition_penalty", "logit_bias", "reasoning_effort", "chat_template_kwargs"
+] as const
+
+/** Parameters of sampling of a request. */
+export const samplingOf = (body: Json.Fields): Json.Fields =>
+  Object.fromEntries(samplingNames.flatMap((name) => body[name] === undefined || body[name] === null ? [] : [[name, body[name]]]))
+
+/** Fields of a request that are ours to set: addresses and headers of the provider are none of a client's. */
+const ours = new Set(["model", "stream", "stream_options", "n", "extra_body", "extra_headers", "extra_query", "logprobs", "top_logprobs", "return_token_ids"])
+
+/** The request that a model gets for a client's. */
+const requestOf = (body: Json.Fields, sampling: Json.Fields, model: string, dialect: TokenCapture.Dialect): ModelRequest => {
+  const given = Object.fromEntries(Object.entries(body).filter(([name]) => !ours.has(name)))
+  const { extra, own } = TokenCapture.fields(dialect)
+  return { ...given, ...sampling, ...own, model, stream: false, ...(Object.keys(extra).length === 0 ? {} : { extra_body: extra }) }
+}
+
+const invalid = (message: string): Effect.Effect<never, RolloutRefused> => Effect.fail(new RolloutRefused({ reason: "invalid_request", message }))
+
+/** The messages of a request, checked. */
+const messagesOf = (body: Json.Fields): Effect.Effect<ReadonlyArray<Json.Fields>, RolloutRefused> => {
+  const { messages, n, tools } = body
+  if (!Array.isArray(messages) || messages.length === 0) return invalid("messages is missing: it is a list of at least one message.")
+  const wrong = messages.findIndex((one) => typeof Json.fields(one)["role"] !== "string")
+  if (wrong !== -1) return invalid(`messages[${wrong}] has no role.`)
+  if (n !== undefined && n !== null && n !== 1) return invalid("A rollout has one answer for each request: open a rollout for each sample, with one group_id.")
+  if (tools !== undefined && tools !== null && !Array.isArray(tools)) return invalid("tools is no list.")
+  return Effect.succeed(messages.map(Json.fields))
+}
+
+/** A call that the middleware below puts the client's request in place of. */
+const placeholder: ModelCall = {
+  messages: [Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text: "rollout" })] })],
+  tools: [],
+  toolChoice: "auto",
+  responseFormat: { type: "text" },
+  stream: false
+}
+
+const wrongProtocol = (mode: string): AiError.AiError =>
+  new AiError.AiError({
+    module: "RolloutModel",
+    method: "chat",
+    reason: new AiError.InvalidRequestError({ description: `rollouts need a model behind chat completions, and this one speaks ${mode}: set model.api_mode or another model` })
+  })
+
+/** Sends a request in place of the one that was prepared. */
+const inPlace = (make: (model: string, baseUrl: string | undefined) => ModelRequest) =>
+  Middleware.llmExecution({
+    name: "rollout",
+    onFailure: "closed",
+    wrap: (next, { apiMode, baseUrl, model }) => () =>
+      apiMode === "chat_completions" ? next(make(model, baseUrl)) : Effect.fail(wrongProtocol(apiMode))
+  })
+
+const make = Effect.fnUntraced(function*({ defaults = {}, dialect }: Options) {
+  const episodes = yield* Episodes
+  const router = yield* ModelRouter
+  const hooks = Option.getOrElse(yield* Effect.serviceOption(Hooks), () => Effect.runSync(makeHooks()))
+
+  const ask = Effect.fnUntraced(function*(id: string, calls: number, body: Json.Fields, sampling: Json.Fields) {
+    const sessionId = Ids.SessionId.make(id)
+    const taskId = Ids.TaskId.make(id)
+    const turnId = yield* Ids.makeTurnId(sessionId, taskId)
+    const route = router.primaryRoute === undefined ? undefined : yield* router.primaryRoute
+    const stack = Stack.make([inPlace((model, baseUrl) => requestOf(body, sampling, model, dialect ?? TokenCapture.dialectOf(baseUrl)))])
+    const answer = yield* router.call({ stack, hooks }, {
+      call: placeholder,
+      route,
+      context: { sessionId, taskId, turnId, platform: "api-server", apiCallCount: calls + 1 },
+      userMessage: Json.fields(Json.items(body["messages"]).at(-1))["content"],
+      options: undefined
+    })
+    return answer.response.raw
+  })
+
+  const open: Service["open"] = Effect.fnUntraced(function*(wanted) {
+    const { model } = yield* router.primary
+    return EpisodeExport.view(yield* episodes.open({ ...defaults, ...wanted, sampling: { ...defaults.sampling, ...wanted.sampling } }, model))
+  })
+
+  const service: Service = {
+    model: Effect.map(router.primary, ({ model }) => model),
+    open,
+    chat: Effect.fnUntraced(function*(named, body) {
+      const messages = yield* messagesOf(body)
+      const id = named ?? (yield* open({})).rollout_id
+      const { calls, sampling } = yield* episodes.get(id)
+      const request: Request = { messages, tools: Array.isArray(body["tools"]) ? body["tools"] : undefined, sampling: { ...samplingOf(body), ...sampling } }
+      const answer = yield* episodes.call(id, request, ask(id, calls, body, sampling))
+      return { rolloutId: id, body: TokenCapture.forClient(answer, body) }
+    }),
+    view: (id) => Effect.map(episodes.get(id), EpisodeExport.view),
+    list: Effect.flatMap(episodes.ids, (ids) => Effect.forEach(ids, (id) => Effect.map(episodes.get(id), EpisodeExport.view))),
+    finish: (id, score) => Effect.map(episodes.finish(id, score ?? {}), EpisodeExport.view),
+    export: (id) => Effect.flatMap(episodes.get(id), (episode) => Effect.fromResult(EpisodeExport.scored(episode)))
+  }
+  return service
+})
+
+/** Rollouts that the models of the surroundings answer. */
+export const layer = (options: Options = {}): Layer.Layer<RolloutPort, never, Episodes | ModelRouter> => Layer.effect(RolloutPort, make(options))

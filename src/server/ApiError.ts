@@ -1,0 +1,85 @@
+/**
+ * Errors of the server in the form of the OpenAI API, which its clients read: `{ "error": { "message", "type", "code", "param" } }`.
+ *
+ * Source: `hermes-product.md` §5.5.
+ */
+import * as Cause from "effect/Cause"
+import * as Schema from "effect/Schema"
+import * as AiError from "effect/ai/AiError"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Redaction from "../domain/Redaction.ts"
+import { type refusals, RolloutRefused } from "../domain/RolloutPort.ts"
+
+/** Body of an error. */
+export const ErrorBody = Schema.Struct({
+  error: Schema.Struct({
+    message: Schema.String,
+    type: Schema.String,
+    code: Schema.String,
+    param: Schema.Null
+  })
+})
+
+/** A request that cannot be answered: status, code, and the condition with what to do. */
+export class ApiError extends Schema.TaggedError<ApiError>("hermes-effect/server/ApiError")("ApiError", {
+  status: Schema.Int,
+  code: Schema.String,
+  message: Schema.String
+}) {}
+
+/** Makes an {@link ApiError}. */
+export const make = (status: number, code: string, message: string): ApiError => new ApiError({ status, code, message })
+
+const statuses: Readonly<Record<(typeof refusals)[number], number>> = {
+  invalid_request: 400,
+  unknown_rollout: 404,
+  rollout_exists: 409,
+  rollout_busy: 409,
+  rollout_finished: 409,
+  history_diverged: 409,
+  not_trainable: 422,
+  store_failed: 500
+}
+
+/** Status for a failure of the model: what the client can mend is 4xx, a limit 429, everything else a gateway's. */
+const statusOf = ({ reason }: AiError.AiError): number => {
+  switch (reason._tag) {
+    case "RateLimitError":
+    case "QuotaExhaustedError":
+      return 429
+    case "InvalidRequestError":
+    case "InvalidUserInputError":
+    case "ContentPolicyError":
+      return 400
+    case "NetworkError":
+      return 504
+    default:
+      return 502
+  }
+}
+
+/** The error of a failure. */
+export const of = (error: unknown): ApiError => {
+  if (error instanceof ApiError) return error
+  if (error instanceof RolloutRefused) return make(statuses[error.reason], error.reason, error.message)
+  if (AiError.isAiError(error)) return make(statusOf(error), "model_failed", Redaction.redactText(`The model did not answer: ${error.reason.message}`))
+  return make(500, "internal_error", "The server failed at this request. Its log says why.")
+}
+
+/** The error of a cause: its first failure, or that of the server itself. */
+export const ofCause = (cause: Cause.Cause<unknown>): ApiError => of(cause.reasons.find(Cause.isFailReason)?.error)
+
+/** The body of an error. */
+export const body = ({ code, message, status }: ApiError): typeof ErrorBody.Type => ({
+  error: { message, type: status >= 500 ? "server_error" : status === 401 ? "authentication_error" : "invalid_request_error", code, param: null }
+})
+
+/** The response of an error. Clients of OpenAI ask again after 409, which only helps where a request is under way. */
+export const respond = (error: ApiError): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.jsonUnsafe(body(error), {
+    status: error.status,
+    headers: {
+      ...(error.status === 409 ? { "x-should-retry": error.code === "rollout_busy" ? "true" : "false" } : {}),
+      ...(error.status === 503 ? { "retry-after": "1" } : {})
+    }
+  })

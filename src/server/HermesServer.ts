@@ -1,0 +1,58 @@
+/**
+ * Serves {@link HermesApi} to programs: bodies, connections and requests are bounded, errors have the form of OpenAI's, and requests under
+ * way are answered before it ends.
+ *
+ * **Example** (A server over rollouts in memory)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import { EpisodeStore, Episodes, HermesServer, RolloutModel, Runtime } from "hermes-effect"
+ *
+ * const rollouts = RolloutModel.layer({}).pipe(
+ *   Layer.provide(Episodes.layer),
+ *   Layer.provide([EpisodeStore.layerMemory, Runtime.layer()])
+ * )
+ *
+ * export const program = Effect.scoped(Effect.gen(function*() {
+ *   const { url } = yield* HermesServer.serve({ port: 0 })
+ *   return url
+ * })).pipe(Effect.provide(rollouts))
+ *
+ * console.log((await Effect.runPromise(program)).startsWith("http://127.0.0.1:"))
+ * // => true
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §3, `hermes-product.md` §5.5.
+ */
+import * as Effect from "effect/Effect"
+import type * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import type { RolloutPort } from "../domain/RolloutPort.ts"
+
+/** Address and bounds of a server; each has a default. */
+export interface Options {
+  /** 0 is any port that is free. */
+  readonly port: number
+  /** 127.0.0.1 when absent. */
+  readonly host?: string | undefined
+  /** Key that clients show; needed where `host` is not on the loopback. */
+  readonly key?: Redacted.Redacted<string> | undefined
+  readonly allowedHosts?: ReadonlyArray<string> | undefined
+  readonly allowedOrigins?: ReadonlyArray<string> | undefined
+  /** Longest body in bytes; 32 MiB when absent. */
+  readonly maxBody?: number | undefined
+  /** 1024 when absent. */
+  readonly maxConnections?: number | undefined
+  /** Requests that are answered at once; 256 when absent. */
+  readonly maxRequests?: number | undefined
+}
+
+/** A running server. */
+export interface Running {
+  readonly url: string
+}
+
+/** Serves the API as long as the scope lives. Fails with the reason when it may not be started so, or the port cannot be used. */
+export const serve = (options: Options): Effect.Effect<Running, string, RolloutPort | Scope.Scope> =>
+  Effect.flatMap(Effect.promise(() => import("./ServedApi.ts")), ({ serve }) => serve(options))
