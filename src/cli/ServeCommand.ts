@@ -26,7 +26,7 @@ const flags = {
   port: Flags.last(Flag.Int("port").pipe(Flag.withMetavar("N")), "Port; default: 8642 (0: any that is free)"),
   rollouts: Flags.text("rollouts", "DIR", "Directory of episodes; default: ~/.hermes/rollouts"),
   capture: Flags.text("capture", "KIND", `Tokens asked for: ${captures.join(", ")}`),
-  parser: Flags.text("parser", "NAME", "Parser of tool calls in raw text (hermes, qwen, …)"),
+  parser: Flags.text("parser", "NAME", "Parser of tool calls in raw text (such as qwen)"),
   weightsVersion: Flags.text("weights-version", "TEXT", "Version of the weights, kept with every episode"),
   onDivergence: Flags.text("on-divergence", "DO", "At another history: refuse (default) or branch"),
   allowHost: Flags.many("allow-host", "NAME", "Name that clients may use; repeatable"),

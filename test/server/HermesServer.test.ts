@@ -18,13 +18,36 @@ import * as RolloutModel from "../../src/runner/rollout/RolloutModel.ts"
 import * as HermesServer from "../../src/server/HermesServer.ts"
 import * as inferenceServer from "../support/inferenceServer.ts"
 
+/** An answer of any endpoint. */
+interface Reply {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: {
+    readonly error: { readonly code: string; readonly message: string }
+    readonly data: ReadonlyArray<unknown>
+    readonly paths: object
+    readonly status: string
+    readonly calls: number
+    readonly interrupted_calls: number
+    readonly nodes: number
+    readonly not_trainable: string | null
+    readonly model: string
+    readonly tokens: ReadonlyArray<number>
+    readonly masks: ReadonlyArray<number>
+    readonly inference_logprobs: ReadonlyArray<number>
+    readonly generation_params: object
+    readonly overrides: object
+    readonly choices: ReadonlyArray<{ readonly message: { readonly content: string } }>
+  }
+}
+
 interface World {
   readonly url: string
   readonly client: OpenAI
   readonly bodies: ReadonlyArray<Readonly<Record<string, unknown>>>
   readonly headers: ReadonlyArray<Readonly<Record<string, unknown>>>
-  readonly post: (path: string, body: unknown, headers?: Record<string, string>) => Promise<{ readonly status: number; readonly body: any; readonly headers: Headers }>
-  readonly get: (path: string, headers?: Record<string, string>) => Promise<{ readonly status: number; readonly body: any }>
+  readonly post: (path: string, body: unknown, headers?: Record<string, string>) => Promise<Reply>
+  readonly get: (path: string, headers?: Record<string, string>) => Promise<Reply>
 }
 
 const world = Effect.fnUntraced(function*(model: inferenceServer.Options, options: Partial<HermesServer.Options> & { readonly rollouts?: RolloutModel.Options } = {}) {
@@ -67,13 +90,14 @@ describe("HermesServer", () => {
         const own = new OpenAI({ baseURL: client.baseURL, apiKey: "k", maxRetries: 0, defaultHeaders: { "x-hermes-rollout-id": "r" } })
         const first = await own.chat.completions.create({ model: "whatever", messages: [user("hi")], tools, temperature: 0 })
         const [choice] = first.choices
+        const message = choice?.message ?? assert.fail("no message")
         assert.strictEqual(choice?.finish_reason, "tool_calls")
-        assert.deepInclude(choice?.message.tool_calls?.[0], { id: "call_0_0" })
+        assert.deepInclude(message.tool_calls?.[0], { id: "call_0_0" })
         assert.isAbove(first.usage?.total_tokens ?? 0, 0)
         assert.notInclude(JSON.stringify(first), "token_ids")
         const second = await own.chat.completions.create({
           model: "whatever",
-          messages: [user("hi"), choice!.message, { role: "tool", tool_call_id: "call_0_0", content: "2" }],
+          messages: [user("hi"), message, { role: "tool", tool_call_id: "call_0_0", content: "2" }],
           tools
         })
         assert.strictEqual(second.choices[0]?.message.content, "done")
@@ -81,8 +105,8 @@ describe("HermesServer", () => {
         const { body: episode } = await get("/v1/rollouts/r/export")
         assert.strictEqual(episode.tokens.length, episode.masks.length)
         assert.strictEqual(episode.tokens.length, episode.inference_logprobs.length)
-        const trained = episode.masks.filter((mask: number) => mask !== -100)
-        assert.strictEqual(String.fromCodePoint(...trained.filter((token: number) => token < 1000)), "<add:{\"a\":1}>done")
+        const trained = episode.masks.filter((mask) => mask !== -100)
+        assert.strictEqual(String.fromCodePoint(...trained.filter((token) => token < 1000)), "<add:{\"a\":1}>done")
         assert.deepStrictEqual(episode.generation_params, { temperature: 0.7, seed: 5 })
         assert.deepInclude(episode.overrides, { weights_version: "step-3", nodes: 1, reward_components: { correct: 1 } })
       })
@@ -127,7 +151,7 @@ describe("HermesServer", () => {
       const auth = { authorization: "Bearer a-long-secret" }
       const chat = "/v1/chat/completions"
       yield* Effect.promise(async () => {
-        const refused = async (work: Promise<{ readonly status: number; readonly body: any }>) => {
+        const refused = async (work: Promise<Reply>) => {
           const { body, status } = await work
           assert.hasAllKeys(body.error, ["message", "type", "code", "param"])
           return [status, body.error.code]
@@ -197,7 +221,7 @@ describe("HermesServer", () => {
       yield* Deferred.await(gone)
       yield* Effect.promise(async () => {
         const third = await post(chat, { messages: [user("hi")] })
-        assert.strictEqual(third.body.choices[0].message.content, "again")
+        assert.strictEqual(third.body.choices[0]?.message.content, "again")
         assert.deepInclude((await get("/v1/rollouts/r")).body, { status: "open", calls: 2, interrupted_calls: 1, nodes: 1 })
       })
     }))
@@ -258,7 +282,7 @@ describe("HermesServer", () => {
       const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void))
       answer()
       const { body } = yield* Effect.promise(() => pending)
-      assert.strictEqual(body.choices[0].message.content, "last")
+      assert.strictEqual(body.choices[0]?.message.content, "last")
       yield* Fiber.join(closing)
     }))
 })
