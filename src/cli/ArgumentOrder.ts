@@ -5,6 +5,7 @@
  * - `-c` takes a name when one follows that is neither a flag nor a command.
  * - Several words in quotes are a prompt: no command has white space in its name. They become the value of `--query`.
  * - `--ignore_user_config` is `--ignore-user-config`: underscores in the names of flags are dashes.
+ * - `--resume` of `batch` has no value: a batch run is named by `--run-name`.
  * - `--safe-mode` is also `--ignore-user-config` and `--ignore-rules`.
  *
  * Nothing behind `--` is touched.
@@ -62,7 +63,8 @@ export const rewrite = (argv: ReadonlyArray<string>, commands: ReadonlyArray<str
       out.push(...resumed, `--continue=${next}`)
       index++
     } else {
-      const named = token.startsWith("--") ? withDashes(token) : token
+      const flag = token.startsWith("--") ? withDashes(token) : token
+      const named = flag === "--resume" && out.includes("batch") ? "--resume=latest" : flag
       out.push(...named === "--safe-mode" ? ["--ignore-user-config", "--ignore-rules"] : [], named)
     }
   }

@@ -53,6 +53,7 @@ const entries = [
   entry("mcp", "Manage MCP servers, or serve this agent as one", () => import("./McpCommand.ts")),
   entry("serve", "Serve chat completions for rollouts over HTTP, and keep their tokens", () => import("./ServeCommand.ts")),
   entry("cron", "Create, list and run scheduled jobs", () => import("./CronCommand.ts")),
+  entry("batch", "Run a dataset through the agent, and work on the trajectories", () => import("./BatchCommand.ts")),
   entry("trace", "Convert, validate, summarise and view traces of runs", () => import("./TraceCommand.ts")),
   entry("config", "Show and change the settings", () => import("./ConfigCommand.ts")),
   entry("doctor", "Check the installation and say how to fix problems", () => import("./DoctorCommand.ts"))

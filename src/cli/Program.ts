@@ -50,6 +50,10 @@ export interface Start {
   readonly session?: SessionId | undefined
   /** Directory that commands work in, where it is not the working directory. */
   readonly folder?: string | undefined
+  /** File of the sessions and of the run record, of which nothing is removed; that of the home directory when absent. */
+  readonly database?: string | undefined
+  /** Image of the container for a working tree, in the place of the settings' one. */
+  readonly imageOf?: ((tree: string) => string | undefined) | undefined
 }
 
 /** Services of a runtime. */

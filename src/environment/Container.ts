@@ -69,6 +69,8 @@ export interface Options {
   /** Program of the engine. Default: `docker`, else `podman`, as the search path has them. */
   readonly binary?: string | undefined
   readonly image: string
+  /** Image for a working tree in the place of `image`; undefined for a tree without one of its own. */
+  readonly imageOf?: ((tree: string) => string | undefined) | undefined
   /** `read-only`: the working tree is not written. */
   readonly policy: "read-only" | "workspace-write"
   /** `mount`: the tree of this machine; `copy`: a copy of it, which is gone with the container. */
@@ -225,13 +227,35 @@ const missingImage = /no such image|unable to find image|image not known|not fou
 const missingMount = /bind source path does not exist: (\S+)|statfs (\S+): no such file/i
 
 /** Sentence about a container that could not be started. */
-const startFailure = (engine: Engine, { image, limits }: Options, said: string): string => {
+const startFailure = (engine: Engine, { limits }: Options, image: string, said: string): string => {
   if (missingImage.test(said)) return `the image ${image} is not there: run \`${engine.kind} pull ${image}\`, or set terminal.docker_image`
   const path = missingMount.exec(said)
   if (path !== null) return `the container was not started: ${path[1] ?? path[2]} does not exist for ${engine.kind}`
   if (limits.disk !== undefined && /storage-opt|storage option|quota/i.test(said)) return "terminal.container_disk: the storage of the engine has no quotas: leave it out"
   return `the container was not started: ${lastLine(said)}`
 }
+
+/** Time to look for an image, and to fetch one. */
+const imageTimes = { look: "10 seconds", fetch: "600 seconds" } as const
+
+/** Makes sure that the engine has an image: looks for it, and fetches it where it is missing. */
+export const fetchImage = Effect.fn("Container.fetchImage")(function*(
+  binary: string | undefined,
+  image: string
+): Effect.fn.Return<void, ConfigError, ChildProcessSpawner> {
+  const refused = (reason: string) => new ConfigError({ path: "image", message: `the image ${image} cannot be had: ${reason}` })
+  const within = (args: ReadonlyArray<string>, duration: Duration.Input) =>
+    Effect.timeoutOrElse(Effect.mapError(call(program, args), ({ message }) => refused(message)), {
+      duration,
+      orElse: () => Effect.fail(refused(`${program} ${args[0]} took longer than ${Duration.format(Duration.fromInputUnsafe(duration))}`))
+    })
+  // A name that begins with a dash would be an option of the engine.
+  if (!/^[\w][\w./:@-]*$/.test(image)) return yield* refused("this is no name of an image")
+  const { program } = yield* findEngine(binary)
+  if ((yield* within(["image", "inspect", "--format", "ok", image], imageTimes.look)).code === 0) return
+  const fetched = yield* within(["pull", image], imageTimes.fetch)
+  if (fetched.code !== 0) return yield* refused(lastLine(fetched.errors) || `${program} pull ended with code ${fetched.code}`)
+})
 
 const noNetwork = /could not resolve host|temporary failure in name resolution|network is unreachable|bad address|ENETUNREACH|EAI_AGAIN|ENOTFOUND/i
 
@@ -319,7 +343,7 @@ export const make = Effect.fnUntraced(function*(options: Options) {
       ...(yield* Effect.forEach(new Map(mounted.map((rule) => [rule.path, rule])).values(), bind)).flat(),
       ...yield* volumeMounts(options.volumes),
       ...options.extraArguments,
-      "--entrypoint", "/bin/sh", options.image
+      "--entrypoint", "/bin/sh", options.imageOf?.(tree) ?? options.image
     ]
   })
 
@@ -346,7 +370,7 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     // It goes with the client that holds it, and is waited for.
     yield* Effect.addFinalizer(() => Effect.ignore(removed(program, name)))
     const shell = yield* RemoteShell.open(outer, (script, words) => ChildProcess.make(program, [...run, "-c", script, "hermes", ...words], { cwd: "/" })).pipe(
-      Effect.mapError(({ errors }) => RemoteEnvironment.unreachable(startFailure(engine, options, errors)))
+      Effect.mapError(({ errors }) => RemoteEnvironment.unreachable(startFailure(engine, options, options.imageOf?.(tree) ?? options.image, errors)))
     )
     // A volume belongs to root, who may say that everybody in the container may write it.
     if (options.isPersistent) yield* call(program, ["exec", "--user", "0:0", name, "chmod", "1777", containerHome])

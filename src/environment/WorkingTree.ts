@@ -1,5 +1,5 @@
 /**
- * The working tree that a directory belongs to: the repository that holds it, else the directory itself. A repository that holds
+ * The working tree that a directory belongs to: the repository or the workspace that holds it, else the directory itself. A repository that holds
  * the user's whole home is none.
  */
 import * as Effect from "effect/Effect"
@@ -14,6 +14,9 @@ export interface WorkingTrees {
   readonly rootOf: (directory: string) => Effect.Effect<string>
 }
 
+/** File that makes its directory a working tree of its own, also inside of a repository: the workspace of one run. */
+export const ownTree = ".hermes-workspace"
+
 /** Finds working trees below, beside or outside of the user's home. */
 export const make = Effect.fnUntraced(function*(home: string | undefined): Effect.fn.Return<WorkingTrees, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
@@ -24,7 +27,7 @@ export const make = Effect.fnUntraced(function*(home: string | undefined): Effec
   const search = Effect.fnUntraced(function*(directory: string) {
     for (let at = directory; at !== path.dirname(at) && !holdsHome(at); at = path.dirname(at)) {
       // A directory that cannot be looked at is no repository of this user's.
-      if (yield* Effect.orElseSucceed(fs.exists(path.join(at, ".git")), () => false)) return at
+      for (const mark of [".git", ownTree]) if (yield* Effect.orElseSucceed(fs.exists(path.join(at, mark)), () => false)) return at
     }
     return directory
   })

@@ -280,6 +280,10 @@ export interface Start extends Substitutes {
   readonly session?: SessionId | undefined
   /** Directory that commands work in, where it is not the working directory. */
   readonly folder?: string | undefined
+  /** File of the sessions and of the run record, of which nothing is removed; that of the home directory when absent. */
+  readonly database?: string | undefined
+  /** Image of the container for a working tree, in the place of the settings' one. */
+  readonly imageOf?: ((tree: string) => string | undefined) | undefined
 }
 
 const shellHooks = Effect.fnUntraced(function*(settings: Values, { confirmHook }: Start) {
@@ -339,11 +343,11 @@ export const program = (
     const middleware = yield* Effect.provide(importing.stack, configured)
     const agents = agentFile?.subAgents ?? []
     const [{ toolset: files }, { toolset: terminal }, { toolset: todo }, { toolset: delegation }] = builtin
-    const commands = yield* ConfiguredEnvironment.choose(settings, { environment, home, folder: start.folder })
+    const commands = yield* ConfiguredEnvironment.choose(settings, { environment, home, folder: start.folder, imageOf: start.imageOf })
     const parts = {
-      store: SessionRetention.layerAuto(settings.sessions, start.session).pipe(
-        Layer.provideMerge(SessionStore.layerSqlite({ path: home.database }))
-      ),
+      store: start.database === undefined
+        ? SessionRetention.layerAuto(settings.sessions, start.session).pipe(Layer.provideMerge(SessionStore.layerSqlite({ path: home.database })))
+        : SessionStore.layerSqlite({ path: start.database }),
       record: undefined,
       environment: commands.layer,
       tools: [files, terminal, todo, delegation, ...yield* furtherToolsets, ...yield* memoryToolset(memory), ...agents.length === 0 ? [] : [yield* subAgentTool(agents)]] as const,

@@ -36,6 +36,8 @@ interface Host {
   readonly home: Home["Service"]
   /** Directory that commands work in, where it is not the working directory: that of a job. */
   readonly folder?: string | undefined
+  /** Image of the container for a working tree, in the place of the settings' one. */
+  readonly imageOf?: ((tree: string) => string | undefined) | undefined
 }
 
 type Platform = ChildProcessSpawner | FileSystem.FileSystem | Path.Path
@@ -200,7 +202,7 @@ const placeOf = Effect.fnUntraced(function*(given: Values, host: Host): Effect.f
 })
 
 /** Containers, as the settings describe them. */
-const container = ({ terminal }: Values, { environment, home }: Host): Effect.Effect<Container.Options, ConfigError> => {
+const container = ({ terminal }: Values, { environment, home, imageOf }: Host): Effect.Effect<Container.Options, ConfigError> => {
   const { hideEnvFiles, network = "none", policy } = terminal.sandbox
   if (network === "hosts") {
     return Effect.fail(new ConfigError({
@@ -212,6 +214,7 @@ const container = ({ terminal }: Values, { environment, home }: Host): Effect.Ef
   return Effect.succeed({
     binary: terminal.dockerBinary === undefined ? undefined : Places.expandHome(terminal.dockerBinary, userHome),
     image: terminal.dockerImage,
+    imageOf,
     policy: policy === "read-only" ? policy : "workspace-write",
     workspace: terminal.dockerMountCwdToWorkspace ? "mount" : "copy",
     network,

@@ -120,6 +120,18 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   "agents check": [{ args: "agents check nope", line: "no agent \"nope\": list them with `hermes agents list`" }],
   "trust add": [{ args: "trust add nope", line: /\/nope: cannot be trusted: no such file or directory$/ }],
   "trust remove": [{ args: "trust remove nope", line: /^no trusted folder ".*\/nope": list them with `hermes trust list`$/ }],
+  "batch run": [
+    { args: "batch run", line: "--dataset_file PATH, --batch_size N, --run_name NAME are missing: hermes batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first" },
+    { args: "batch run --dataset_file=nope.jsonl --batch_size=1 --run_name=a", line: "dataset nope.jsonl cannot be read: no such file or directory" },
+    { args: "batch run --dataset_file=nope.jsonl --batch_size=0 --run_name=a", line: "--batch-size 0 is too small: pass 1 or more" },
+    { args: "batch run --dataset_file=nope.jsonl --batch_size=1 --run_name=../a", line: "--run-name \"../a\" is not the name of a directory: use letters, digits, ., - and _" },
+    { args: "batch run --dataset_file=nope.jsonl --batch_size=1 --run_name=a --distribution=mixed_task", line: "there is no distribution \"mixed_task\": did you mean \"mixed_tasks\"?" }
+  ],
+  "batch stats": [{ args: "batch stats nope", line: /^no batch run "nope"/ }],
+  "batch merge": [{ args: "batch merge nope", line: /^no batch run "nope"/ }],
+  "batch show": [{ args: "batch show nope 1", line: /^no batch run "nope"/ }],
+  "batch diff": [{ args: "batch diff nope other", line: /^no batch run "nope"/ }],
+  "batch view": [{ args: "batch view nope", line: /^no batch run "nope"/ }],
   "config unset": [
     { args: "config unset nope", line: setting },
     { args: "config unset agent.maxturns", line: "no setting \"agent.maxturns\": did you mean \"agent.max_turns\"?" }
@@ -130,7 +142,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
 /** Commands that take no name and no path. */
 const withoutNames = [
   "model", "model list", "model test", "model logout", "sessions", "sessions list", "sessions stats", "sessions optimize", "sessions repair", "prompt", "prompt size", "tools", "tools list", "plugins", "plugins list", "memory", "memory status", "memory off", "skills proposed", "skills", "skills list", "middleware", "middleware explain", "middleware list", "agents", "agents list", "trust", "trust list", "hooks",
-  "hooks list", "hooks doctor", "mcp", "mcp list", "mcp add", "cron", "cron list", "cron status", "cron tick", "cron serve", "trace", "trace serve",
+  "hooks list", "hooks doctor", "mcp", "mcp list", "mcp add", "cron", "cron list", "cron status", "cron tick", "cron serve", "batch", "trace", "trace serve",
   "config",
   "config show", "config edit", "config check", "config path", "config env-path", "doctor"
 ]

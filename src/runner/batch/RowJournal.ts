@@ -91,6 +91,8 @@ export interface Options {
 }
 
 const attemptsFile = "attempts.jsonl"
+const defaultFile = "results.jsonl"
+const isDefault = (name: string): boolean => name === defaultFile
 const newline = 10
 
 const isFull = (error: PlatformError): boolean => {
@@ -157,15 +159,10 @@ const lineOf = (value: Json.Fields): ResultLine | undefined => {
   return typeof id !== "string" ? undefined : { id, digest: Json.string(digest), discarded: Json.string(discarded), fields }
 }
 
-/** Opens the journal of a directory and reads what is there. */
-export const open = Effect.fn("RowJournal.open")(function*(
-  { directory, fileOf = () => "results.jsonl", isResults = (name) => name === "results.jsonl" }: Options
-): Effect.fn.Return<Journal, JournalError, FileSystem.FileSystem | Path.Path> {
+/** Reads the files of a directory. */
+const reader = Effect.fnUntraced(function*(directory: string, isResults: (name: string) => boolean) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), failed(directory, "written"))
-  const append = yield* appender
-  const problems: Array<string> = []
 
   /** Whole lines of a file as objects; a file that is not there has none. */
   const objects = Effect.fnUntraced(function*(name: string, told: Array<string>) {
@@ -185,16 +182,61 @@ export const open = Effect.fn("RowJournal.open")(function*(
     return { found, path, rest: bytes.length - whole, whole }
   })
 
+  const resultFiles = Effect.map(
+    Effect.mapError(fs.readDirectory(directory), failed(directory, "read")),
+    (names) => names.filter(isResults).toSorted((a, b) => a.localeCompare(b, "en", { numeric: true }))
+  )
+
+  const results: Stream.Stream<ResultLine, JournalError> = Stream.unwrap(Effect.gen(function*() {
+    const names = yield* resultFiles
+    // The last line of a row counts, whatever the file: it was run again because the row changed.
+    const counts = new Map<string, number>()
+    for (const name of names) {
+      for (const value of (yield* objects(name, [])).found) {
+        const id = Json.word(value["row_id"])
+        counts.set(id, (counts.get(id) ?? 0) + 1)
+      }
+    }
+    return Stream.fromIterable(names).pipe(
+      Stream.mapEffect((name) => objects(name, [])),
+      Stream.flatMap(({ found }) => Stream.fromIterable(found)),
+      Stream.filter((value) => {
+        const id = Json.word(value["row_id"])
+        const left = (counts.get(id) ?? 1) - 1
+        counts.set(id, left)
+        return left === 0
+      }),
+      Stream.flatMap((value) => {
+        const line = lineOf(value)
+        return line === undefined ? Stream.empty : Stream.succeed(line)
+      })
+    )
+  }))
+  return { objects, resultFiles, results }
+})
+
+/** Results of a directory, which another process may be writing to: reads whole lines, and changes nothing. */
+export const resultsOf = Effect.fn("RowJournal.resultsOf")(function*(directory: string, isResults: (name: string) => boolean = isDefault) {
+  const { results } = yield* reader(directory, isResults)
+  return results
+})
+
+/** Opens the journal of a directory and reads what is there. */
+export const open = Effect.fn("RowJournal.open")(function*(
+  { directory, fileOf = () => defaultFile, isResults = isDefault }: Options
+): Effect.fn.Return<Journal, JournalError, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), failed(directory, "written"))
+  const append = yield* appender
+  const { objects, resultFiles, results } = yield* reader(directory, isResults)
+  const problems: Array<string> = []
+
   const load = Effect.fnUntraced(function*(name: string) {
     const { found, path, rest, whole } = yield* objects(name, problems)
     if (rest > 0) yield* Effect.mapError(fs.truncate(path, whole), failed(path, "written"))
     return found
   })
-
-  const resultFiles = Effect.map(
-    Effect.mapError(fs.readDirectory(directory), failed(directory, "read")),
-    (names) => names.filter(isResults).toSorted((a, b) => a.localeCompare(b, "en", { numeric: true }))
-  )
 
   const entries = new Map<string, Entry>()
   const attempts = new Map<string, Attempts>()
@@ -233,28 +275,6 @@ export const open = Effect.fn("RowJournal.open")(function*(
     fail: (row, attempt, message) => note(row, attempt, "fail", message),
     finish: (row, fields) => settle(row, undefined, fields),
     discard: (row, reason, fields = {}) => settle(row, reason, fields),
-    results: Stream.unwrap(Effect.gen(function*() {
-      const names = yield* resultFiles
-      // The last line of a row counts, whatever the file: it was run again because the row changed.
-      const counts = new Map<string, number>()
-      for (const name of names) for (const value of (yield* objects(name, [])).found) {
-        const id = Json.word(value["row_id"])
-        counts.set(id, (counts.get(id) ?? 0) + 1)
-      }
-      return Stream.fromIterable(names).pipe(
-        Stream.mapEffect((name) => objects(name, [])),
-        Stream.flatMap(({ found }) => Stream.fromIterable(found)),
-        Stream.filter((value) => {
-          const id = Json.word(value["row_id"])
-          const left = (counts.get(id) ?? 1) - 1
-          counts.set(id, left)
-          return left === 0
-        }),
-        Stream.flatMap((value) => {
-          const line = lineOf(value)
-          return line === undefined ? Stream.empty : Stream.succeed(line)
-        })
-      )
-    }))
+    results
   }
 })

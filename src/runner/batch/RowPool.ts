@@ -141,7 +141,7 @@ export interface Options<Row extends RowKey, E, R> {
   /** Told of each change; the rows wait for it. */
   readonly onProgress?: ((progress: Progress) => Effect.Effect<void>) | undefined
   /** Told of each row that is over. */
-  readonly onRow?: ((row: Row, end: RowEnd) => Effect.Effect<void, JournalError>) | undefined
+  readonly onRow?: ((row: Row, end: RowEnd) => Effect.Effect<void, JournalError, R>) | undefined
   /** A reason to begin no further row, asked before each. */
   readonly stopWhen?: ((progress: Progress) => string | undefined) | undefined
 }

@@ -1,0 +1,196 @@
+/**
+ * Actions of `hermes batch stats | merge | show | diff | view`: reads the rows of a run.
+ *
+ * Source: `hermes-product.md` §5.1.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import * as Stream from "effect/Stream"
+import { Home } from "../config/Environment.ts"
+import * as Json from "../domain/Json.ts"
+import { version } from "../domain/Version.ts"
+import * as StudioServer from "../observability/studio/StudioServer.ts"
+import { workingDirectory } from "../platform/CurrentProcess.ts"
+import * as BatchFiles from "../runner/batch/BatchFiles.ts"
+import { noReasoning } from "../runner/batch/BatchRow.ts"
+import * as BatchRun from "../runner/batch/BatchRun.ts"
+import * as RowJournal from "../runner/batch/RowJournal.ts"
+import * as ShareGpt from "../runner/batch/ShareGpt.ts"
+import * as SessionStore from "../session/SessionStore.ts"
+import * as CommandSettings from "./CommandSettings.ts"
+import { EndSignal, notDone, unknownName, usage } from "./Failure.ts"
+import { line, Output, table } from "./ProgramOutput.ts"
+import { dollars } from "./render/BatchProgress.ts"
+import * as SafeText from "./render/SafeText.ts"
+
+/** The directory of a run: a path, or a name below `data/`. */
+const directoryOf = Effect.fnUntraced(function*(reference: string) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const runs = paths.resolve(workingDirectory(), "data")
+  for (const path of [paths.resolve(workingDirectory(), reference), paths.join(runs, reference)]) {
+    if (yield* Effect.orElseSucceed(fs.exists(paths.join(path, BatchFiles.names.manifest)), () => false)) return path
+  }
+  const known = yield* Effect.orElseSucceed(fs.readDirectory(runs), () => [])
+  return yield* known.length === 0
+    ? usage(`no batch run "${reference}": pass the directory of one, which has a ${BatchFiles.names.manifest}`)
+    : unknownName("batch run", SafeText.line(reference), { known, list: "ls data" })
+})
+
+/** Opens a run to read it. */
+const opened = Effect.fnUntraced(function*(reference: string) {
+  const directory = yield* directoryOf(reference)
+  const manifest = yield* Effect.mapError(BatchFiles.manifestOf(directory), ({ message }) => usage(message))
+  if (manifest === undefined) return yield* usage(`${directory} has no ${BatchFiles.names.manifest}`)
+  const rows = yield* RowJournal.resultsOf(directory, BatchFiles.names.isBatch)
+  return { directory, manifest, rows, results: Stream.mapError(rows, ({ message }) => notDone(message)) }
+})
+
+interface One {
+  readonly directory: string
+}
+
+const percent = (part: number, whole: number): string => whole === 0 ? "–" : `${Math.round(part / whole * 100)} %`
+
+/** Prints what a run amounts to. */
+export const stats = Effect.fn("hermes batch stats")(function*({ directory: reference, json }: One & { readonly json: boolean }) {
+  const { manifest, results } = yield* opened(reference)
+  const totals = BatchFiles.noTotals()
+  const known = new Set(manifest.tools)
+  yield* Stream.runForEach(results, (row) => Effect.sync(() => BatchFiles.add(totals, row, known)))
+  const found = BatchFiles.statistics(totals, manifest, { at: manifest.created_at, seconds: 0 })
+  if (json) {
+    const { completed_at: _, duration_seconds: __, ...rest } = found
+    return yield* line(SafeText.json(rest, 2))
+  }
+  const { reasoning_statistics: reasoning, rows, usage: used } = found
+  const tools = Object.entries(found.tool_statistics).filter(([, { count }]) => count > 0).toSorted(([, a], [, b]) => b.count - a.count)
+  yield* line([
+    `${manifest.run_name}: ${rows.finished + rows.discarded} of ${found.total_prompts} rows done, begun ${manifest.created_at.slice(0, 16).replace("T", " ")}`,
+    table([
+      ["dataset", manifest.dataset.path],
+      ["model", manifest.model],
+      ["distribution", manifest.distribution],
+      ["completed", `${rows.completed} of ${rows.finished} (${percent(rows.completed, rows.finished)})`],
+      ...Object.entries(found.exits).filter(([exit]) => exit !== "text_response").map(([exit, count]) => ["", `${exit}: ${count}`]),
+      ...Object.entries(found.discards).map(([reason, count]) => ["discarded", `${count}: ${reason}`]),
+      ...rows.with_unknown_tools === 0 ? [] : [["left out", `${rows.with_unknown_tools} rows with unknown tools`]],
+      ...rows.missing === 0 ? [] : [["missing", `${rows.missing} rows: resume the run`]],
+      ["reasoning", `${reasoning.turns_with_reasoning} of ${reasoning.total_assistant_turns} turns`],
+      ["model calls", String(used.api_calls)],
+      ["tokens", `${used.prompt_tokens.toLocaleString("en-US")} in, ${used.completion_tokens.toLocaleString("en-US")} out`],
+      ...used.cost_usd === 0 ? [] : [["cost", dollars(used.cost_usd)]]
+    ]),
+    ...tools.length === 0 ? [] : ["", table([["tool", "calls", "failed", "success"], ...tools.map(([name, { count, failure, success }]) => [name, String(count), String(failure), percent(success, count)])])]
+  ].map(SafeText.plain).join("\n"))
+}, Effect.scoped)
+
+/** Writes the merged files again. */
+export const merge = Effect.fn("hermes batch merge")(function*({ directory: reference, keepWithoutReasoning }: One & { readonly keepWithoutReasoning: boolean }) {
+  const { directory, manifest, rows } = yield* opened(reference)
+  const results = keepWithoutReasoning
+    ? Stream.map(rows, (row) => row.discarded === noReasoning ? { ...row, discarded: undefined } : row)
+    : rows
+  const { merged } = yield* Effect.mapError(BatchRun.finish(directory, { results }, manifest, 0), ({ message }) => notDone(message))
+  const paths = yield* Path.Path
+  yield* line(`${paths.join(directory, BatchFiles.names.trajectories)}: ${merged.written} rows; left out: ${merged.discarded} discarded, ${merged.withUnknownTools} with unknown tools`)
+}, Effect.scoped)
+
+const longestTurn = 4000
+
+const turnText = ({ from, value }: ShareGpt.Turn): ReadonlyArray<string> => [
+  `── ${from}`,
+  SafeText.text(value.length > longestTurn ? `${value.slice(0, longestTurn)}\n… ${value.length - longestTurn} characters more (--json has all)` : value)
+]
+
+/** Prints one row. */
+export const show = Effect.fn("hermes batch show")(function*({ directory: reference, json, row }: One & { readonly json: boolean; readonly row: string }) {
+  const { results } = yield* opened(reference)
+  const found = yield* Stream.runCollect(Stream.filter(results, ({ fields, id }) => id === row || String(fields["prompt_index"]) === row))
+  const one = found.find(({ id }) => id === row) ?? found[0]
+  if (one === undefined) return yield* usage(`no row "${row}" is done: name its id, or its index (prompt_index)`)
+  if (json) return yield* line(SafeText.json({ row_id: one.id, discarded: one.discarded, ...one.fields }, 2))
+  const run = Json.fields(one.fields["run"])
+  const tools = Json.fields(one.fields["tool_stats"])
+  const calls = Json.items(run["model_calls"]).map(Json.fields)
+  const { message: problem } = Json.fields(run["error"])
+  const system = Json.word(run["system_prompt"])
+  yield* line([
+    `${one.id} (index ${Json.word(one.fields["prompt_index"])}): ${one.discarded === undefined ? Json.word(run["exit"]) : `discarded: ${one.discarded}`}`,
+    ...problem === undefined ? [] : [`error      ${Json.word(problem)}`],
+    `session    ${Json.word(run["session_id"])}`,
+    `toolsets   ${Json.items(one.fields["toolsets_used"]).map(Json.word).join(", ")}`,
+    `tools      ${Object.entries(tools).flatMap(([name, stat]) => Json.fields(stat)["count"] === 0 ? [] : [`${name} ${Json.word(Json.fields(stat)["count"])}`]).join(", ") || "no calls"}`,
+    ...calls.map((call, index) =>
+      `${index === 0 ? "calls      " : "           "}${Json.word(call["model"])} ${Json.word(call["status"])}, ${Json.word(call["finish_reason"]) || "no finish reason"}, ${Json.word(call["duration_ms"])} ms, ${Json.word(Json.fields(call["usage"])["total_tokens"]) || 0} tokens`),
+    ...turnText({ from: "system", value: system }),
+    ...(ShareGpt.read(one.fields["conversations"]) ?? []).slice(1).flatMap((turn) => turnText(turn))
+  ].join("\n"))
+}, Effect.scoped)
+
+interface Compared {
+  readonly exit: string
+  readonly calls: number
+  readonly answer: string
+  readonly tokens: number
+}
+
+const comparedOf = (fields: Json.Fields, discarded: string | undefined): Compared => {
+  const run = Json.fields(fields["run"])
+  const last = (ShareGpt.read(fields["conversations"]) ?? []).findLast(({ from }) => from === "gpt")?.value ?? ""
+  const calls = fields["api_calls"]
+  const tokens = Json.fields(run["usage"])["total_tokens"]
+  return {
+    exit: discarded ?? Json.word(run["exit"]),
+    calls: typeof calls === "number" ? calls : 0,
+    tokens: typeof tokens === "number" ? tokens : 0,
+    answer: last.replace(/^<think>[\s\S]*?<\/think>\s*/, "")
+  }
+}
+
+/** Compares the rows of two runs. */
+export const diff = Effect.fn("hermes batch diff")(function*({ directory, json, other }: One & { readonly json: boolean; readonly other: string }) {
+  const rowsOf = Effect.fnUntraced(function*(reference: string) {
+    const { manifest, results } = yield* opened(reference)
+    const rows = yield* Stream.runCollect(Stream.map(results, ({ discarded, fields, id }) => [id, comparedOf(fields, discarded)] as const))
+    return { name: manifest.run_name, rows: new Map(rows) }
+  })
+  const [a, b] = yield* Effect.all([rowsOf(directory), rowsOf(other)])
+  const ids = Array.from(new Set([...a.rows.keys(), ...b.rows.keys()]))
+  const differing = ids.flatMap((id) => {
+    const [left, right] = [a.rows.get(id), b.rows.get(id)]
+    if (left === undefined || right === undefined) return [{ id, what: left === undefined ? `only in ${b.name}` : `only in ${a.name}` }]
+    const what = [
+      ...left.exit === right.exit ? [] : [`exit ${left.exit} → ${right.exit}`],
+      ...left.calls === right.calls ? [] : [`model calls ${left.calls} → ${right.calls}`],
+      ...left.tokens === right.tokens ? [] : [`tokens ${left.tokens} → ${right.tokens}`],
+      ...left.answer === right.answer ? [] : ["another answer"]
+    ]
+    return what.length === 0 ? [] : [{ id, what: what.join(", ") }]
+  })
+  if (json) return yield* line(SafeText.json({ runs: [a.name, b.name], rows: ids.length, same: ids.length - differing.length, different: differing }, 2))
+  yield* line([
+    `${a.name} and ${b.name}: ${ids.length} rows, ${ids.length - differing.length} the same`,
+    ...differing.length === 0 ? [] : [table(differing.map(({ id, what }) => [`  ${id}`, what]))]
+  ].map(SafeText.plain).join("\n"))
+}, Effect.scoped)
+
+/** Serves the studio on the sessions of a run. */
+export const view = Effect.fn("hermes batch view")(function*({ directory: reference, port = 0 }: One & { readonly port: number | undefined }) {
+  if (port < 0 || port > 65_535) return yield* usage(`--port "${port}" is invalid: expected a number from 0 to 65535`)
+  const { protect } = yield* Output
+  yield* protect
+  const paths = yield* Path.Path
+  const home = yield* Home
+  const { directory, manifest } = yield* opened(reference)
+  const ended = yield* EndSignal
+  yield* Effect.gen(function*() {
+    const { url } = yield* Effect.mapError(
+      StudioServer.serve({ home: home.root, models: [], version, port, exists: Effect.succeed(true) }),
+      (reason) => notDone(`cannot listen on port ${port} (${reason}): choose another --port, or leave it out`)
+    )
+    yield* line(`Studio on run ${manifest.run_name}: ${url}  (read-only; Ctrl+C ends it)`)
+    yield* ended
+  }).pipe(Effect.provide(SessionStore.layerSqlite({ path: paths.join(directory, BatchFiles.names.database) })))
+}, Effect.scoped, Effect.provide(CommandSettings.surroundings))

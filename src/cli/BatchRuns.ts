@@ -1,0 +1,288 @@
+/**
+ * Action of `hermes batch run`: checks the command line, makes one runtime for all rows, and shows the progress.
+ *
+ * The summary is on stdout, everything said on the way on stderr. Ctrl+C ends it cleanly: rows in flight are not written, and go on with
+ * `--resume`. The exit code is 1 when a row failed or rows are left, 2 when nothing can be run.
+ *
+ * Source: `hermes-product.md` §5.1, `ARCHITECTURE.md` §6.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as FileSystem from "effect/FileSystem"
+import * as Logger from "effect/Logger"
+import * as Path from "effect/Path"
+import type { AgentFile } from "../config/AgentFile.ts"
+import * as Config from "../config/Config.ts"
+import type { Values } from "../config/Settings.ts"
+import { fetchImage } from "../environment/Container.ts"
+import { workingDirectory } from "../platform/CurrentProcess.ts"
+import * as Offline from "../provider/Offline.ts"
+import { ModelRouter } from "../routing/ModelRouter.ts"
+import * as BatchFiles from "../runner/batch/BatchFiles.ts"
+import { RowRefused } from "../runner/batch/BatchRow.ts"
+import * as BatchRun from "../runner/batch/BatchRun.ts"
+import * as Dataset from "../runner/batch/Dataset.ts"
+import * as Distributions from "../runner/batch/Distributions.ts"
+import type { Progress } from "../runner/batch/RowPool.ts"
+import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
+import * as Json from "../domain/Json.ts"
+import type { RunFlags } from "./BatchCommand.ts"
+import * as CommandSettings from "./CommandSettings.ts"
+import { failed, type Failure, InterruptCode, notDone, silent, usage } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import { hermes } from "./Hermes.ts"
+import * as LogLine from "./LogLine.ts"
+import { Output, table } from "./ProgramOutput.ts"
+import { Program } from "./Program.ts"
+import * as BatchProgress from "./render/BatchProgress.ts"
+import * as SafeText from "./render/SafeText.ts"
+import * as Screen from "./render/Screen.ts"
+
+/** Flags without which nothing can be run. */
+const required = (flags: RunFlags) => {
+  const { batchSize, datasetFile, runName } = flags
+  const missing = [
+    ...datasetFile === undefined ? ["--dataset_file PATH"] : [],
+    ...batchSize === undefined ? ["--batch_size N"] : [],
+    ...runName === undefined ? ["--run_name NAME"] : []
+  ]
+  if (datasetFile === undefined || batchSize === undefined || runName === undefined) {
+    return Effect.fail(usage(`${missing.join(", ")} ${missing.length === 1 ? "is" : "are"} missing: hermes batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first`))
+  }
+  if (!/^[\w][\w.-]{0,99}$/.test(runName)) return Effect.fail(usage(`--run-name "${runName}" is not the name of a directory: use letters, digits, ., - and _`))
+  const least: ReadonlyArray<readonly [string, number | undefined, number]> = [
+    ["--batch-size", batchSize, 1], ["--num-workers", flags.numWorkers, 1], ["--max-samples", flags.maxSamples, 1], ["--max-turns", flags.maxTurns, 1],
+    ["--retries", flags.retries, 0], ["--row-timeout", flags.rowTimeout, 0.001], ["--max-cost", flags.maxCost, 0], ["--log-prefix-chars", flags.logPrefixChars, 0]
+  ]
+  const wrong = least.find(([, value, most]) => value !== undefined && value < most)
+  if (wrong !== undefined) return Effect.fail(usage(`${wrong[0]} ${wrong[1]} is too small: pass ${wrong[2] === 0.001 ? "more than 0" : `${wrong[2]} or more`}`))
+  return Effect.succeed({ batchSize, datasetFile, runName })
+}
+
+/** The settings that flags of this command stand for. */
+const settingsOf = (flags: RunFlags, hasImages: boolean, paths: Path.Path): ReadonlyArray<Config.Flag> => {
+  const list = (text: string | undefined) => text === undefined ? undefined : Flags.names(text)
+  return [
+    { name: "--max-tokens", key: "model.max_tokens", value: flags.maxTokens },
+    { name: "--api-key", key: "model.api_key", value: flags.apiKey },
+    { name: "--reasoning-effort", key: "agent.reasoning_effort", value: flags.reasoningDisabled ? "none" : flags.reasoningEffort },
+    { name: "--prefill-messages-file", key: "prefill_messages_file", value: flags.prefillMessagesFile === undefined ? undefined : paths.resolve(workingDirectory(), flags.prefillMessagesFile) },
+    { name: "--providers-allowed", key: "provider_routing.only", value: list(flags.providersAllowed) },
+    { name: "--providers-ignored", key: "provider_routing.ignore", value: list(flags.providersIgnored) },
+    { name: "--providers-order", key: "provider_routing.order", value: list(flags.providersOrder) },
+    { name: "--provider-sort", key: "provider_routing.sort", value: flags.providerSort },
+    { name: "--image", key: "terminal.docker_image", value: flags.image },
+    { name: hasImages ? "--image" : "dataset", key: "terminal.backend", value: flags.image !== undefined || hasImages ? "docker" : undefined }
+  ]
+}
+
+const imageIn = ({ fields }: Dataset.Row): string | undefined => Json.string(fields["image"]) ?? Json.string(fields["docker_image"])
+
+/** Images of rows: fetched once each, and known by the tree that a container is started for. */
+const images = Effect.fnUntraced(function*(settings: () => Values | undefined) {
+  const fs = yield* FileSystem.FileSystem
+  const services = yield* Effect.context<Effect.Services<ReturnType<typeof fetchImage>>>()
+  const ofTrees = new Map<string, string>()
+  const fetched = new Map<string, Effect.Effect<void, RowRefused>>()
+  const ready = Effect.fnUntraced(function*(image: string) {
+    const known = fetched.get(image)
+    if (known !== undefined) return yield* known
+    const once = yield* Effect.cached(fetchImage(settings()?.terminal.dockerBinary, image).pipe(
+      Effect.mapError(({ message }) => new RowRefused({ message })),
+      Effect.provideContext(services)
+    ))
+    fetched.set(image, once)
+    return yield* once
+  })
+  return {
+    imageOf: (tree: string) => ofTrees.get(tree),
+    prepare: Effect.fnUntraced(function*(row: Dataset.Row, workspace: string) {
+      const image = imageIn(row) ?? (settings()?.terminal.backend === "docker" ? settings()?.terminal.dockerImage : undefined)
+      if (image === undefined) return
+      yield* ready(image)
+      const tree = yield* Effect.orElseSucceed(fs.realPath(workspace), () => workspace)
+      const other = ofTrees.get(tree)
+      if (other !== undefined && other !== image) return yield* new RowRefused({ message: `${workspace} is the directory of a row with the image ${other}: give the rows different directories` })
+      ofTrees.set(tree, image)
+    })
+  }
+})
+
+const distributions = (): string =>
+  table(Object.entries(Distributions.table).map(([name, { description, toolsets }]) => [
+    name,
+    `${description}: ${Object.entries(toolsets).map(([toolset, percentage]) => `${toolset} ${percentage}`).join(", ")}`
+  ]))
+
+/** Seconds between progress lines where they stay. */
+const lineMillis = 10_000
+const frameMillis = 250
+
+/** Shows progress: a live line on a terminal, a line now and then elsewhere. */
+const display = Effect.fnUntraced(function*() {
+  const { streams } = yield* Output
+  const screen = Screen.make(streams)
+  let last: Progress | undefined
+  let toldAt = yield* Clock.currentTimeMillis
+  const draw = Effect.sync(() => screen.live(({ columns }) => ({ lines: last === undefined ? [] : [BatchProgress.bar(last, columns - 1, screen.asidePaint)] })))
+  if (streams.aside.terminal) yield* Effect.forkScoped(Effect.forever(Effect.andThen(draw, Effect.sleep(frameMillis))))
+  yield* Effect.addFinalizer(() => Effect.sync(() => screen.live(Screen.nothing)))
+  const say = (text: string) => Effect.sync(() => screen.say(`${SafeText.line(text)}\n`))
+  return {
+    say,
+    progress: (now: Progress) =>
+      Effect.flatMap(Clock.currentTimeMillis, (at) => {
+        last = now
+        if (streams.aside.terminal || at - toldAt < lineMillis) return Effect.void
+        toldAt = at
+        return say(BatchProgress.text(now))
+      }),
+    last: () => last,
+    clear: Effect.sync(() => {
+      const shown = last
+      last = undefined
+      screen.live(Screen.nothing)
+      last = shown
+    }),
+    log: Logger.layer([Logger.make<unknown, void>(({ logLevel, message }) => screen.say(LogLine.render(logLevel, message)))])
+  }
+})
+
+const resumeLine = (runName: string): string => `Go on with the same command and --resume (run "${runName}").`
+
+const count = (number: number, one: string): string => `${number} ${one}${number === 1 ? "" : "s"}`
+
+/** The summary of a run. */
+const summaryText = (runName: string, directory: string, report: BatchRun.Report): string => {
+  const { before, costUsd, failed, failures, merged, millis, statistics: { rows }, stopped, tokens, total } = report
+  const left = total - before - report.finished - report.discarded - failed
+  return [
+    `${runName}: ${total - failed - left} of ${total} rows done in ${BatchProgress.time(millis)}${before > 0 ? `, ${before} of them before` : ""}`,
+    ...table([
+      ["  finished", String(rows.finished)],
+      ...rows.discarded === 0 ? [] : [["  discarded", `${rows.discarded} (no reasoning in any turn)`]],
+      ...failed === 0 ? [] : [["  failed", String(failed)]],
+      ...left === 0 ? [] : [["  not begun", String(left)]],
+      ["  tokens", tokens.toLocaleString("en-US")],
+      ...costUsd === undefined ? [] : [["  cost", BatchProgress.dollars(costUsd)]]
+    ]).split("\n"),
+    `  ${directory}/${BatchFiles.names.trajectories}: ${count(merged.written, "row")}${merged.withUnknownTools === 0 ? "" : `; ${merged.withUnknownTools} left out, which name unknown tools`}`,
+    ...failures.slice(0, 5).map(({ attempts, id, message }) => `Failed: row ${id} after ${count(attempts, "attempt")}: ${message}`),
+    ...failures.length > 5 ? [`… and ${count(failures.length - 5, "more row")}: see attempts.jsonl`] : [],
+    ...stopped === undefined ? [] : [`Stopped: ${stopped}`],
+    ...failed > 0 || left > 0 ? [resumeLine(runName)] : []
+  ].map(SafeText.plain).join("\n")
+}
+
+const refusal = (error: BatchFiles.BatchError | Dataset.DatasetError): Failure =>
+  error._tag === "BatchError" && !error.isInput ? notDone(error.message) : usage(error.message)
+
+/** Says what of the dataset is left out: the first lines, and how many more. */
+const mention = (problems: ReadonlyArray<Dataset.Problem>, say: (text: string) => Effect.Effect<void>) =>
+  Effect.gen(function*() {
+    for (const { file, line, message } of problems.slice(0, 10)) yield* say(`Warning: ${file}${line === undefined ? "" : ` line ${line}`}: ${message}; left out`)
+    if (problems.length > 10) yield* say(`Warning: ${count(problems.length - 10, "more row")} left out`)
+  })
+
+const hasTurns = (agentFile: AgentFile | undefined): boolean => agentFile?.settings.some(({ key }) => key === "agent.max_turns") === true
+
+/** Runs a dataset. */
+export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
+  const output = yield* Output
+  if (flags.listDistributions) return yield* output.out(`${distributions()}\n`)
+  const { batchSize, datasetFile, runName } = yield* required(flags)
+  if (flags.script !== undefined && flags.replay !== undefined) return yield* usage("--script and --replay exclude each other: use one of them")
+  const { distribution } = flags
+  const found = distribution === undefined ? undefined : Distributions.find(distribution)
+  if (typeof found === "string") return yield* usage(found)
+  yield* output.protect
+  const shared = yield* hermes
+  const paths = yield* Path.Path
+  const fs = yield* FileSystem.FileSystem
+  const program = yield* Program
+  const interruptCode = yield* InterruptCode
+  const promptField = flags.promptField ?? "prompt"
+  const dataset = yield* Effect.mapError(
+    Dataset.read(datasetFile, { required: [promptField], idField: flags.idField, limit: flags.maxSamples, split: flags.split }),
+    refusal
+  )
+  const agentFile = flags.agent === undefined ? undefined : yield* Effect.flatMap(Effect.promise(() => import("./AgentChoice.ts")), ({ choose }) => choose(flags.agent ?? "", true))
+  const shown = yield* display()
+  yield* mention(dataset.problems, shown.say)
+  const options = Flags.configOptions({ ...shared, agentFile })
+  const { settings, warnings } = yield* Config.load({ ...options, flags: [...options.flags ?? [], ...settingsOf(flags, dataset.rows.some((row) => imageIn(row) !== undefined), paths)] })
+  for (const warning of warnings) yield* shown.say(`Warning: ${warning}`)
+  const directory = paths.join(flags.outputDir ?? "data", runName)
+  const absolute = paths.resolve(workingDirectory(), directory)
+  yield* Effect.mapError(fs.makeDirectory(absolute, { recursive: true, mode: 0o700 }), ({ message }) => usage(`--output-dir: ${message}`))
+  const environments = yield* images(() => settings)
+  const verboseLine = (row: Dataset.Row, fields: Json.Fields) => {
+    const turns = Json.items(fields["conversations"])
+    const answer = Json.word(Json.fields(turns.at(-1))["value"]).replace(/^<think>[\s\S]*?<\/think>\s*/, "")
+    return shown.say(`${row.id}: ${SafeText.line(answer).slice(0, flags.logPrefixChars ?? 100)}`)
+  }
+
+  const work = Effect.gen(function*() {
+    const router = yield* ModelRouter
+    const { model, provider } = yield* router.primary
+    if (provider === Offline.route.provider && flags.script === undefined && settings.model.provider.toLowerCase() !== provider) yield* shown.say(`Note: ${Offline.notice}`)
+    return yield* BatchRun.run({
+      directory: absolute,
+      runName,
+      dataset,
+      promptField,
+      batchSize,
+      workers: flags.numWorkers ?? 4,
+      distribution,
+      toolsets: shared.toolsets !== undefined ? Flags.names(shared.toolsets) : flags.distribution === undefined ? agentFile?.tools : undefined,
+      disabledToolsets: settings.disabledToolsets,
+      seed: flags.seed,
+      resumes: shared.resume !== undefined,
+      format: flags.format,
+      needsReasoning: !flags.keepWithoutReasoning && !flags.reasoningDisabled,
+      keepsWorkspaces: flags.keepWorkspaces,
+      ephemeralSystemPrompt: flags.ephemeralSystemPrompt,
+      maxIterations: flags.maxTurns ?? (hasTurns(agentFile) ? settings.agent.maxTurns : 10),
+      retries: flags.retries,
+      rowTimeout: flags.rowTimeout === undefined ? undefined : Duration.seconds(flags.rowTimeout),
+      maxCostUsd: flags.maxCost,
+      model: `${provider}/${model}`,
+      prepare: environments.prepare,
+      onProgress: shown.progress,
+      onNote: (text) => shown.say(`Note: ${text}`),
+      onAnswer: shared.verbose ? verboseLine : undefined
+    })
+  }).pipe(
+    Effect.catchTags({ BatchError: refusal, JournalError: ({ message }) => notDone(message) }),
+    Effect.provideService(InteractiveMode, unattended("batch run", settings.approvals.unattendedMode)),
+    Effect.provide(program.layer(settings, {
+      agentFile,
+      script: flags.script,
+      replay: flags.replay,
+      ignoreRules: true,
+      safeMode: shared.safeMode,
+      database: paths.join(absolute, BatchFiles.names.database),
+      imageOf: environments.imageOf
+    })),
+    Effect.provide(shown.log)
+  )
+
+  return yield* Effect.uninterruptibleMask((restore) => Effect.flatMap(Effect.exit(restore(work)), (exit) =>
+    Effect.gen(function*() {
+      if (Exit.isSuccess(exit)) {
+        yield* shown.clear
+        yield* output.out(`${summaryText(runName, directory, exit.value)}\n`)
+        const { failures, stopped } = exit.value
+        return failures.length > 0 || stopped !== undefined ? yield* silent(failed) : undefined
+      }
+      yield* shown.clear
+      const last = shown.last()
+      if (Exit.hasInterrupts(exit)) {
+        if (last !== undefined) yield* output.err(`Interrupted: ${BatchProgress.facts(last)[0] ?? ""} done, those in flight are not written.\n${resumeLine(runName)}\n`)
+        return yield* silent(interruptCode())
+      }
+      return yield* Effect.failCause(exit.cause)
+    })))
+}, Effect.scoped, Effect.provide(CommandSettings.surroundings))

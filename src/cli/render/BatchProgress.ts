@@ -1,0 +1,52 @@
+/**
+ * Progress of a batch run as one line: a bar on a terminal, facts in order of their worth, cut to the width that there is.
+ */
+import type { Progress } from "../../runner/batch/RowPool.ts"
+import type * as Paint from "./Paint.ts"
+import * as Width from "./Width.ts"
+
+/** A time as people say it: `45 s`, `12 min`, `3 h 20 min`. */
+export const time = (millis: number): string => {
+  const seconds = Math.round(millis / 1000)
+  if (seconds < 90) return `${seconds} s`
+  const minutes = Math.round(seconds / 60)
+  return minutes < 90 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}
+
+/** Dollars, with more digits where they are few. */
+export const dollars = (usd: number): string => `$${usd.toFixed(usd !== 0 && usd < 0.1 ? 4 : 2)}`
+
+const doneOf = ({ before, discarded, failed, finished }: Progress): number => before + discarded + failed + finished
+
+const costOf = ({ costUsd, expectedCostUsd }: Progress): ReadonlyArray<string> =>
+  costUsd === undefined ? [] : [expectedCostUsd === undefined ? dollars(costUsd) : `${dollars(costUsd)} of about ${dollars(expectedCostUsd)}`]
+
+/** Facts, the most important first. */
+export const facts = (progress: Progress): ReadonlyArray<string> => {
+  const { discarded, failed, ratePerMinute, remainingMillis, retried, total } = progress
+  return [
+    `${doneOf(progress)} of ${total} rows`,
+    ...failed > 0 ? [`${failed} failed`] : [],
+    ...remainingMillis === undefined || doneOf(progress) === total ? [] : [`${time(remainingMillis)} left`],
+    ...ratePerMinute > 0 ? [`${ratePerMinute.toFixed(1)} a minute`] : [],
+    ...costOf(progress),
+    ...discarded > 0 ? [`${discarded} discarded`] : [],
+    ...retried > 0 ? [`${retried} retried`] : []
+  ]
+}
+
+const barColumns = 20
+
+/** The line on a terminal. */
+export const bar = (progress: Progress, columns: number, paint: Paint.Paint): string => {
+  const share = progress.total === 0 ? 1 : doneOf(progress) / progress.total
+  const filled = Math.floor(share * barColumns)
+  const parts = facts(progress)
+  const room = columns - barColumns - 4
+  let text = parts[0] ?? ""
+  for (const part of parts.slice(1)) if (Width.of(`${text}, ${part}`) <= room) text = `${text}, ${part}`
+  return `[${paint.text("#".repeat(filled), "green")}${" ".repeat(barColumns - filled)}] ${Width.cut(text, Math.max(1, room))}`
+}
+
+/** The line elsewhere. */
+export const text = (progress: Progress): string => facts(progress).join(", ")

@@ -1,0 +1,172 @@
+/**
+ * One row of a batch: one run of the agent in a session and a workspace of its own, and the row that is written of it.
+ *
+ * **Details**
+ *
+ * Session and workspace are named by the row and the number of its attempt. An attempt that was cut off by the end of a process goes on in
+ * its session: calls that had begun are told to the model as "may have happened" and are not made again; a run that had answered already is
+ * only written. A row works in its `cwd`, or in an empty directory that goes when the row is finished.
+ *
+ * Source: `hermes-product.md` §5.1, `hermes-llm.md` §20.1.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import * as AiError from "effect/ai/AiError"
+import { Agent } from "../../agent/Agent.ts"
+import type { RunInput } from "../../agent/RunInput.ts"
+import type { AgentError } from "../../domain/AgentError.ts"
+import * as Conversation from "../../domain/Conversation.ts"
+import { SessionId } from "../../domain/Ids.ts"
+import * as Json from "../../domain/Json.ts"
+import * as Redaction from "../../domain/Redaction.ts"
+import * as Usage from "../../domain/Usage.ts"
+import { ownTree } from "../../environment/WorkingTree.ts"
+import * as StoredRuns from "../../observability/StoredRuns.ts"
+import { workingDirectory } from "../../platform/CurrentProcess.ts"
+import * as Digest from "../../platform/Digest.ts"
+import * as SessionChain from "../../session/SessionChain.ts"
+import { SessionStore } from "../../session/SessionStore.ts"
+import { ToolRegistry } from "../../tool/ToolRegistry.ts"
+import * as Toolsets from "../../tool/Toolsets.ts"
+import type { Row } from "./Dataset.ts"
+import * as RowPool from "./RowPool.ts"
+import * as RowRecord from "./RowRecord.ts"
+
+/** A row that cannot be run as the dataset has it; nothing was asked of a model. */
+export class RowRefused extends Schema.TaggedError<RowRefused>("hermes-effect/RowRefused")("RowRefused", {
+  message: Schema.String
+}) {}
+
+/** Failure of a row. */
+export type RowError = AgentError | RowRefused
+
+/** Settings of all rows. */
+export interface Options {
+  /** Directory of the batch. */
+  readonly directory: string
+  /** Field with the prompt. */
+  readonly promptField: string
+  /** Toolsets of a row, drawn or fixed. */
+  readonly toolsetsOf: (row: Row) => ReadonlyArray<string>
+  readonly disabledToolsets: ReadonlyArray<string>
+  readonly batchOf: (row: Row) => number
+  readonly knownTools: ReadonlyArray<string>
+  readonly ephemeralSystemPrompt: string | undefined
+  readonly maxIterations: number | undefined
+  /** False to keep rows of which no answer has reasoning. */
+  readonly needsReasoning: boolean
+  readonly withAtif: boolean
+  /** False to remove the directory that a row worked in, when it is finished. */
+  readonly keepsWorkspaces: boolean
+  /** Makes the environment of a row ready, before a token is spent. */
+  readonly prepare: (row: Row, workspace: string) => Effect.Effect<void, RowRefused>
+}
+
+/** Reason of a row that is discarded by the reasoning filter. */
+export const noReasoning = "no reasoning in any turn"
+
+/** Name of a row in ids and paths. */
+const nameOf = ({ id }: Row): string => /^[\w.-]{1,64}$/.test(id) && !id.startsWith(".") ? id : `row-${Digest.hex(id, 16)}`
+
+/** Session of an attempt at a row. */
+export const sessionOf = (row: Row, { number }: Pick<RowPool.Attempt, "number">): SessionId => SessionId.make(`batch-${nameOf(row)}-${number}`)
+
+/** Decides about a failure: keys and settings are wrong for all rows, a refused request for one. */
+export const decide = (error: unknown): RowPool.Decision => {
+  if (error instanceof RowRefused) return "fail"
+  if (AiError.isAiError(error)) {
+    const { _tag: tag } = error.reason
+    if (tag === "AuthenticationError" || tag === "QuotaExhaustedError") return "stop"
+    return error.isRetryable ? "retry" : "fail"
+  }
+  if (typeof error !== "object" || error === null || !("_tag" in error)) return "retry"
+  if (error._tag === "ConfigError" || error._tag === "SessionStoreError") return "stop"
+  return error._tag === "InvalidInput" || error._tag === "CompressionExhausted" || error._tag === "ExecutionBlocked" ? "fail" : "retry"
+}
+
+/** The directory that a row works in. */
+const workspaceOf = Effect.fnUntraced(function*(row: Row, { goesOn, number }: RowPool.Attempt, { directory }: Options) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const cwd = row.fields["cwd"]
+  if (typeof cwd === "string" && cwd !== "") {
+    const path = paths.resolve(workingDirectory(), cwd)
+    const isThere = yield* Effect.orElseSucceed(Effect.map(fs.stat(path), ({ type }) => type === "Directory"), () => false)
+    return isThere ? { path, isOwn: false } : yield* new RowRefused({ message: `cwd ${path} is not a directory` })
+  }
+  const path = paths.join(directory, "workspaces", `${nameOf(row)}-${number}`)
+  const made = Effect.gen(function*() {
+    if (!goesOn) yield* fs.remove(path, { recursive: true, force: true })
+    yield* fs.makeDirectory(path, { recursive: true, mode: 0o700 })
+    yield* fs.writeFileString(paths.join(path, ownTree), "")
+  })
+  yield* Effect.mapError(made, ({ message }) => new RowRefused({ message: `no workspace: ${message}` }))
+  return { path, isOwn: true }
+})
+
+/** Runs the agent, or goes on with the session of an attempt that was cut off. */
+const asked = Effect.fnUntraced(function*(input: RunInput & { readonly sessionId: SessionId }, goesOn: boolean) {
+  const agent = yield* Agent
+  const store = yield* SessionStore
+  const newest = goesOn ? yield* store.newest(input.sessionId) : input.sessionId
+  const messages = goesOn && Option.isSome(yield* store.get(newest)) ? yield* store.messages(newest) : []
+  const last = messages.at(-1)
+  const isAnswered = last?.role === "assistant" && Conversation.openCalls(messages).length === 0 && Conversation.text(last).trim() !== ""
+  if (isAnswered) return
+  // A session without a message was only begun.
+  yield* agent.run({ ...input, goesOn: messages.length > 0 })
+})
+
+/** The row of the sessions of an attempt. */
+const written = Effect.fnUntraced(function*(sessionId: SessionId, about: Omit<RowRecord.About, "systemPrompt">) {
+  const store = yield* SessionStore
+  const newest = Option.getOrUndefined(yield* store.get(yield* store.newest(sessionId)))
+  const sessions = newest === undefined ? [] : yield* SessionChain.of(newest)
+  const trees = yield* Effect.forEach(sessions, (session) =>
+    Effect.map(StoredRuns.read(session), (tree): RowRecord.SessionTree => ({ sessionId: session.id, tree })))
+  return RowRecord.make(trees, { ...about, systemPrompt: Redaction.redactText(sessions[0]?.systemPrompt ?? "") })
+})
+
+/** Runs one attempt at a row. */
+export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attempt, options: Options) {
+  const fs = yield* FileSystem.FileSystem
+  const registry = yield* ToolRegistry
+  const agent = yield* Agent
+  const prompt = Json.string(row.fields[options.promptField]) ?? ""
+  const workspace = yield* workspaceOf(row, attempt, options)
+  yield* options.prepare(row, workspace.path)
+  const toolsets = options.toolsetsOf(row)
+  const sets = yield* registry.list
+  const foreign = sets.map(({ toolset }) => toolset).filter((name) => !Object.hasOwn(Toolsets.catalogue, name))
+  const { selection } = Toolsets.resolve({ toolsets, disabled: options.disabledToolsets, foreign })
+  const sessionId = sessionOf(row, attempt)
+  yield* asked({
+    prompt,
+    sessionId,
+    source: "batch",
+    cwd: workspace.path,
+    tools: selection,
+    maxIterations: options.maxIterations,
+    ephemeralSystemPrompt: options.ephemeralSystemPrompt,
+    streaming: false,
+    readsText: false
+  }, attempt.goesOn).pipe(Effect.ensuring(agent.finalize(sessionId, { reason: "session_boundary" })))
+  const { costUsd, fields, hasReasoning, usage } = yield* written(sessionId, {
+    promptIndex: row.index,
+    batch: options.batchOf(row),
+    prompt,
+    toolsets,
+    knownTools: options.knownTools,
+    at: yield* Clock.currentTimeMillis,
+    attempt: attempt.number,
+    ephemeral: options.ephemeralSystemPrompt,
+    withAtif: options.withAtif
+  })
+  if (workspace.isOwn && !options.keepsWorkspaces) yield* Effect.ignore(fs.remove(workspace.path, { recursive: true }))
+  const used = { costUsd, tokens: Usage.totalTokens(usage) }
+  return options.needsReasoning && !hasReasoning ? RowPool.discarded(noReasoning, fields, used) : RowPool.finished(fields, used)
+})

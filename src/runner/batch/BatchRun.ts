@@ -1,0 +1,252 @@
+/**
+ * A batch run: every row of a dataset through one agent, to `data/<run name>/`, begun or gone on with.
+ *
+ * **Details**
+ *
+ * Rows are cut into batches; so many batches run at a time, rows of a batch one after another. All rows share one runtime: its router with
+ * key pools and rate limits, its tools, its session store. A row is done when its line is synced in the file of its batch; the checkpoint
+ * follows after each batch, the merged files and the statistics at the end. Rows that failed are run again on resume, those of a dataset that
+ * changed too.
+ *
+ * Source: `hermes-product.md` §5.1, `hermes-llm.md` §20.1.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Path from "effect/Path"
+import * as Stream from "effect/Stream"
+import { SessionId } from "../../domain/Ids.ts"
+import type * as Json from "../../domain/Json.ts"
+import { SessionStore } from "../../session/SessionStore.ts"
+import { ToolRegistry } from "../../tool/ToolRegistry.ts"
+import * as Toolsets from "../../tool/Toolsets.ts"
+import * as BatchFiles from "./BatchFiles.ts"
+import { BatchError } from "./BatchFiles.ts"
+import * as BatchRow from "./BatchRow.ts"
+import * as Dataset from "./Dataset.ts"
+import * as Distributions from "./Distributions.ts"
+import * as RowJournal from "./RowJournal.ts"
+import * as RowPool from "./RowPool.ts"
+
+/** Options of {@link run}. */
+export interface Options {
+  readonly directory: string
+  readonly runName: string
+  readonly dataset: Dataset.Dataset
+  readonly promptField: string
+  readonly batchSize: number
+  readonly workers: number
+  /** Name in the table, or a list of percentages; that of the first run, or `default`, when absent. */
+  readonly distribution: string | undefined
+  /** Toolsets of every row in the place of a draw. */
+  readonly toolsets: ReadonlyArray<string> | undefined
+  readonly disabledToolsets: ReadonlyArray<string>
+  /** Seed of the draws; that of the first run, or the run's name, when absent. */
+  readonly seed: string | undefined
+  readonly resumes: boolean
+  /** That of the first run, or ShareGPT, when absent. */
+  readonly format: BatchFiles.Format | undefined
+  readonly needsReasoning: boolean
+  readonly keepsWorkspaces: boolean
+  readonly ephemeralSystemPrompt: string | undefined
+  readonly maxIterations: number | undefined
+  readonly retries: number | undefined
+  readonly rowTimeout: Duration.Input | undefined
+  /** Dollars after which no further row is begun. */
+  readonly maxCostUsd: number | undefined
+  readonly model: string
+  readonly prepare: BatchRow.Options["prepare"]
+  readonly onProgress: (progress: RowPool.Progress) => Effect.Effect<void>
+  /** Told of the fields of a row that was answered. */
+  readonly onAnswer?: ((row: Dataset.Row, fields: Json.Fields) => Effect.Effect<void>) | undefined
+  /** Told of facts that the user should know, a line each. */
+  readonly onNote: (text: string) => Effect.Effect<void>
+}
+
+/** End of a run. */
+export interface Report extends RowPool.Summary {
+  readonly merged: BatchFiles.Merged
+  readonly statistics: ReturnType<typeof BatchFiles.statistics>
+}
+
+/** Rows that are discarded before the first one is finished, after which the user is told. */
+const suspicious = 5
+
+/** Rows that fail before the first one is finished, after which the rest is not tried. */
+const hopeless = 10
+
+const plural = (count: number, one: string): string => `${count} ${one}${count === 1 ? "" : "s"}`
+
+const sentence = ({ added, changed, removed }: Dataset.Difference): string =>
+  [[added, "new"], [changed, "changed"], [removed, "gone"]].flatMap(([ids, word]) => ids !== undefined && ids.length > 0 ? [`${ids.length} ${String(word)}`] : []).join(", ")
+
+/** Choices that a run keeps when it is gone on with. */
+type Kept = Pick<BatchFiles.Manifest, "distribution" | "format" | "seed">
+
+const keptOf = ({ distribution, format, runName, seed, toolsets }: Options, before: BatchFiles.Manifest | undefined): Kept => ({
+  distribution: toolsets === undefined ? distribution ?? before?.distribution ?? "default" : `${fixed}${toolsets.join(",")}`,
+  format: format ?? before?.format ?? "sharegpt",
+  seed: seed ?? before?.seed ?? runName
+})
+
+const manifestOf = (options: Options, kept: Kept, tools: ReadonlyArray<string>, at: string): BatchFiles.Manifest => ({
+  ...kept,
+  version: 1,
+  run_name: options.runName,
+  created_at: at,
+  dataset: { path: options.dataset.path, digest: options.dataset.digest, rows: options.dataset.rows.map(({ digest, id }) => [id, digest] as const) },
+  batch_size: options.batchSize,
+  model: options.model,
+  tools
+})
+
+/** Says what is different from the first run of this name, and what that means. */
+const compare = Effect.fnUntraced(function*(before: BatchFiles.Manifest, now: BatchFiles.Manifest, { dataset, onNote }: Options) {
+  if (before.dataset.digest !== dataset.digest) {
+    const difference = Dataset.difference(new Map(before.dataset.rows), dataset.rows)
+    yield* onNote(`The dataset changed since this run began: ${sentence(difference)}. New and changed rows are run, finished ones of rows that are gone stay.`)
+  }
+  for (const key of ["distribution", "model", "batch_size"] as const) {
+    if (before[key] !== now[key]) yield* onNote(`The run began with ${key.replace("_", " ")} ${before[key]}; rows from now on have ${key === "batch_size" ? `it too, and not ${now[key]}` : now[key]}.`)
+  }
+})
+
+/** Toolsets that have tools here. */
+const usable = Effect.map(ToolRegistry.use(({ list }) => list), (sets) => {
+  const tools = sets.flatMap(({ tools }) => tools.map(({ tool }) => tool.name))
+  const foreign = new Set(sets.map(({ toolset }) => toolset))
+  return { tools, has: (name: string) => foreign.has(name) || Array.from(Toolsets.toolsOf(name)).some((tool) => tools.includes(tool)) }
+})
+
+/** Stands before toolsets that all rows have. */
+const fixed = "toolsets:"
+
+/** Toolsets of rows, and what of the distribution is not there. */
+const toolsetsOf = Effect.fnUntraced(function*({ onNote }: Options, { distribution, seed }: Kept) {
+  const { has, tools } = yield* usable
+  if (distribution.startsWith(fixed)) return { tools, of: () => distribution.slice(fixed.length).split(",") }
+  const found = Distributions.find(distribution)
+  if (typeof found === "string") return yield* new BatchError({ message: found, isInput: true })
+  const missing = Object.keys(found).filter((name) => !has(name))
+  if (missing.length === Object.keys(found).length) {
+    return yield* new BatchError({ message: `distribution ${distribution}: none of its toolsets has tools here (${missing.join(", ")}): choose another, see --list-distributions`, isInput: true })
+  }
+  if (missing.length > 0) yield* onNote(`Toolsets without tools in this version are not drawn: ${missing.join(", ")}.`)
+  return { tools, of: (row: Dataset.Row) => Distributions.draw(found, seed, row.id, has) }
+})
+
+/** Checkpoint after each batch, written by one writer. */
+const checkpoints = Effect.fnUntraced(function*(path: string, { dataset, runName }: Options, journal: RowJournal.Journal, batchOf: (row: Dataset.Row) => number) {
+  const batches = new Map<number, { readonly rows: ReadonlyArray<Dataset.Row>; open: number; failed: number }>()
+  const open = new Set(RowPool.remaining(dataset.rows, journal).map(({ id }) => id))
+  for (const [number, rows] of Map.groupBy(dataset.rows, batchOf)) batches.set(number, { rows, open: rows.filter(({ id }) => open.has(id)).length, failed: 0 })
+  const write = Effect.gen(function*() {
+    const done = dataset.rows.filter(({ id }) => journal.entries.has(id))
+    const stats = Array.from(batches, ([number, { failed, rows }]) => {
+      const entries = rows.flatMap(({ id }) => journal.entries.get(id) ?? [])
+      const discarded = entries.filter(({ discarded }) => discarded !== undefined).length
+      return [number, { processed: entries.length, discarded, failed, total: rows.length }] as const
+    })
+    yield* BatchFiles.replaceJson(path, {
+      run_name: runName,
+      completed_prompts: done.map(({ index }) => index),
+      batch_stats: Object.fromEntries(stats),
+      last_updated: new Date(yield* Clock.currentTimeMillis).toISOString()
+    })
+  })
+  const settled = (row: Dataset.Row, end: RowPool.RowEnd) =>
+    Effect.suspend(() => {
+      const batch = batches.get(batchOf(row))
+      if (batch === undefined) return Effect.void
+      batch.open--
+      if (end === "failed") batch.failed++
+      return batch.open === 0 ? write : Effect.void
+    })
+  return { settled, write }
+})
+
+/** Runs a batch to its end, or as far as it gets. */
+export const run = Effect.fn("BatchRun.run")(function*(options: Options) {
+  const { dataset, directory, onNote, onProgress, workers } = options
+  const paths = yield* Path.Path
+  const began = yield* Clock.currentTimeMillis
+  const store = yield* SessionStore
+  const { pid } = yield* Effect.map(Effect.result(store.acquire(SessionId.make("batch run"))), (taken) =>
+    taken._tag === "Failure" && taken.failure._tag === "SessionBusy" ? { pid: taken.failure.pid ?? 0 } : { pid: undefined })
+  if (pid !== undefined) return yield* new BatchError({ message: `run "${options.runName}" is under way${pid === 0 ? "" : ` in process ${pid}`}: wait for it, or choose another --run-name`, isInput: true })
+  const before = yield* BatchFiles.manifestOf(directory)
+  const kept = keptOf(options, before)
+  const { of, tools } = yield* toolsetsOf(options, kept)
+  const batchSize = before?.batch_size ?? options.batchSize
+  const fresh = manifestOf(options, kept, tools, new Date(began).toISOString())
+  const manifest: BatchFiles.Manifest = { ...fresh, batch_size: batchSize, created_at: before?.created_at ?? fresh.created_at }
+  const batchOf = ({ index }: Dataset.Row): number => Math.floor(index / batchSize)
+  const batches = new Map(dataset.rows.map((row) => [row.id, batchOf(row)]))
+  const journal = yield* RowJournal.open({
+    directory,
+    fileOf: (id) => BatchFiles.names.batch(batches.get(id) ?? 0),
+    isResults: BatchFiles.names.isBatch
+  })
+  for (const problem of journal.problems) yield* onNote(problem)
+  if (before !== undefined && !options.resumes && (journal.entries.size > 0 || journal.attempts.size > 0)) {
+    return yield* new BatchError({ message: `run "${options.runName}" exists, ${journal.entries.size} of ${before.dataset.rows.length} rows done: add --resume to go on, or choose another --run-name`, isInput: true })
+  }
+  if (before !== undefined) yield* compare(before, fresh, options)
+  yield* BatchFiles.replaceJson(paths.join(directory, BatchFiles.names.manifest), manifest)
+  const groups = new Set(RowPool.remaining(dataset.rows, journal).map(batchOf)).size
+  if (groups > 0 && groups < workers && dataset.rows.length > groups) {
+    yield* onNote(`Rows of a batch run one after another: ${plural(groups, "batch")}`.replace("batchs", "batches") + ` for ${plural(workers, "worker")}. Use a smaller --batch-size to run more at a time.`)
+  }
+  const checkpoint = yield* checkpoints(paths.join(directory, BatchFiles.names.checkpoint), options, journal, batchOf)
+  const row: BatchRow.Options = {
+    directory,
+    promptField: options.promptField,
+    toolsetsOf: of,
+    disabledToolsets: options.disabledToolsets,
+    batchOf,
+    knownTools: tools,
+    ephemeralSystemPrompt: options.ephemeralSystemPrompt,
+    maxIterations: options.maxIterations,
+    needsReasoning: options.needsReasoning,
+    withAtif: kept.format !== "sharegpt",
+    keepsWorkspaces: options.keepsWorkspaces,
+    prepare: options.prepare
+  }
+  let isMentioned = false
+  const summary = yield* RowPool.run({
+    rows: dataset.rows,
+    journal,
+    concurrency: workers,
+    sequentialBy: batchOf,
+    retries: options.retries,
+    timeout: options.rowTimeout,
+    run: (one, attempt) => Effect.tap(BatchRow.run(one, attempt, row), ({ fields }) => options.onAnswer?.(one, fields) ?? Effect.void),
+    onFailure: BatchRow.decide,
+    onProgress: (progress) => {
+      const isStrange = !isMentioned && progress.discarded >= suspicious && progress.finished === 0
+      if (!isStrange) return onProgress(progress)
+      isMentioned = true
+      return Effect.andThen(onNote(`The first ${progress.discarded} rows are discarded: no turn has reasoning. Keep such rows with --keep-without-reasoning; \`hermes batch merge ${options.runName} --keep-without-reasoning\` brings those so far back.`), onProgress(progress))
+    },
+    onRow: (one, end) => Effect.mapError(checkpoint.settled(one, end), ({ message }) => new RowJournal.JournalError({ path: directory, message, canResume: true })),
+    stopWhen: ({ costUsd = 0, discarded, failed, finished }) => {
+      if (options.maxCostUsd !== undefined && costUsd >= options.maxCostUsd) return `the limit of $${options.maxCostUsd} is reached`
+      return failed >= hopeless && finished + discarded === 0 ? `the first ${failed} rows failed` : undefined
+    }
+  })
+  yield* checkpoint.write
+  const { merged, statistics } = yield* finish(directory, journal, manifest, Math.round(((yield* Clock.currentTimeMillis) - began) / 1000))
+  return { ...summary, merged, statistics } satisfies Report as Report
+}, Effect.scoped)
+
+/** Writes the merged files and the statistics of what there is. */
+export const finish = Effect.fnUntraced(function*(directory: string, journal: Pick<RowJournal.Journal, "results">, manifest: BatchFiles.Manifest, seconds: number) {
+  const paths = yield* Path.Path
+  const merged = yield* BatchFiles.merge(directory, journal.results, manifest)
+  const totals = BatchFiles.noTotals()
+  const known = new Set(manifest.tools)
+  yield* Stream.runForEach(journal.results, (line) => Effect.sync(() => BatchFiles.add(totals, line, known)))
+  const statistics = BatchFiles.statistics(totals, manifest, { at: new Date(yield* Clock.currentTimeMillis).toISOString(), seconds })
+  yield* BatchFiles.replaceJson(paths.join(directory, BatchFiles.names.statistics), statistics)
+  return { merged, statistics }
+})
