@@ -100,6 +100,11 @@ export interface Options {
 
 const refuse = (reason: Refusal["reason"], message: string): Refusal => ({ _tag: "Refusal", reason, message })
 
+const surroundingsOf = ({ isConfined, leavesWall, reach }: Call, { unknownCommands }: Policy): Danger.Surroundings => {
+  if (isConfined === true) return reach === "all" ? "connected" : "confined"
+  return leavesWall === true ? "allow" : unknownCommands
+}
+
 /** Decides whether a tool call may run. */
 export const make = (options: Options): Service => {
   const policy: Policy = { ...defaultPolicy, ...options.policy }
@@ -136,7 +141,7 @@ export const make = (options: Options): Service => {
       ? undefined
       : firstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
     if (glob !== undefined) return refuse("approval_denied", ApprovalFlow.deniedByGlob(glob))
-    const found = Danger.askedAbout(verdict, call.isConfined === true ? "confined" : call.leavesWall === true ? "allow" : policy.unknownCommands)
+    const found = Danger.askedAbout(verdict, surroundingsOf(call, policy))
     const offered = found.length === 0 ? undefined : prefix()
     const covered = found.length > 0 && lines.length === 1 && lines.every(isCovered)
     const findings = found.map((finding): Concern & { readonly listed: boolean } => {

@@ -63,6 +63,8 @@ export interface BoundTool {
   readonly concerns?: ((args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>) | undefined
   /** True when an environment decides what its commands can do; {@link inEnvironment} says so. */
   readonly isConfined?: boolean | undefined
+  /** Hosts that its commands reach behind that wall. */
+  readonly reach?: CommandEnvironment.Service["reach"] | undefined
 }
 
 /**
@@ -198,7 +200,7 @@ export const inEnvironment = <E, R>(
   ...toolset,
   bind: Effect.gen(function*() {
     const tools = yield* CommandEnvironment.provide(toolset.bind)
-    const { directory, isConfined, processes } = yield* CommandEnvironment.CommandEnvironment
+    const { directory, isConfined, processes, reach } = yield* CommandEnvironment.CommandEnvironment
     if (!isConfined && processes === "here") return tools
     const inDirectory = Effect.fnUntraced(function*<A, E>(effect: Effect.Effect<A, E, ToolContext>): Effect.fn.Return<A, E, ToolContext> {
       const context = yield* ToolContext
@@ -214,6 +216,7 @@ export const inEnvironment = <E, R>(
       return {
         ...bound,
         isConfined,
+        reach,
         run: (params, callId, onProgress) => inDirectory(bound.run(params, callId, onProgress)),
         concerns: concerns === undefined ? undefined : (args) => inDirectory(concerns(args))
       }

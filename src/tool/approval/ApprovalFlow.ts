@@ -29,6 +29,7 @@ import { ApprovalPrompt, type Approver, terminal } from "./Approver.ts"
 import { InteractiveMode, type Presence } from "./InteractiveMode.ts"
 import type { ApprovalJudge } from "./ApprovalJudge.ts"
 import type { Runs } from "./ApprovalTarget.ts"
+import type { BoundTool } from "../Toolset.ts"
 import type { Choice, Concern, Outcome, Question, Reply } from "./Question.ts"
 
 // Tool call that is judged, and the decision on it.
@@ -47,6 +48,8 @@ export interface Call {
   readonly contained?: boolean | undefined
   /** True when a wall of the operating system decides what its commands can do: only what happens inside of it is asked about. */
   readonly isConfined?: boolean | undefined
+  /** Hosts that its commands reach behind that wall. */
+  readonly reach?: BoundTool["reach"] | undefined
   /** True when it asks to leave its wall, which is asked about in place of an unknown command. */
   readonly leavesWall?: boolean | undefined
 }

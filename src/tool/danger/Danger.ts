@@ -89,19 +89,20 @@ const inside: ReadonlySet<Family> = new Set(["file destruction", "history rewrit
 
 const unknown: Finding = ask("unknown", "command that is not known to only read")
 
-/** Surroundings of a command: a wall, or nothing and this rule about commands that are not known to only read. */
-export type Surroundings = "confined" | "ask" | "allow"
+/** Surroundings of a command: a wall, one with all of the network, or nothing and this rule about commands that are not known to only read. */
+export type Surroundings = "confined" | "connected" | "ask" | "allow"
 
 /** Findings that a user is asked about: behind a wall those that it does not stop. */
 export const askedAbout = ({ findings, onlyReads }: Verdict, surroundings: Surroundings): ReadonlyArray<Finding> => {
   if (surroundings === "confined") return findings.filter(({ family }) => inside.has(family))
+  if (surroundings === "connected") return findings.filter(({ family }) => inside.has(family) || family === "remote code")
   return findings.length > 0 || onlyReads || surroundings === "allow" ? findings : [unknown]
 }
 
 const rules: ReadonlyArray<Rule> = [...FloorRules.rules, ...LossRules.rules, ...Explanations.rules]
 
 const findingsOf = (commands: ReadonlyArray<Command>): ReadonlyArray<Finding> =>
-  commands.flatMap((command) => rules.flatMap((rule) => rule(command) ?? []))
+  [...commands.flatMap((command) => rules.flatMap((rule) => rule(command) ?? [])), ...[Explanations.runsDownload(commands) ?? []].flat()]
 
 const unreadable = (why: string): Finding => floor("unreadable", `command that cannot be read: ${why}`)
 

@@ -62,6 +62,17 @@ describe("Danger", () => {
     assert.isBelow(kept.length / ordinary.length, 0.002, asked.join("\n"))
   })
 
+  it("asks behind a wall with all of the network about a download that is run at once", () => {
+    const asks = (command: string) => Danger.askedAbout(Danger.judge(command), "connected").length > 0
+    const runs = hostile.filter(([, family, , reason]) => family === "remote code" && /download|over the network/.test(reason))
+    assert.isAtLeast(runs.length, 50)
+    assert.deepStrictEqual(runs.flatMap(([command]) => asks(command) ? [] : [command]), [])
+    assert.deepStrictEqual(runs.filter(([command]) => Danger.askedAbout(Danger.judge(command), "confined").some(({ family }) => family === "remote code")), [])
+    const plain = ["curl -O https://a.example/data.json && jq . data.json", "curl -s https://a.example | jq .", "diff <(curl a) <(curl b)", "wget https://a.example/a.tgz && tar xf a.tgz", "pip install --index-url https://a.example x", "npm ci", "curl -o x.sh https://a.example/x.sh", "npm run e2e -- --url https://localhost"]
+    assert.deepStrictEqual(plain.filter(asks), [])
+    assert.deepStrictEqual(ordinary.filter((command) => asks(command) && Danger.askedAbout(Danger.judge(command), "confined").length === 0), [])
+  })
+
   it("knows the ordinary commands that only read", () => {
     assert.strictEqual(ordinary.filter((command) => Danger.askedAbout(Danger.judge(command), "ask").length === 0).length, 151)
   })

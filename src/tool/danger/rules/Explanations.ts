@@ -10,7 +10,7 @@ import { ask, asksForHelp, type Command, type Family, type Finding, named, opera
 import * as PathClass from "../PathClass.ts"
 import { interpreters, shells } from "../EmbeddedCommands.ts"
 
-const downloaders = named("curl wget aria2c fetch http https xh nc ncat netcat socat scp ftp tftp iwr irm")
+const downloaders = named("curl wget aria2c fetch http https xh nc ncat netcat socat scp ftp tftp telnet iwr irm")
 
 /** A sentence about a program, where its words match. */
 type Row = readonly [program: RegExp, words: RegExp, family: Family, key: string]
@@ -37,6 +37,8 @@ const rows: ReadonlyArray<Row> = [
   [/^git$/, /(?:^| )(?:-c|--config(?:-env)?|--exec(?:-path)?|--upload-pack|--receive-pack|-u|ext::\S*)(?:[= ]|$)|ext::/, "inline code", "program that is made to run another one"],
   [/^(?:make|gmake|npm|pnpm|yarn|cargo|mvn|gradle)$/, /--eval|SHELL=|--script-shell|--config[= ]/, "inline code", "program that is made to run another one"],
   [/^(?:security|gpg|gh|gcloud|vault|git)$/, /find-(?:generic|internet)-password|dump-keychain|--export-secret|auth token|print-access-token|^credential fill|^(?:kv )?(?:read|get) /, "exfiltration", "reading of credentials"],
+  [/^(?:nc|ncat|netcat|socat)$/, /(?:^| )(?:-[a-z]*[ec]|--(?:sh-)?exec)(?: |$)|\b(?:exec|system):/i, "remote code", "shell over the network"],
+  [/^(?:pip3?|uvx?|npx|bunx|npm|pnpm|yarn|deno)$/, /^(?:(?:install|i|add|run|dlx) )?(?:-(?!-?(?:index|extra|find|i ))[\w-]+ )*(?:git\+)?https?:\/\//, "remote code", "program from an address that is run or installed at once"],
   [/^(?:ngrok|cloudflared|localtunnel|lt|bore|chisel|frpc)$/, /./, "exfiltration", "tunnel into this machine"]
 ]
 
@@ -87,13 +89,44 @@ const credentials: Rule = (command) => {
 
 const runs = (program: string): boolean => shells.has(program) || interpreters.test(program) || /^(?:source|\.|eval)$/.test(program)
 
+const overNetwork = ask("remote code", "shell over the network")
+const download = ask("remote code", "download that is run at once")
+
 const fetches = (commands: ReadonlyArray<Command>): boolean => commands.some(({ program }) => downloaders.has(program))
 
-const piped: Rule = ({ fields, input, program, redirects }) => {
-  if (!runs(program)) return undefined
-  const given = [...input, ...fields.flatMap(({ commands }) => commands), ...redirects.flatMap(({ target }) => target.commands)]
-  if (fetches(given)) return ask("remote code", "download piped to a shell or interpreter")
-  return input.length > 0 && fields.every(({ text }) => text.startsWith("-")) ? ask("remote code", "text piped to a shell or interpreter") : undefined
+const piped: Rule = ({ called, fields, input, program, redirects }) => {
+  if (fetches(called.commands)) return download
+  if (/^(?:nc|ncat|netcat|telnet|socat)$/.test(program) && input.some(({ program }) => shells.has(program))) return overNetwork
+  const inner = [...fields.flatMap(({ commands }) => commands), ...redirects.flatMap(({ target }) => target.commands)]
+  if (fetches(input) && inner.some(({ program }) => runs(program))) return download
+  if (!runs(program)) return /^g?make$/.test(program) && fetches(inner) ? download : undefined
+  if (redirects.some(({ target }) => /^\/dev\/(?:tcp|udp)\//.test(target.text))) return overNetwork
+  if (fetches([...input, ...inner])) return download
+  return input.length > 0 && fields.every(({ text }) => text.startsWith("-")) ? ask("encoded payload", "text piped to a shell or interpreter") : undefined
+}
+
+const baseName = (path: string): string => path.replace(/[?#].*$/s, "").split("/").at(-1) ?? ""
+
+/** Files that a command downloads, by their names alone. */
+const saved = (command: Command): ReadonlyArray<string> => {
+  const { args, input, program } = command
+  if (program === "tee" && fetches(input)) return operands(args).map(baseName)
+  if (!downloaders.has(program)) return fetches(input) ? written(command).map(baseName) : []
+  const named = args.filter((_, index) => /^(?:-[a-zA-Z]*o|--output(?:-document)?|-O)$/.test(args[index - 1] ?? ""))
+  const bare = program === "wget" || args.some((arg) => /^-[a-zA-Z]*O/.test(arg)) ? operands(args) : []
+  return [...written(command), ...named, ...bare].map(baseName)
+}
+
+/** A download whose file the same line runs. */
+export const runsDownload = (commands: ReadonlyArray<Command>): Finding | undefined => {
+  const files = new Set<string>()
+  for (const command of commands) {
+    const { args, called: { text }, program } = command
+    const run = [...text.includes("/") ? [text] : [], ...runs(program) ? operands(args) : []]
+    if (files.size > 0 && run.some((name) => files.has(baseName(name)))) return download
+    for (const file of saved(command)) files.add(file)
+  }
+  return undefined
 }
 
 const code: Finding = ask("inline code", "script for a shell or an interpreter in its arguments (sh -c, python -c, node -e)")
