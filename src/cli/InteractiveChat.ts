@@ -115,6 +115,7 @@ const askForFolder = Effect.gen(function*() {
 
 const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, session: SessionChoice.Chosen) {
   const settings = yield* Settings
+  const environment = yield* Environment
   const home = yield* Home
   const paths = yield* Path.Path
   const router = yield* ModelRouter
@@ -138,6 +139,7 @@ const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, sessio
     input,
     commands: [MemoryCommand.dialogCommand(yield* MemoryCommand.store), ...pluginCommands((yield* plugins.loaded).commands), ...yield* ChatSkills.commands(skills)],
     attach: plugins.attach,
+    status: settings.display.statusLine ? { compactAt: settings.compression.enabled ? settings.compression.threshold : undefined, home: environment.process["HOME"] } : undefined,
     quickCommands: settings.quickCommands
   })
 })

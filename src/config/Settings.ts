@@ -71,6 +71,8 @@ const display = F.defaulted({
   finalResponseMarkdown: F.withDefault(F.choice(["strip", "render", "raw"]), "strip"),
   resumeDisplay: F.withDefault(F.choice(["full", "minimal"]), "full"),
   busyInputMode: F.withDefault(F.choice(["interrupt", "queue", "steer"]), "queue"),
+  /** The line below the prompt of a conversation: model, mode, context, tokens and cost, branch, background work. */
+  statusLine: F.withDefault(F.flag, true),
   /** Characters of a tool's arguments in its progress line; 0 is all that fit. */
   toolPreviewLength: F.withDefault(F.count, 0)
 })

@@ -228,6 +228,7 @@ display.final_response_markdown                              cli/View.ts
 display.tool_preview_length                                  cli/View.ts
 display.resume_display                                       cli/interactive/SessionSwitch.ts
 display.busy_input_mode                                      cli/interactive/BusyPrompt.ts
+display.status_line                                          cli/InteractiveChat.ts
 <provider>.<>.api_keys                                       routing/ConfiguredRoutes.ts
 `
 

@@ -10,6 +10,7 @@ const defaults: Values["display"] = {
   finalResponseMarkdown: "strip",
   resumeDisplay: "full",
   busyInputMode: "queue",
+  statusLine: true,
   toolPreviewLength: 0
 }
 

@@ -27,6 +27,7 @@ import * as Editor from "./Editor.ts"
 import type * as Keys from "./Keys.ts"
 import * as PromptLine from "./PromptLine.ts"
 import * as Questions from "./Questions.ts"
+import * as StatusLine from "./StatusLine.ts"
 
 /** Time that leaving waits for the work to end. */
 const graceMillis = 1500
@@ -75,9 +76,11 @@ const viewOf = (
   ].map((line) => asidePaint.text(Width.cut(line, size.columns - 1), "dim"))
   const asked = question === undefined ? [] : Questions.choices(question, size.columns, asidePaint)
   const above = [...lines, ...waiting, ...asked].slice(-Math.max(1, size.rows - 4))
-  if (question === undefined && editor.text === "") return { lines: above }
+  if (question === undefined && editor.text === "") {
+    return { lines: [...above, ...StatusLine.lines(dialog.statusLine, size.columns, asidePaint)] }
+  }
   const room = { ...size, rows: Math.max(3, size.rows - above.length) }
-  const { cursor, lines: typed } = PromptLine.view({ editor, screen: dialog.screen }, [])(room)
+  const { cursor, lines: typed } = PromptLine.view({ editor, screen: dialog.screen, statusLine: dialog.statusLine }, [])(room)
   return {
     lines: [...above, ...typed],
     cursor: cursor === undefined ? undefined : { row: above.length + cursor.row, column: cursor.column }

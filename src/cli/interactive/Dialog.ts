@@ -28,6 +28,7 @@ import type * as Editor from "./Editor.ts"
 import type { History } from "./InputHistory.ts"
 import type { Pending } from "./Questions.ts"
 import type { Command } from "./SlashCommands.ts"
+import type { StatusLine } from "./StatusLine.ts"
 import type { Keyboard, Terminal } from "./TerminalDevice.ts"
 
 /** Services that a session uses. */
@@ -72,6 +73,8 @@ export interface InteractiveOptions {
   readonly quickCommands?: Values["quickCommands"] | undefined
   /** Takes what plugins and libraries print while the session lasts, without secrets, in pieces of any cut. */
   readonly printed?: ((show: (text: string) => void) => Effect.Effect<void, never, Scope.Scope>) | undefined
+  /** The status line; none when absent. */
+  readonly status?: Pick<StatusLine, "compactAt" | "home"> | undefined
   /** Lets plugins speak in this conversation as long as it lasts. */
   readonly attach?: ((conversation: Conversation) => Effect.Effect<void, never, Scope.Scope>) | undefined
 }
@@ -94,6 +97,7 @@ export interface Dialog {
   readonly keyboard: Keyboard
   readonly commands: ReadonlyArray<DialogCommand>
   readonly feed: Feed
+  readonly statusLine: StatusLine | undefined
   verbosity: Verbosity
   /** Typed text, also during a turn. */
   editor: Editor.State

@@ -21,6 +21,7 @@ import type { Values } from "../../config/Settings.ts"
 import { redactText } from "../../domain/Redaction.ts"
 import type { HostEvent } from "../../host/HostEvent.ts"
 import * as LiveSession from "../../host/LiveSession.ts"
+import * as LiveStatus from "../../host/LiveStatus.ts"
 import { either } from "../Failure.ts"
 import { reviewSeconds } from "../SingleQuery.ts"
 import * as LogLine from "../LogLine.ts"
@@ -66,6 +67,27 @@ const maxTyped = 10
 /** The code to leave with, or undefined to go on. */
 type Outcome = number | undefined
 
+/** A reader whose events the status takes along. */
+const followed = ({ arrived, poll, take }: LiveSession.Reader, { follow }: LiveStatus.LiveStatus): LiveSession.Reader => ({
+  arrived,
+  poll: () => {
+    const event = poll()
+    if (event !== undefined) follow(event)
+    return event
+  },
+  take: Effect.tap(take, (event) => Effect.sync(() => follow(event)))
+})
+
+/** Looks up the status from time to time, and shows it. */
+const keepStatus = ({ refresh }: LiveStatus.LiveStatus, screen: Screen.Screen): Effect.Effect<void, never, Scope.Scope> =>
+  refresh.pipe(
+    Effect.andThen(Effect.sync(screen.refresh)),
+    Effect.andThen(Effect.sleep(Duration.seconds(1))),
+    Effect.forever,
+    Effect.forkScoped,
+    Effect.asVoid
+  )
+
 /** Begins the live session, and shows it from now on. */
 const make = Effect.fnUntraced(function*(
   options: InteractiveOptions,
@@ -81,13 +103,17 @@ const make = Effect.fnUntraced(function*(
     prepare: preload,
     platform: "cli"
   })
+  // The terminal is written by this process: turns wait for it, and it is never cut off.
+  const reader = yield* live.subscribe({ whenBehind: "wait" })
+  const statusLine = options.status === undefined ? undefined : { ...options.status, status: yield* LiveStatus.make(live, about.cwd) }
+  if (statusLine !== undefined) yield* keepStatus(statusLine.status, screen)
   return {
     options,
     live,
-    // The terminal is written by this process: turns wait for it, and it is never cut off.
-    reader: yield* live.subscribe({ whenBehind: "wait" }),
+    reader: statusLine === undefined ? reader : followed(reader, statusLine.status),
     screen,
     feed,
+    statusLine,
     keyboard: keyboard(terminal),
     commands: [
       ...BuiltinCommands.commands,

@@ -13,6 +13,7 @@ import * as SlashCommands from "./SlashCommands.ts"
 import type { Dialog } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import type { Key } from "./Keys.ts"
+import * as StatusLine from "./StatusLine.ts"
 
 /** Two Ctrl+C within this time leave. */
 export const leaveMillis = 2000
@@ -29,8 +30,10 @@ export type Prompted =
 export const mark = (paint: Paint): string => `${paint.text("›", "bold", "cyan")} `
 
 /** The lines of what is being typed, with others under them. */
-export const view = (dialog: Pick<Dialog, "editor" | "screen">, below: ReadonlyArray<string>): Screen.View => (size) =>
-  Editor.render(dialog.editor, { prompt: mark(dialog.screen.asidePaint), indent: 2, below }, size)
+export const view = (dialog: Pick<Dialog, "editor" | "screen" | "statusLine">, below: ReadonlyArray<string>): Screen.View => (size) => {
+  const { editor, screen: { asidePaint }, statusLine } = dialog
+  return Editor.render(editor, { prompt: mark(asidePaint), indent: 2, below: [...below, ...StatusLine.lines(statusLine, size.columns, asidePaint)] }, size)
+}
 
 /** Leaves what was sent on the screen, as the user typed it. */
 export const echo = ({ screen }: Pick<Dialog, "screen">, text: string): void => {

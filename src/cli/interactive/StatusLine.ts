@@ -1,0 +1,85 @@
+/**
+ * The status line below the prompt: model and effort, mode, context, tokens and cost, branch and folder, background work, waiting
+ * questions. Where there is no room for all of it, what matters least is left out first.
+ *
+ * Source: `hermes-product.md` §1.8.
+ */
+import * as Cost from "../../domain/Cost.ts"
+import type { LiveStatus, StatusFacts } from "../../host/LiveStatus.ts"
+import type { Paint, Attribute } from "../render/Paint.ts"
+import * as SafeText from "../render/SafeText.ts"
+import { short } from "../render/UsageText.ts"
+import * as Width from "../render/Width.ts"
+
+/** The status of a dialog, and the part of the window at which a conversation is compacted. */
+export interface StatusLine {
+  readonly status: LiveStatus
+  /** From 0 to 1; undefined where nothing is compacted before a model refuses. */
+  readonly compactAt: number | undefined
+  /** The user's home directory, which is written as `~`. */
+  readonly home: string | undefined
+}
+
+/** A part of the line; the one of the lowest rank is left out first. */
+interface Segment {
+  readonly text: string
+  readonly rank: number
+  readonly look: Attribute
+}
+
+/** Part of the trigger from which on the context is marked. */
+const nearlyFull = 0.8
+
+const separator = " · "
+
+const contextOf = ({ contextTokens, window }: StatusFacts, compactAt: number | undefined): ReadonlyArray<Segment> => {
+  if (contextTokens === undefined) return []
+  if (window === undefined) return [{ text: `${short(contextTokens)} context`, rank: 8, look: "dim" }]
+  const isFull = contextTokens >= window * (compactAt ?? 1) * nearlyFull
+  const percent = `${Math.round(contextTokens / window * 100)}%`
+  return [
+    { text: `${percent} of ${short(window).replace(".0", "")}`, rank: 8, look: isFull ? "yellow" : "dim" },
+    ...compactAt === undefined ? [] : [{ text: `compacts at ${Math.round(compactAt * 100)}%`, rank: 2, look: "dim" } satisfies Segment]
+  ]
+}
+
+const folderOf = ({ branch, cwd }: StatusFacts, home: string | undefined): ReadonlyArray<Segment> => [
+  ...branch === undefined ? [] : [{ text: SafeText.line(branch), rank: 3, look: "dim" } satisfies Segment],
+  ...cwd === undefined ? [] : [{
+    text: SafeText.line(home !== undefined && (cwd === home || cwd.startsWith(`${home}/`)) ? `~${cwd.slice(home.length)}` : cwd),
+    rank: 1,
+    look: "dim"
+  } satisfies Segment]
+]
+
+const segmentsOf = (facts: StatusFacts, { compactAt, home }: Pick<StatusLine, "compactAt" | "home">): ReadonlyArray<Segment> => {
+  const { background, cost, effort, mode, model, questions, tokens } = facts
+  const price = Cost.totalLabel(cost)
+  const segment = (rank: number, text: string | undefined, look: Attribute = "dim"): ReadonlyArray<Segment> =>
+    text === undefined ? [] : [{ rank, text, look }]
+  return [
+    ...segment(10, questions === 0 ? undefined : `${questions} waiting`, "yellow"),
+    ...segment(9, model === undefined ? undefined : SafeText.line(model)),
+    ...segment(4, effort),
+    ...segment(7, mode, mode === "ask" ? "dim" : "cyan"),
+    ...contextOf(facts, compactAt),
+    ...segment(5, tokens === 0 ? undefined : `${short(tokens)} tokens`),
+    ...segment(6, tokens === 0 || price === "n/a" ? undefined : price),
+    ...segment(9, background === 0 ? undefined : `${background} in background`, "cyan"),
+    ...folderOf(facts, home)
+  ]
+}
+
+/** The line as far as it fits, without a line where nothing does. */
+export const lines = (line: StatusLine | undefined, columns: number, paint: Paint): ReadonlyArray<string> => {
+  if (line === undefined) return []
+  let segments = segmentsOf(line.status.facts(), line)
+  const widthOf = (): number => segments.reduce((sum, { text }) => sum + Width.of(text), 0) + separator.length * (segments.length - 1)
+  while (segments.length > 1 && widthOf() > columns - 3) {
+    const least = Math.min(...segments.map(({ rank }) => rank))
+    const last = segments.findLastIndex(({ rank }) => rank === least)
+    segments = segments.filter((_, index) => index !== last)
+  }
+  const painted = segments.map(({ look, text }) => paint.text(Width.cut(text, Math.max(1, columns - 3)), look))
+  return painted.length === 0 ? [] : [`  ${painted.join(paint.text(separator, "dim"))}`]
+}
