@@ -177,14 +177,26 @@ export const apply = (episode: Episode | undefined, entry: Entry): Episode | und
   }
 }
 
+/** Thinking that stands in the text of an answer: clients that show it apart leave it out of the history. */
+const thinking = /<think>[^]*?<\/think>/gu
+
 const contentOf = (content: unknown): string => {
   if (content === undefined || content === null) return ""
   const [only, ...more] = Json.items(content)
   const part = Json.fields(only)
-  return more.length === 0 && part["type"] === "text" ? Json.word(part["text"]) : typeof content === "string" ? content : JSON.stringify(content)
+  const text = more.length === 0 && part["type"] === "text" ? Json.word(part["text"]) : typeof content === "string" ? content : JSON.stringify(content)
+  return text.includes("<think>") ? text.replace(thinking, "").trim() : text.trim()
 }
 
-const argumentsOf = (value: unknown): string => typeof value === "string" ? JSON.stringify(Json.parsed(value)) : JSON.stringify(value ?? {})
+/** The value with the fields of its objects in the order of their names. */
+const ordered = (value: unknown): unknown =>
+  Array.isArray(value)
+    ? value.map(ordered)
+    : Json.isFields(value)
+    ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => a < b ? -1 : 1).map(([name, one]) => [name, ordered(one)]))
+    : value
+
+const argumentsOf = (value: unknown): string => JSON.stringify(ordered(typeof value === "string" ? Json.parsed(value) : value ?? {}))
 
 const callsOf = (message: Json.Fields): string =>
   JSON.stringify(Json.items(message["tool_calls"]).map((one) => {
@@ -198,8 +210,13 @@ export const isSameMessage = (one: Json.Fields, other: Json.Fields): boolean =>
   one["role"] === other["role"] && contentOf(one["content"]) === contentOf(other["content"]) &&
   one["tool_call_id"] === other["tool_call_id"] && callsOf(one) === callsOf(other)
 
-/** Place of a request's messages in an episode: the new ones, or the first message that is another one than the episode's. */
-export type Place = { readonly fresh: ReadonlyArray<Json.Fields> } | { readonly differsAt: number }
+/**
+ * Place of a request's messages in an episode: the new ones and the whole history with the episode's own messages, or the first message
+ * that is another one than the episode's.
+ */
+export type Place =
+  | { readonly fresh: ReadonlyArray<Json.Fields>; readonly whole: ReadonlyArray<Json.Fields> }
+  | { readonly differsAt: number }
 
 /** Finds what of a request is new. The first request of an episode is new as a whole. */
 export const placeOf = ({ nodes }: Pick<Episode, "nodes">, messages: ReadonlyArray<Json.Fields>): Place => {
@@ -208,7 +225,9 @@ export const placeOf = ({ nodes }: Pick<Episode, "nodes">, messages: ReadonlyArr
     const given = messages[index]
     return given === undefined || !isSameMessage(message, given)
   })
-  return differsAt === -1 ? { fresh: messages.slice(known.length) } : { differsAt }
+  if (differsAt !== -1) return { differsAt }
+  const fresh = messages.slice(known.length)
+  return { fresh, whole: [...known, ...fresh] }
 }
 
 /** Compares the start of a list with another list. */

@@ -42,8 +42,15 @@ export interface Service {
   readonly open: (wanted: RolloutWanted, model: string) => Effect.Effect<Episode.Episode, RolloutRefused>
   readonly get: (id: string) => Effect.Effect<Episode.Episode, RolloutRefused>
   readonly ids: Effect.Effect<ReadonlyArray<string>, RolloutRefused>
-  /** Makes one call: `ask` gives the body of a chat completion, which comes back with its tool calls. */
-  readonly call: <E, R>(id: string, request: Request, ask: Effect.Effect<unknown, E, R>) => Effect.Effect<Json.Fields, RolloutRefused | E, R>
+  /**
+   * Makes one call: `ask` gives the body of a chat completion, which comes back with its tool calls. It gets the messages to send: of
+   * those that the episode has the episode's own, byte for byte, whatever a client made of them, so that they are tokenised as before.
+   */
+  readonly call: <E, R>(
+    id: string,
+    request: Request,
+    ask: (messages: ReadonlyArray<Json.Fields>) => Effect.Effect<unknown, E, R>
+  ) => Effect.Effect<Json.Fields, RolloutRefused | E, R>
   readonly finish: (id: string, score: Partial<RolloutScore>, exit?: string) => Effect.Effect<Episode.Episode, RolloutRefused>
   /** Keeps what is known of an episode when its group is complete. */
   readonly note: (id: string, known: { readonly advantage: number } | { readonly reference: ReadonlyArray<number> }) => Effect.Effect<Episode.Episode, RolloutRefused>
@@ -174,7 +181,7 @@ const make = Effect.gen(function*() {
       const before = yield* revived(found)
       const number = before.calls
       const begun = yield* append(id, before, { type: "call", call: number, at: yield* now })
-      const exit = yield* Effect.exit(restore(ask))
+      const exit = yield* Effect.exit(restore(ask("differsAt" in place ? request.messages : place.whole)))
       const at = yield* now
       if (Exit.isSuccess(exit)) {
         const raw = Json.fields(exit.value)

@@ -130,7 +130,7 @@ const make = Effect.fnUntraced(function*({ defaults = {}, dialect }: Options) {
       const id = named ?? (yield* open({})).rollout_id
       const { calls, sampling } = yield* episodes.get(id)
       const request: Request = { messages, tools: Array.isArray(body["tools"]) ? body["tools"] : undefined, sampling: { ...samplingOf(body), ...sampling } }
-      const answer = yield* episodes.call(id, request, ask(id, calls, body, sampling))
+      const answer = yield* episodes.call(id, request, (sent) => ask(id, calls, { ...body, messages: sent }, sampling))
       return { rolloutId: id, body: TokenCapture.forClient(answer, body) }
     }),
     view: (id) => Effect.map(episodes.get(id), EpisodeExport.view),

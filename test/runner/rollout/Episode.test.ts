@@ -44,8 +44,8 @@ describe("Episode", () => {
     Effect.gen(function*() {
       const { call, finish, open } = yield* Episodes
       yield* open({ rollout_id: "r", group_id: "g", weights_version: "step-7" }, "m")
-      yield* call("r", request(user("hi")), Effect.succeed(vllm("yes?", [1, 2, 3], [4, 5])))
-      yield* call("r", request(user("hi"), said("yes?"), user("bye")), Effect.succeed(vllm("ciao", [1, 2, 3, 4, 5, 6, 7], [8])))
+      yield* call("r", request(user("hi")), () => Effect.succeed(vllm("yes?", [1, 2, 3], [4, 5])))
+      yield* call("r", request(user("hi"), said("yes?"), user("bye")), () => Effect.succeed(vllm("ciao", [1, 2, 3, 4, 5, 6, 7], [8])))
       yield* finish("r", { reward: 0.5, components: { style: 0.5 } })
       const episode = yield* scored("r")
       assert.deepStrictEqual(episode.tokens, [1, 2, 3, 4, 5, 6, 7, 8])
@@ -62,8 +62,8 @@ describe("Episode", () => {
     Effect.gen(function*() {
       const { call, finish, get, open } = yield* Episodes
       yield* open({ rollout_id: "r" }, "m")
-      yield* call("r", request(user("hi")), Effect.succeed(vllm("yes?", [1, 2], [4, 5])))
-      yield* call("r", request(user("hi"), said("yes?"), user("bye")), Effect.succeed(vllm("ciao", [1, 2, 45, 6], [8])))
+      yield* call("r", request(user("hi")), () => Effect.succeed(vllm("yes?", [1, 2], [4, 5])))
+      yield* call("r", request(user("hi"), said("yes?"), user("bye")), () => Effect.succeed(vllm("ciao", [1, 2, 45, 6], [8])))
       yield* finish("r", { reward: 1 })
       assert.deepStrictEqual((yield* get("r")).nodes.map(({ cause }) => cause), ["begin", "retokenised"])
       const { masks, messages, tokens } = yield* scored("r")
@@ -77,11 +77,11 @@ describe("Episode", () => {
       const { call, get, open } = yield* Episodes
       for (const id of ["strict", "branching"]) {
         yield* open({ rollout_id: id, on_divergence: id === "strict" ? "refuse" : "branch" }, "m")
-        yield* call(id, request(user("hi")), Effect.succeed(vllm("yes?", [1], [4])))
+        yield* call(id, request(user("hi")), () => Effect.succeed(vllm("yes?", [1], [4])))
       }
       const other = request(user("hi"), said("no!"), user("bye"))
       let asked = 0
-      const ask = Effect.sync(() => {
+      const ask = () => Effect.sync(() => {
         asked++
         return vllm("ciao", [1, 9], [8])
       })
@@ -95,15 +95,36 @@ describe("Episode", () => {
       assert.lengthOf(nodes[1]?.messages ?? [], 4)
     }).pipe(Effect.provide(memory)))
 
+  it.effect("what a client made of an answer is not sent: the model gets its own words, byte for byte", () =>
+    Effect.gen(function*() {
+      const { call, get, open } = yield* Episodes
+      yield* open({ rollout_id: "r" }, "m")
+      const own = {
+        role: "assistant",
+        content: "<think>hm</think>\n\nI add.",
+        tool_calls: [{ id: "1", type: "function", function: { name: "add", arguments: "{\"b\": 1, \"a\": 2}" } }]
+      }
+      yield* call("r", request(user("hi")), () => Effect.succeed({ choices: [{ message: own }] }))
+      const changed = { ...own, content: "I add.", tool_calls: [{ id: "1", type: "function", function: { name: "add", arguments: "{\"a\":2,\"b\":1}" } }] }
+      const tool = { role: "tool", tool_call_id: "1", content: "3" }
+      let sent: ReadonlyArray<Json.Fields> = []
+      yield* call("r", request(user("hi"), changed, tool), (messages) => {
+        sent = messages
+        return Effect.succeed({ choices: [{ message: said("3") }] })
+      })
+      assert.deepStrictEqual(sent, [user("hi"), own, tool])
+      assert.lengthOf((yield* get("r")).nodes, 1)
+    }).pipe(Effect.provide(memory)))
+
   it.effect("empty content, left-out reasoning and spaces in arguments make no other history", () =>
     Effect.gen(function*() {
       const { call, get, open } = yield* Episodes
       yield* open({ rollout_id: "r" }, "m")
       const calls = (args: string) => [{ id: "1", type: "function", function: { name: "add", arguments: args } }]
       const body = { choices: [{ message: { role: "assistant", content: null, reasoning_content: "hm", tool_calls: calls("{\"a\": 1}") }, finish_reason: "tool_calls" }] }
-      yield* call("r", request(user("hi")), Effect.succeed(body))
+      yield* call("r", request(user("hi")), () => Effect.succeed(body))
       const tool = { role: "tool", tool_call_id: "1", content: "2" }
-      yield* call("r", request({ role: "user", content: [{ type: "text", text: "hi" }] }, { role: "assistant", content: "", tool_calls: calls("{\"a\":1}") }, tool), Effect.succeed(body))
+      yield* call("r", request({ role: "user", content: [{ type: "text", text: "hi" }] }, { role: "assistant", content: "", tool_calls: calls("{\"a\":1}") }, tool), () => Effect.succeed(body))
       assert.lengthOf((yield* get("r")).nodes, 1)
     }).pipe(Effect.provide(memory)))
 
@@ -111,7 +132,7 @@ describe("Episode", () => {
     Effect.gen(function*() {
       const { call, finish, get, open } = yield* Episodes
       yield* open({ rollout_id: "r" }, "m")
-      yield* call("r", request(user("hi")), Effect.succeed({ choices: [{ message: said("yes?"), logprobs: { content: [{ token: "yes", logprob: -0.1 }, { token: "?", logprob: -0.2 }] } }] }))
+      yield* call("r", request(user("hi")), () => Effect.succeed({ choices: [{ message: said("yes?"), logprobs: { content: [{ token: "yes", logprob: -0.1 }, { token: "?", logprob: -0.2 }] } }] }))
       yield* finish("r", { reward: 1 })
       const episode = yield* get("r")
       assert.strictEqual((yield* Effect.flip(scored("r"))).reason, "not_trainable")
@@ -124,16 +145,16 @@ describe("Episode", () => {
       const { call, finish, get, open } = yield* Episodes
       yield* open({ rollout_id: "r" }, "m")
       const asked = yield* Deferred.make<void>()
-      const hanging = yield* Effect.forkChild(call("r", request(user("hi")), Effect.andThen(Deferred.succeed(asked, undefined), Effect.never)))
+      const hanging = yield* Effect.forkChild(call("r", request(user("hi")), () => Effect.andThen(Deferred.succeed(asked, undefined), Effect.never)))
       yield* Deferred.await(asked)
-      assert.strictEqual((yield* Effect.flip(call("r", request(user("hi")), Effect.die("asked")))).reason, "rollout_busy")
+      assert.strictEqual((yield* Effect.flip(call("r", request(user("hi")), () => Effect.die("asked")))).reason, "rollout_busy")
       yield* Fiber.interrupt(hanging)
       assert.strictEqual((yield* get("r")).interrupted, 1)
-      yield* Effect.ignore(call("r", request(user("hi")), Effect.fail("refused")))
-      yield* call("r", request(user("hi")), Effect.succeed(vllm("yes?", [1], [2])))
+      yield* Effect.ignore(call("r", request(user("hi")), () => Effect.fail("refused")))
+      yield* call("r", request(user("hi")), () => Effect.succeed(vllm("yes?", [1], [2])))
       const ended = yield* finish("r", { reward: 0 })
       assert.deepInclude(EpisodeExport.view(ended), { calls: 3, failed_calls: 1, interrupted_calls: 1, status: "finished", tokens: 2, trained_tokens: 1 })
-      assert.strictEqual((yield* Effect.flip(call("r", request(user("hi")), Effect.die("asked")))).reason, "rollout_finished")
+      assert.strictEqual((yield* Effect.flip(call("r", request(user("hi")), () => Effect.die("asked")))).reason, "rollout_finished")
       assert.strictEqual((yield* Effect.flip(open({ rollout_id: "r" }, "m"))).reason, "rollout_exists")
       assert.strictEqual((yield* Effect.flip(get("other"))).reason, "unknown_rollout")
     }).pipe(Effect.provide(memory)))
@@ -144,7 +165,7 @@ describe("Episode", () => {
       const first = Effect.gen(function*() {
         const { call, open } = yield* Episodes
         yield* open({ rollout_id: "r", metadata: { item: "1" } }, "m")
-        yield* call("r", request(user("hi")), Effect.succeed(vllm("yes?", [1, 2], [4])))
+        yield* call("r", request(user("hi")), () => Effect.succeed(vllm("yes?", [1, 2], [4])))
       })
       yield* Effect.provide(first, files(directory))
       const path = join(directory, "r.jsonl")
@@ -152,7 +173,7 @@ describe("Episode", () => {
       appendFileSync(path, `${JSON.stringify({ type: "call", call: 1, at: "2026" })}\n{"type":"answer","call":1,"mess`)
       const second = Effect.gen(function*() {
         const { call, finish } = yield* Episodes
-        yield* call("r", request(user("hi"), said("yes?"), user("bye")), Effect.succeed(vllm("ciao", [1, 2, 4, 6], [8])))
+        yield* call("r", request(user("hi"), said("yes?"), user("bye")), () => Effect.succeed(vllm("ciao", [1, 2, 4, 6], [8])))
         yield* finish("r", { reward: 1 })
         return yield* scored("r")
       })
@@ -170,7 +191,7 @@ describe("Episode", () => {
       const { call, get, open } = yield* Episodes
       assert.strictEqual((yield* Effect.flip(open({ tool_call_parser: "gpt" }, "m"))).reason, "invalid_request")
       yield* open({ rollout_id: "r", tool_call_parser: "hermes" }, "m")
-      const body = yield* call("r", request(user("hi")), Effect.succeed(vllm("Ok.<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1}}</tool_call>", [1], [2])))
+      const body = yield* call("r", request(user("hi")), () => Effect.succeed(vllm("Ok.<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1}}</tool_call>", [1], [2])))
       const toolCalls = [{ id: "call_c_0", type: "function", function: { name: "add", arguments: "{\"a\":1}" } }]
       assert.deepNestedInclude(body, { "choices[0].finish_reason": "tool_calls", "choices[0].message.tool_calls": toolCalls, "choices[0].message.content": "Ok." })
       assert.deepStrictEqual((yield* get("r")).nodes[0]?.messages.at(-1)?.["tool_calls"], toolCalls)
