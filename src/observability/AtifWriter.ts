@@ -275,18 +275,13 @@ export const make = (
         nextAt: 0
       }
     }
-    const add = Effect.fnUntraced(function*(entry: Entry) {
-      const { event, sessionId, turnId } = entry
+    /** Takes an entry of a session that has begun; true where the session was given up with it. */
+    const take = (entry: Entry): boolean => {
+      const { event, sessionId } = entry
       const root = rootOf(sessionId)
-      if (root === sessionId && !sessions.has(sessionId)) {
-        // A side task of a session that was given up begins no document.
-        if (event._tag !== "RunStarted") return
-        sessions.set(sessionId, begin(sessionId, turnId))
-        if (event.resumed) for (const before of yield* earlier(sessionId, turnId)) tree.add(before)
-      }
       tree.add(entry)
       const session = sessions.get(root)
-      if (session === undefined) return
+      if (session === undefined) return false
       session.trajectory.touch(entry)
       if (event._tag !== "SessionEnded") session.isChanged = true
       if (event._tag === "ChildStarted") {
@@ -300,14 +295,27 @@ export const make = (
         else if (event._tag === "RunEnded") due.add(root)
         else if (event._tag === "SessionEnded") session.isGivenUp = true
       }
-      if (!session.isGivenUp || session.running.size > 0) return
-      // Side tasks and the ends of children may come after the last run.
-      if (session.isChanged) yield* document(root)
-      forget(root)
+      return session.isGivenUp && session.running.size === 0
+    }
+    const addAll = Effect.fnUntraced(function*(entries: ReadonlyArray<Entry>) {
+      for (const entry of entries) {
+        const { event, sessionId, turnId } = entry
+        const root = rootOf(sessionId)
+        if (root === sessionId && !sessions.has(sessionId)) {
+          // A side task of a session that was given up begins no document.
+          if (event._tag !== "RunStarted") continue
+          sessions.set(sessionId, begin(sessionId, turnId))
+          if (event.resumed) for (const before of yield* earlier(sessionId, turnId)) tree.add(before)
+        }
+        if (!take(entry)) continue
+        // Side tasks and the ends of children may come after the last run.
+        if (sessions.get(root)?.isChanged === true) yield* document(root)
+        forget(root)
+      }
     })
     return {
       write: Effect.fnUntraced(function*(entries) {
-        for (const entry of entries) yield* add(entry)
+        yield* addAll(entries)
         const now = yield* Clock.currentTimeMillis
         const times: Array<number> = []
         for (const id of Array.from(due)) {

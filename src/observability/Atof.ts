@@ -122,8 +122,14 @@ export const decode = (value: unknown, line = 0): Result.Result<Event, AtofError
 /** Texts of values that events repeat. No event changes, and nothing in one. */
 const texts = new WeakMap<object, string>()
 
+/** Notes the text of a value that events have as its JSON. */
+export const remember = <A extends Schema.Json & object>(value: A, text: string): A => {
+  texts.set(value, text)
+  return value
+}
+
 /** Text of a value that later events may have too. */
-const repeated = (value: Schema.Json): string => {
+export const repeated = (value: Schema.Json): string => {
   if (typeof value !== "object" || value === null) return JSON.stringify(value)
   const known = texts.get(value)
   if (known !== undefined) return known
@@ -144,7 +150,7 @@ const json = (event: Event): string => {
   const { data } = event
   if (typeof data !== "object" || data === null || !("messages" in data)) return JSON.stringify(event)
   const body = object(data, (name, value) =>
-    name === "messages" && Array.isArray(value) ? `[${value.map(repeated).join(",")}]` : name === "tools" ? repeated(value) : undefined)
+    name === "messages" && Array.isArray(value) ? texts.get(value) ?? `[${value.map(repeated).join(",")}]` : name === "tools" ? repeated(value) : undefined)
   return object(event, (name) => name === "data" ? body : undefined)
 }
 

@@ -142,15 +142,14 @@ export const make = (
       told.add(message)
       return Effect.logWarning(message)
     }
-    const encoded = (event: Atof.Event): Effect.Effect<string> => {
-      const line = Atof.encode(event)
-      return Result.isSuccess(line)
-        ? Effect.succeed(`${line.success}\n`)
-        : Effect.as(warn(`an event was not written: ${line.failure.message}`), "")
-    }
     const drain = Effect.gen(function*() {
       const batches = yield* Queue.takeAll(queue)
-      const lines = yield* Effect.forEach(batches.flat(), encoded)
+      const lines: Array<string> = []
+      for (const event of batches.flat()) {
+        const line = Atof.encode(event)
+        if (Result.isSuccess(line)) lines.push(`${line.success}\n`)
+        else yield* warn(`an event was not written: ${line.failure.message}`)
+      }
       for (const text of groups(lines, options.maxBytes)) {
         yield* Effect.catch(file.append(text), (error) =>
           warn(`ATOF events cannot be written to ${file.path}: ${error.message}: choose another directory or free some space`))

@@ -13,8 +13,8 @@ type Tagged<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readonly _t
 export interface Request {
   readonly messages: ReadonlyArray<Prompt.Message | undefined>
   readonly tools: ReadonlyArray<ToolDefinition>
-  /** Names the message of a position, to tell what is new in a request. */
-  readonly positions: ReadonlyArray<number | undefined>
+  /** Position of each message of the session, id of each other one: tells what is new in a request. */
+  readonly names: ReadonlyArray<number | string>
   /** Writer of each message of the session. */
   readonly origins: ReadonlyArray<Record.Origin | undefined>
 }
@@ -27,8 +27,8 @@ export interface Sent {
   readonly system: ReadonlyArray<Prompt.Message>
   /** Number of the other messages that the record has. */
   readonly said: number
-  /** Those messages, the last one first. */
-  readonly newest: () => Iterable<Prompt.Message>
+  /** Shows those messages, the last one first, as long as `wants` is true of them. */
+  readonly newest: (wants: (message: Prompt.Message) => boolean) => void
   /** Those that no session kept before and that no attempt before it in its run was sent, such as the summary of a compaction; in order. */
   readonly fresh: ReadonlyArray<Prompt.Message>
 }
@@ -101,12 +101,12 @@ export const make = () => {
     request: (attempt: Attempt): Request => {
       const { named, positions } = of(attempt.run.sessionId)
       const messages: Array<Prompt.Message | undefined> = []
-      const places: Array<number | undefined> = []
+      const names: Array<number | string> = []
       const origins: Array<Record.Origin | undefined> = []
       for (const reference of attempt.start.messages) {
         if (typeof reference === "string") {
           messages.push(named.get(reference))
-          places.push(undefined)
+          names.push(reference)
           origins.push(undefined)
           continue
         }
@@ -114,11 +114,11 @@ export const make = () => {
         for (let at = from; at <= to; at++) {
           const kept = positions.get(at)
           messages.push(kept?.message)
-          places.push(at)
+          names.push(at)
           origins.push(kept?.origin)
         }
       }
-      return { messages, positions: places, origins, tools: tools(attempt) }
+      return { messages, names, origins, tools: tools(attempt) }
     },
     /** `begun` are messages with which the session began before this attempt, its first one. */
     sent: (attempt: Attempt, begun: ReadonlyArray<Message>): Sent => {
@@ -150,17 +150,19 @@ export const make = () => {
         system,
         said,
         fresh: [...begun.flatMap(({ message }) => message ?? []), ...unstored].filter(isSaid),
-        *newest() {
-          for (const reference of messages.toReversed()) {
+        newest: (wants) => {
+          for (let index = messages.length - 1; index >= 0; index--) {
+            const reference = messages[index]
+            if (reference === undefined) return
             if (typeof reference === "string") {
               const message = named.get(reference)
-              if (isSaid(message)) yield message
+              if (isSaid(message) && !wants(message)) return
               continue
             }
             const [from, to] = rangeOf(reference)
             for (let at = to; at >= from; at--) {
               const message = positions.get(at)?.message
-              if (isSaid(message)) yield message
+              if (isSaid(message) && !wants(message)) return
             }
           }
         }

@@ -68,9 +68,10 @@ describe("RunTree", () => {
       const last = tree.roots[1]?.steps[0]?.attempts[0]
       assert.isDefined(last)
       if (last === undefined) return
-      const { messages, positions, tools } = tree.request(last)
+      const { messages, names, tools } = tree.request(last)
       assert.deepStrictEqual(messages.map((message) => message?.role), ["system", "user", "assistant", "tool", "assistant", "user"])
-      assert.deepStrictEqual(positions, [undefined, 0, 1, 2, 3, 4])
+      assert.deepStrictEqual(names.slice(1), [0, 1, 2, 3, 4])
+      assert.isString(names[0])
       assert.includeMembers(tools.map(({ name }) => name), ["echo", "delegate_task"])
       assert.deepStrictEqual(tree.conversation(last.run.sessionId).map(({ origin }) => origin), ["user", "model", "tool", "model", "user", "model"])
     }))
@@ -129,7 +130,12 @@ describe("RunTree", () => {
       assert.strictEqual(count, messages.length)
       assert.strictEqual(said, others.length)
       assert.deepStrictEqual(system, messages.filter((message) => message?.role === "system"))
-      assert.deepStrictEqual(Array.from(newest()), others.toReversed())
+      const shown: Array<Prompt.Message> = []
+      newest((message) => shown.push(message) > 0)
+      assert.deepStrictEqual(shown, others.toReversed())
+      const [first] = shown.splice(0)
+      newest((message) => shown.push(message) < 1)
+      assert.deepStrictEqual(shown, first === undefined ? [] : [first])
     }
     keep(system("be good"), { id: "h1" })
     keep(message("context"), { id: "h2" })

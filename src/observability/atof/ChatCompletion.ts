@@ -79,16 +79,18 @@ const spoken: ReadonlySet<string> = new Set(["messages", "input", "system", "ins
 const selected = (value: Readonly<Record<string, unknown>>, wanted: (name: string) => boolean): Facts =>
   Object.fromEntries(Object.entries(value).flatMap(([name, item]) => wanted(name) && item !== undefined ? [[name, json(item)]] : []))
 
-/** The request of an attempt; null where the record has none of its messages. */
-export const request = ({ start: { parameters, rewritten, route } }: Attempt, { messages: sent, tools }: Request): Schema.Json => {
-  const all: Array<Facts> = []
-  for (const message of sent) if (message !== undefined) all.push(...messages(message))
-  if (all.length === 0) return null
+/** The request of an attempt with these messages; null where the record has none of them. */
+export const request = (
+  { start: { parameters, rewritten, route } }: Attempt,
+  messages: ReadonlyArray<Facts>,
+  tools: Request["tools"]
+): Schema.Json => {
+  if (messages.length === 0) return null
   const others = Json.isFields(rewritten) ? rewritten : parameters
   return {
     ...selected(others, (name) => !spoken.has(name) && name !== "content"),
     model: route.model,
-    messages: all,
+    messages,
     ...(tools.length === 0 ? {} : { tools: toolsOf(tools) }),
     ...(Json.isFields(rewritten) ? { rewritten: selected(rewritten, (name) => spoken.has(name)) } : {})
   }

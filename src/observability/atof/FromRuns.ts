@@ -30,6 +30,7 @@ import type { Event, ScopeEvent } from "../Atof.ts"
 import * as RunTree from "../RunTree.ts"
 import * as AgentScopes from "./AgentScopes.ts"
 import * as ChatCompletion from "./ChatCompletion.ts"
+import * as GrowingRequest from "./GrowingRequest.ts"
 import {
   approvalFacts,
   attemptFacts,
@@ -38,10 +39,8 @@ import {
   childFacts,
   endFacts,
   fieldsOf,
-  foreignOrigins,
   isMarked,
   markNames,
-  references,
   runEndFacts,
   runFacts
 } from "./RunFacts.ts"
@@ -74,6 +73,14 @@ export const make = (agent: AgentScopes.Agent): Stream => {
   const scopes = AgentScopes.make(agent)
   const { begin, cutOff, end, endSession, mark, openSession } = scopes
   const callScopes = new WeakMap<RunTree.Call, ScopeEvent>()
+  /** Readers of the requests of sessions; those of side tasks have messages of their own. */
+  const readers = new Map<string, GrowingRequest.Reader>()
+  const readerOf = ({ run: { sessionId }, start: { task } }: RunTree.Attempt): GrowingRequest.Reader => {
+    if (task !== undefined) return GrowingRequest.make()
+    const known = readers.get(sessionId) ?? GrowingRequest.make()
+    readers.set(sessionId, known)
+    return known
+  }
 
   /** The scope of a child, with its first entry: under the call that made it, also where that is over by then. */
   const openChild = (run: RunTree.Run, child: RunTree.Child): AgentScopes.Session => {
@@ -113,7 +120,8 @@ export const make = (agent: AgentScopes.Agent): Stream => {
     const session = sessionOf(attempt.run)
     const { start: { apiRequestId, parameters, route } } = attempt
     const request = tree.request(attempt)
-    const data = ChatCompletion.request(attempt, request)
+    const said = readerOf(attempt)(request)
+    const data = ChatCompletion.request(attempt, said.messages, request.tools)
     session.open.set(attempt, begin(session, {
       name: route.provider || "llm",
       key: `attempt ${apiRequestId}`,
@@ -122,8 +130,8 @@ export const make = (agent: AgentScopes.Agent): Stream => {
         ...attemptFacts(attempt),
         tool_count: request.tools.length,
         message_count: request.messages.length,
-        message_refs: references(attempt, request),
-        ...foreignOrigins(request)
+        message_refs: said.references,
+        ...said.foreignOrigins
       }
     }, {
       category: "llm",
@@ -341,6 +349,7 @@ export const make = (agent: AgentScopes.Agent): Stream => {
     forgetEnded: (ended) => {
       for (const run of tree.roots.filter(({ sessionId }) => scopes.session(sessionId) === undefined)) tree.forget(run)
       tree.release(ended)
+      for (const id of readers.keys()) if (scopes.session(id) === undefined) readers.delete(id)
     },
     close: () => {
       scopes.closeAll({ reason: "shutdown" })

@@ -3,7 +3,6 @@
  *
  * Source: `hermes-contract.md` §4.5 ("Metadata keys").
  */
-import type * as Schema from "effect/Schema"
 import type * as Record from "../../domain/RecordEvent.ts"
 import { observerVersion } from "../../hooks/PayloadTable.ts"
 import * as ToolOutcome from "../../hooks/ToolOutcome.ts"
@@ -46,45 +45,6 @@ export const runFacts = ({ sessionId, start, turnId }: RunTree.Run): Facts => ({
   ...(start === undefined ? {} : { platform: start.platform }),
   ...(start?.parent === undefined ? {} : { parent_session_id: start.parent.sessionId, parent_trajectory_id: start.parent.sessionId })
 })
-
-/** Names of the messages of a request, ranges as the record has them; those that the record lost are left out. */
-export const references = ({ start: { messages } }: RunTree.Attempt, { messages: sent }: RunTree.Request): Schema.Json => {
-  const ranges: Array<Schema.Json> = []
-  let first: number | string | undefined
-  let last: number | string | undefined
-  const push = (): void => {
-    if (first !== undefined && last !== undefined) ranges.push(first === last ? first : [first, last])
-  }
-  let index = 0
-  const name = (one: number | string): void => {
-    const message = sent[index++]
-    const count = message === undefined ? 0 : ChatCompletion.messages(message).length
-    // A message that is several in this form has its name as often.
-    for (let nth = 0; nth < count; nth++) {
-      if (typeof one !== "number" || typeof last !== "number" || one !== last + 1) {
-        push()
-        first = one
-      }
-      last = one
-    }
-  }
-  for (const one of messages) {
-    if (typeof one === "object") for (let at = one[0]; at <= one[1]; at++) name(at)
-    else name(one)
-  }
-  push()
-  return ranges
-}
-
-/** Writers of those messages of a request that are the user's by their role alone, by position; empty where there are none. */
-export const foreignOrigins = ({ messages, origins, positions }: RunTree.Request): Facts => {
-  const foreign: { [position: string]: string } = {}
-  origins.forEach((origin, index) => {
-    const position = positions[index]
-    if (origin !== undefined && origin !== "user" && position !== undefined && messages[index]?.role === "user") foreign[String(position)] = origin
-  })
-  return Object.keys(foreign).length === 0 ? {} : { message_origins: foreign }
-}
 
 /** Ids, route and number of an attempt. */
 export const attemptFacts = (attempt: RunTree.Attempt): Facts => {

@@ -91,10 +91,7 @@ const textsOf = (message: Prompt.Message, maxChars: number): ReadonlyArray<strin
 /** The system prompt and the last messages of a request, each as JSON text. */
 const inputTexts = (sent: Sent, maxChars: number): ReadonlyArray<string> => {
   const last: Array<ReadonlyArray<string>> = []
-  for (const message of sent.newest()) {
-    if (last.length === shown) break
-    last.push(textsOf(message, maxChars))
-  }
+  sent.newest((message) => last.push(textsOf(message, maxChars)) < shown)
   return [...sent.system.flatMap((message) => textsOf(message, maxChars)), ...last.reverse().flat().slice(-shown)]
 }
 

@@ -193,13 +193,14 @@ export const input = (sent: Sent, rewritten: unknown): Readonly<Record<string, s
   const system = joined(sent.system.map(textOf))
   const shown: Array<string> = []
   let [isRepeated, chars] = [false, 0]
-  for (const message of sent.newest()) {
+  sent.newest((message) => {
     isRepeated ||= message.role === "assistant"
     const more = textOf(message)
-    if (isRepeated && chars + more.length > maxRepeatedChars) break
+    if (isRepeated && chars + more.length > maxRepeatedChars) return false
     if (isRepeated) chars += more.length
     shown.push(more)
-  }
+    return true
+  })
   if (sent.fresh.length > 0) {
     const known = new Set(shown)
     for (const more of sent.fresh.map(textOf).reverse()) if (!known.has(more)) shown.push(more)

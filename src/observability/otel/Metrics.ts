@@ -90,15 +90,23 @@ export const labelsOf = (node: Node, agentName: string): Labels =>
 
 type Counted = Metric.Metric<number, unknown>
 
-/** Metrics with labels, by metric and labels, of a registry: one that is used again has its key already. */
-const labelled = new WeakMap<Context.Context<never>, Map<string, Counted>>()
+/** A metric with labels; the labels are the same object for all of its values. */
+interface Labelled {
+  readonly metric: Counted
+  readonly labels: Labels
+}
 
-const withLabels = (metric: Counted, labels: Labels, into: Context.Context<never>): Counted => {
-  const known = labelled.get(into) ?? new Map<string, Counted>()
-  labelled.set(into, known)
+/** Metrics with labels, by metric and labels, of a registry: one that is used again has its key already. */
+const labelled = new WeakMap<Context.Context<never>, Map<string, Labelled>>()
+
+const withLabels = (metric: Counted, labels: Labels, into: Context.Context<never>): Labelled => {
+  const all = labelled.get(into) ?? new Map<string, Labelled>()
+  labelled.set(into, all)
   const key = `${metric.id} ${JSON.stringify(labels)}`
-  const made = known.get(key) ?? Metric.withAttributes(metric, labels)
-  known.set(key, made)
+  const known = all.get(key)
+  if (known !== undefined) return known
+  const made = { metric: Metric.withAttributes(metric, labels), labels }
+  all.set(key, made)
   return made
 }
 
@@ -111,8 +119,9 @@ export const count = ({ endedAt, node, outcome, startedAt }: Span, agentName: st
   const labels = ownLabels(node, agentName)
   const failed: Labels = outcome._tag === "Failed" ? { "error.type": outcome.failure.type } : {}
   const record = (metric: Counted, given: Labels, value: number): void => {
-    withLabels(metric, given, into).updateUnsafe(value, into)
-    noted?.(metric.id, given, value)
+    const { labels, metric: counted } = withLabels(metric, given, into)
+    counted.updateUnsafe(value, into)
+    noted?.(metric.id, labels, value)
   }
   const update = (metric: Counted, value: number | undefined, more: Labels = {}): void => {
     if (value !== undefined) record(metric, { ...labels, ...more }, value)

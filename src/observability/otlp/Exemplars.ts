@@ -32,9 +32,18 @@ const keyOf = (metric: string, labels: ReadonlyArray<readonly [string, unknown]>
 /** An empty store. */
 export const make = (): Exemplars => {
   const noted = new Map<string, Array<Exemplar>>()
+  /** Keys of a metric's labels, which come again and again. */
+  const keys = new WeakMap<object, { readonly metric: string; readonly key: string }>()
+  const keyOfLabels = (metric: string, labels: Readonly<Record<string, string>>): string => {
+    const known = keys.get(labels)
+    if (known?.metric === metric) return known.key
+    const key = keyOf(metric, Object.entries(labels))
+    keys.set(labels, { metric, key })
+    return key
+  }
   return {
     note: (metric, labels, exemplar) => {
-      const key = keyOf(metric, Object.entries(labels))
+      const key = keyOfLabels(metric, labels)
       const values = noted.get(key) ?? []
       noted.set(key, values)
       if (values.push(exemplar) > maxValues) values.shift()

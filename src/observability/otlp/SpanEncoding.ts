@@ -40,50 +40,64 @@ const int64Bound = 2 ** 63
 
 const isInteger = (value: number): boolean => Number.isInteger(value) && value >= -int64Bound && value < int64Bound
 
-const valueToJson = (value: Value): object => {
+/** Makes a function of attribute names that keeps its results; the conventions have few names. */
+const ofName = <A>(make: (name: string) => A): (name: string) => A => {
+  const known = new Map<string, A>()
+  return (name) => {
+    const before = known.get(name)
+    if (before !== undefined) return before
+    if (known.size >= maxNames) known.clear()
+    const made = make(name)
+    known.set(name, made)
+    return made
+  }
+}
+
+const maxNames = 1024
+
+const valueText = (value: Value): string => {
   switch (typeof value) {
     case "string":
-      return { stringValue: value }
+      return `{"stringValue":${JSON.stringify(value)}}`
     case "boolean":
-      return { boolValue: value }
+      return `{"boolValue":${value}}`
     case "number":
-      if (isInteger(value)) return { intValue: Number.isSafeInteger(value) ? value : String(BigInt(value)) }
+      if (isInteger(value)) return `{"intValue":${Number.isSafeInteger(value) ? JSON.stringify(value) : `"${BigInt(value)}"`}}`
       // JSON has no number for NaN and the infinities.
-      return { doubleValue: Number.isFinite(value) ? value : String(value) }
+      return `{"doubleValue":${Number.isFinite(value) ? JSON.stringify(value) : `"${value}"`}}`
     default:
-      return { arrayValue: { values: value.map(valueToJson) } }
+      return `{"arrayValue":{"values":[${value.map(valueText).join(",")}]}}`
   }
 }
 
-const attributesToJson = (attributes: Span["attributes"]): ReadonlyArray<object> =>
-  Object.entries(attributes).map(([key, value]) => ({ key, value: valueToJson(value) }))
+const keyText = ofName((name) => `{"key":${JSON.stringify(name)},"value":`)
+
+const attributesText = (attributes: Span["attributes"]): string => {
+  let out = ""
+  for (const name of Object.keys(attributes)) {
+    const value = attributes[name]
+    if (value !== undefined) out += `${out === "" ? "" : ","}${keyText(name)}${valueText(value)}}`
+  }
+  return out
+}
+
+const eventText = ({ at, attributes, name }: Event): string =>
+  `{"name":${JSON.stringify(name)},"timeUnixNano":"${nanos(at)}","attributes":[${attributesText(attributes)}],"droppedAttributesCount":0}`
 
 /** A span in the JSON form. */
-export const toJson = (span: Span): object => {
+const spanText = (span: Span): string => {
   const { end, start } = timesOf(span)
-  return {
-    traceId: span.traceId,
-    spanId: span.spanId,
-    ...(span.traceState === undefined ? {} : { traceState: span.traceState }),
-    parentSpanId: span.parentSpanId,
-    name: span.name,
-    kind: kinds[span.kind],
-    startTimeUnixNano: String(start),
-    endTimeUnixNano: String(end),
-    attributes: attributesToJson(span.attributes),
-    droppedAttributesCount: 0,
-    events: span.events.map(({ at, attributes, name }) => ({
-      name,
-      timeUnixNano: String(nanos(at)),
-      attributes: attributesToJson(attributes),
-      droppedAttributesCount: 0
-    })),
-    droppedEventsCount: 0,
-    status: statusOf(span),
-    links: [],
-    droppedLinksCount: 0
-  }
+  const { attributes, events, kind, name, parentSpanId, spanId, traceId, traceState } = span
+  return `{"traceId":"${traceId}","spanId":"${spanId}",` +
+    (traceState === undefined ? "" : `"traceState":${JSON.stringify(traceState)},`) +
+    (parentSpanId === undefined ? "" : `"parentSpanId":"${parentSpanId}",`) +
+    `"name":${JSON.stringify(name)},"kind":${kinds[kind]},"startTimeUnixNano":"${start}","endTimeUnixNano":"${end}",` +
+    `"attributes":[${attributesText(attributes)}],"droppedAttributesCount":0,"events":[${events.map(eventText).join(",")}],"droppedEventsCount":0,` +
+    `"status":${JSON.stringify(statusOf(span))},"links":[],"droppedLinksCount":0}`
 }
+
+/** The JSON form of a span as a value. */
+export const toJson = (span: Span): object => JSON.parse(spanText(span)) as object
 
 /** Spans as JSON. */
 export const json = (resource: Resource, schemaUrl: string | undefined): Encoding<string> => {
@@ -91,7 +105,7 @@ export const json = (resource: Resource, schemaUrl: string | undefined): Encodin
   const head = JSON.stringify({ resourceSpans: [{ resource, ...schema, scopeSpans: [{ scope, ...schema, spans: [] }] }] })
   const end = "]}]}]}"
   return {
-    encode: (span) => JSON.stringify(toJson(span)),
+    encode: spanText,
     sizeOf: ({ length }) => length,
     body: (spans) => HttpBody.text(head.slice(0, -end.length) + spans.join(",") + end, "application/json")
   }
@@ -150,8 +164,21 @@ const delimited = <A>(field: number, write: (value: A) => void, value: A): void 
   tag(field, wire.delimited)
 }
 
+/** Longest text that is written character by character: a call of the encoder costs more. */
+const shortText = 48
+
+/** Writes a short text of ASCII; false, with nothing written, of every other one. */
+const ascii = (value: string): boolean => {
+  const { length } = value
+  for (let index = 0; index < length; index++) if (value.charCodeAt(index) > 127) return false
+  claim(length)
+  for (let index = 0; index < length; index++) buffer[at + index] = value.charCodeAt(index)
+  return true
+}
+
 /** Writes where the longest encoding would begin, and moves it to its end. */
 const text = (value: string): void => {
+  if (value.length <= shortText && ascii(value)) return
   const room = value.length * 3
   claim(room)
   const { written } = encoder.encodeInto(value, buffer.subarray(at, at + room))
@@ -194,13 +221,31 @@ const values = (list: ReadonlyArray<string>): void => {
   for (const value of list.toReversed()) delimited(1, anyValue, value)
 }
 
-const attribute = ([key, value]: readonly [string, Value]): void => {
+/** Field of an attribute's name. */
+const keyField = ofName((key) => {
+  const name = encoder.encode(key)
+  const length: Array<number> = []
+  let rest = name.length
+  for (; rest > 127; rest = Math.floor(rest / 128)) length.push((rest % 128) + 128)
+  return Uint8Array.from([8 + wire.delimited, ...length, rest, ...name])
+})
+
+const attribute = (key: string, value: Value): void => {
   delimited(2, anyValue, value)
-  delimited(1, text, key)
+  bytes(keyField(key))
 }
 
 const attributesField = (field: number, attributes: Span["attributes"]): void => {
-  for (const one of Object.entries(attributes).reverse()) delimited(field, attribute, one)
+  const names = Object.keys(attributes)
+  for (let index = names.length - 1; index >= 0; index--) {
+    const name = names[index] ?? ""
+    const value = attributes[name]
+    if (value === undefined) continue
+    const end = buffer.length - at
+    attribute(name, value)
+    varint(buffer.length - at - end)
+    tag(field, wire.delimited)
+  }
 }
 
 const event = ({ at: when, attributes, name }: Event): void => {
@@ -247,9 +292,8 @@ export const protobuf = (resource: Resource, schemaUrl: string | undefined): Enc
     if (schemaUrl !== undefined) delimited(3, text, schemaUrl)
   }
   const ofResource = (): void => {
-    for (const { key, value } of resource.attributes.toReversed()) {
-      delimited(1, attribute, [key, value.stringValue ?? value.boolValue ?? Number(value.intValue ?? value.doubleValue)] as const)
-    }
+    attributesField(1, Object.fromEntries(resource.attributes.map(({ key, value }) =>
+      [key, value.stringValue ?? value.boolValue ?? Number(value.intValue ?? value.doubleValue)] as const)))
   }
   const ofScope = (): void => {
     delimited(2, text, scope.version)

@@ -8,7 +8,7 @@ export const sentOf = (messages: ReadonlyArray<Prompt.Message | undefined>): Sen
     count: messages.length,
     system: messages.filter((message) => message?.role === "system"),
     said: said.length,
-    newest: () => said.toReversed(),
+    newest: (wants) => void said.toReversed().every(wants),
     fresh: []
   }
 }

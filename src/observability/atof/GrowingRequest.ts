@@ -1,0 +1,84 @@
+/**
+ * Messages of the requests of a session in the form of chat completions, their names, and their text as JSON. A request begins with
+ * the messages of the one before it, so each costs what is new in it.
+ *
+ * Source: `relay-atof-atif.md` §1.7 (rule 6), `hermes-contract.md` §4.5 ("Metadata keys").
+ */
+import type * as Schema from "effect/Schema"
+import type * as Prompt from "effect/ai/Prompt"
+import type * as Record from "../../domain/RecordEvent.ts"
+import { remember, repeated } from "../Atof.ts"
+import type * as RunTree from "../RunTree.ts"
+import * as ChatCompletion from "./ChatCompletion.ts"
+
+type Facts = ChatCompletion.Facts
+type Name = number | string
+
+/** Messages of a request. */
+export interface Said {
+  readonly messages: ReadonlyArray<Facts>
+  /** Names of those messages, ranges as the record has them; messages that the record lost are left out. */
+  readonly references: Schema.Json
+  /** Writers of those messages that are the user's by their role alone, by position; empty where there are none. */
+  readonly foreignOrigins: Facts
+}
+
+/** Function that reads the requests of one session in their order. */
+export type Reader = (request: Pick<RunTree.Request, "messages" | "names" | "origins">) => Said
+
+/** Reads requests; none was read yet. */
+export const make = (): Reader => {
+  let given: ReadonlyArray<Prompt.Message | undefined> = []
+  let names: ReadonlyArray<Name> = []
+  let origins: ReadonlyArray<Record.Origin | undefined> = []
+  let forms: Array<Facts> = []
+  let text = ""
+  let ranges: Array<Schema.Json> = []
+  let first: Name | undefined
+  let last: Name | undefined
+  let foreign: { [position: string]: string } = {}
+
+  const begin = (): void => {
+    given = []
+    forms = []
+    text = ""
+    ranges = []
+    first = undefined
+    last = undefined
+    foreign = {}
+  }
+  const closed = (): ReadonlyArray<Schema.Json> =>
+    first === undefined || last === undefined ? ranges : [...ranges, first === last ? first : [first, last]]
+  const add = (message: Prompt.Message | undefined, name: Name, origin: Record.Origin | undefined): void => {
+    if (message === undefined) return
+    if (origin !== undefined && origin !== "user" && typeof name === "number" && message.role === "user") foreign = { ...foreign, [name]: origin }
+    // A message that is several in this form has its name as often.
+    for (const form of ChatCompletion.messages(message)) {
+      text += `${text === "" ? "" : ","}${repeated(form)}`
+      forms.push(form)
+      if (typeof name !== "number" || typeof last !== "number" || name !== last + 1) {
+        ranges = [...closed()]
+        first = name
+      }
+      last = name
+    }
+  }
+
+  return (request) => {
+    let same = 0
+    while (
+      same < given.length && given[same] === request.messages[same] && names[same] === request.names[same] && origins[same] === request.origins[same]
+    ) same++
+    if (same < given.length) {
+      begin()
+      same = 0
+    }
+    request.messages.forEach((message, index) => {
+      if (index >= same) add(message, request.names[index] ?? "", request.origins[index])
+    })
+    given = request.messages
+    names = request.names
+    origins = request.origins
+    return { messages: remember(forms.slice(), `[${text}]`), references: closed(), foreignOrigins: Object.keys(foreign).length === 0 ? {} : { message_origins: foreign } }
+  }
+}
