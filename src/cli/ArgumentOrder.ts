@@ -7,6 +7,7 @@
  * - `--ignore_user_config` is `--ignore-user-config`: underscores in the names of flags are dashes.
  * - `--resume` of `batch` has no value: a batch run is named by `--run-name`.
  * - `--safe-mode` is also `--ignore-user-config` and `--ignore-rules`.
+ * - `hermes help COMMAND` is `hermes COMMAND --help`, and `hermes version` is `hermes --version`.
  *
  * Nothing behind `--` is touched.
  *
@@ -70,4 +71,14 @@ export const rewrite = (argv: ReadonlyArray<string>, commands: ReadonlyArray<str
   }
   const asked = withPrompt(out)
   return end === -1 ? asked : [...asked, ...argv.slice(end)]
+}
+
+/** The words `help` and `version` in the place of a command, as the flags that they stand for. */
+export const spelled = (argv: ReadonlyArray<string>, commands: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const [word, ...rest] = argv
+  if (word === "version" && rest.length === 0) return ["--version"]
+  if (word !== "help") return argv
+  const [command] = rest
+  // Another word is taken for a command, so that the answer names those that there are.
+  return command === undefined || command.startsWith("-") ? ["--help", ...rest] : commands.includes(command) ? [...rest, "--help"] : rest
 }

@@ -18,6 +18,7 @@ import { closest } from "../domain/Similarity.ts"
 import { version } from "../domain/Version.ts"
 import * as ArgumentOrder from "./ArgumentOrder.ts"
 import * as ErrorLine from "./ErrorLine.ts"
+import * as HelpText from "./render/HelpText.ts"
 import { either, unusable } from "./Failure.ts"
 import { commandNames, root } from "./Hermes.ts"
 import { Output } from "./ProgramOutput.ts"
@@ -115,14 +116,6 @@ const versionFlag = GlobalFlag.Action({
 
 const config = CliConfig.make({ builtIns: [GlobalFlag.Help, versionFlag, GlobalFlag.Completions] })
 
-/** Flags that every command has are told by `hermes --help`, and by that of the command that they are for. */
-const formatter = (colors: boolean, command: string | undefined): CliOutput.Formatter =>
-  CliOutput.defaultFormatter({
-    colors,
-    inheritedFlags: command === "chat" ? "full" : "summary",
-    globalFlags: "none"
-  })
-
 const presenter = (
   { err, out, streams }: Output["Service"],
   { canColor }: TerminalCapabilities.TerminalCapabilities
@@ -130,7 +123,7 @@ const presenter = (
   present: (event) => {
     switch (event._tag) {
       case "Help":
-        return Effect.sync(() => streams.answer.write(`${formatter(canColor, event.commandPath[1]).formatHelpDoc(event.helpDoc)}\n`))
+        return Effect.sync(() => streams.answer.write(`${HelpText.render(event.helpDoc, event.commandPath[1], canColor)}\n`))
       case "Version":
         return out(`${event.name} ${event.version}\n`)
       case "InvalidInvocation":
@@ -156,13 +149,14 @@ export const execute = (argv: ReadonlyArray<string>) => Secrets.provided(execute
 const executed = Effect.fnUntraced(function*(argv: ReadonlyArray<string>) {
   const output = yield* Output
   const capabilities = yield* TerminalCapabilities.TerminalCapabilities
-  const words = ArgumentOrder.rewrite(argv, commandNames)
+  const given = ArgumentOrder.spelled(argv, commandNames)
+  const words = ArgumentOrder.rewrite(given, commandNames)
   const own = Effect.flatMap(root(words), (command) => Command.runWith(command, { version })(words)).pipe(
     Effect.provideService(CliConfig.CliConfig, config),
     Effect.provideService(CliOutput.Presenter, presenter(output, capabilities)),
     Effect.as(0)
   )
-  return yield* Effect.flatMap(ofPlugin(argv), (code) => code === undefined ? own : Effect.succeed(code)).pipe(
+  return yield* Effect.flatMap(ofPlugin(given), (code) => code === undefined ? own : Effect.succeed(code)).pipe(
     Effect.catchCause((cause) => {
       if (Cause.hasInterrupts(cause)) return Effect.interrupt
       const error = Cause.squash(cause)

@@ -1,0 +1,70 @@
+/**
+ * Help as it is printed: rows of two columns and paragraphs, broken at words so that no line is wider than a terminal usually is.
+ */
+import * as CliOutput from "effect/cli/CliOutput"
+import type { HelpDoc } from "effect/cli/HelpDoc"
+import * as Paint from "./Paint.ts"
+import * as Width from "./Width.ts"
+
+/** Columns of the widest line. */
+const columns = 80
+
+/** Columns of a row's first part from which on its description begins on a line of its own. */
+const widest = 36
+
+const indented = 6
+
+const widthOf = (text: string): number => Width.of(Paint.strip(text))
+
+/** Breaks a text at its blanks; a word that is too long stays whole. */
+const words = (text: string, room: number): ReadonlyArray<string> => {
+  const lines: Array<string> = []
+  let line = ""
+  for (const word of text.split(/ +/)) {
+    const longer = line === "" ? word : `${line} ${word}`
+    if (line !== "" && widthOf(longer) > room) {
+      lines.push(line)
+      line = word
+    } else line = longer
+  }
+  return [...lines, line]
+}
+
+const fitted = (line: string): ReadonlyArray<string> => {
+  if (widthOf(line) <= columns) return [line]
+  const [, name = "", text = ""] = /^(\s+\S.*?\s{2,})(\S.*)$/u.exec(line) ?? []
+  if (text === "") {
+    const [indent = ""] = /^\s*/.exec(line) ?? []
+    return words(line.trim(), columns - indent.length).map((part) => indent + part)
+  }
+  const indent = widthOf(name)
+  const room = columns - (indent > widest ? indented : indent)
+  const parts = words(text, room)
+  return indent > widest
+    ? [name.trimEnd(), ...parts.map((part) => " ".repeat(indented) + part)]
+    : parts.map((part, index) => (index === 0 ? name : " ".repeat(indent)) + part)
+}
+
+const isHeading = (line: string | undefined): boolean => line !== undefined && /^[A-Z][A-Z ]+$/.test(Paint.strip(line))
+
+/** Breaks what is too wide, and sets headings apart. */
+const fit = (help: string): string => {
+  const lines: Array<string> = []
+  for (const line of help.split("\n")) {
+    if (isHeading(line) && lines.length > 0 && lines.at(-1) !== "") lines.push("")
+    lines.push(...fitted(line))
+  }
+  return lines.join("\n")
+}
+
+/** Flags that every command has are told by `hermes --help`, and by that of the command that they are for. */
+const formatter = (colors: boolean, command: string | undefined): CliOutput.Formatter =>
+  CliOutput.defaultFormatter({
+    colors,
+    inheritedFlags: command === "chat" ? "full" : "summary",
+    globalFlags: "none"
+  })
+
+/** The help of a command of `hermes`, undefined for that of the program. */
+export const render = (doc: HelpDoc, command: string | undefined, colors: boolean): string =>
+  fit(formatter(colors, command).formatHelpDoc(doc))
