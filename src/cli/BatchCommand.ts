@@ -3,7 +3,7 @@
  *
  * The flags are those that the contract names; underscores in their names are dashes too (`--dataset_file`).
  *
- * Source: `hermes-product.md` §5.1, `hermes-llm.md` §20.1.
+ * Source: `hermes-product.md` §5.1 and §5.4, `hermes-llm.md` §20.1.
  */
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
@@ -97,5 +97,28 @@ const view = Command.make("view", {
   Command.withDescription("Serve the studio on the sessions of a run, until Ctrl+C")
 )
 
+/** Flags of `hermes batch compress`. */
+export const compressFlags = {
+  input: Argument.String("input").pipe(Argument.withDescription("File of trajectories, or a directory of such files")),
+  output: Flags.text("output", "PATH", "File or directory to write; default: beside the input, with -compressed", "o"),
+  targetTokens: whole("target-tokens", "N", "Tokens of a trajectory (15250)"),
+  summaryTokens: whole("summary-tokens", "N", "Tokens of a summary (750)"),
+  protectLast: whole("protect-last", "N", "Turns at the end that stay as they are (4)"),
+  concurrency: whole("concurrency", "N", "Trajectories at a time (50)"),
+  timeout: number("timeout", "SECONDS", "Time limit of a trajectory (300)"),
+  samplePercent: number("sample-percent", "N", "Only a part of the trajectories"),
+  seed: whole("seed", "N", "Seed of the sample (42)"),
+  dryRun: Flags.yes("dry-run", "Count what would be compressed, and write nothing"),
+  script: Flags.text("script", "PATH", "Answer from a scenario file instead of a model")
+}
+
+/** Values of {@link compressFlags}. */
+export type CompressFlags = Flags.Parsed<Omit<typeof compressFlags, "input">> & { readonly input: string }
+
+const compress = Command.make("compress", compressFlags, (flags) =>
+  Effect.flatMap(Effect.promise(() => import("./BatchCompress.ts")), ({ compress }) => compress(flags))).pipe(
+  Command.withDescription("Shorten trajectories to a token target by summaries of their middle")
+)
+
 /** The command. */
-export const command = Command.make("batch").pipe(Command.withSubcommands([run, stats, merge, show, diff, view]))
+export const command = Command.make("batch").pipe(Command.withSubcommands([run, stats, merge, show, diff, view, compress]))

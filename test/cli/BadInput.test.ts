@@ -131,6 +131,10 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   "batch merge": [{ args: "batch merge nope", line: /^no batch run "nope"/ }],
   "batch show": [{ args: "batch show nope 1", line: /^no batch run "nope"/ }],
   "batch diff": [{ args: "batch diff nope other", line: /^no batch run "nope"/ }],
+  "batch compress": [
+    { args: "batch compress nope.jsonl --dry-run", line: "nope.jsonl cannot be read: no such file or directory" },
+    { args: "batch compress nope.jsonl --sample-percent 0", line: "--sample-percent 0 is invalid: pass a number above 0, up to 100" }
+  ],
   "batch view": [{ args: "batch view nope", line: /^no batch run "nope"/ }],
   "config unset": [
     { args: "config unset nope", line: setting },

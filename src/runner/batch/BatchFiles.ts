@@ -72,7 +72,7 @@ const failed = (path: string) => (error: PlatformError): BatchError =>
   new BatchError({ message: `${path} cannot be written: ${reasonOf(error)}; finished rows are safe, resume when it can be`, isInput: false })
 
 /** Replaces a file as a whole: readers see the old or the new one. */
-export const replace = Effect.fnUntraced(function*(path: string, content: Stream.Stream<string, BatchError>) {
+export const replace = Effect.fnUntraced(function*<R>(path: string, content: Stream.Stream<string, BatchError, R>) {
   const fs = yield* FileSystem.FileSystem
   const draft = `${path}.new`
   yield* Effect.mapError(fs.writeFileString(draft, "", { mode: 0o600 }), failed(path))

@@ -1,0 +1,114 @@
+/**
+ * Action of `hermes batch compress`: shortens trajectories by summaries that the model of the side task `compression` makes.
+ *
+ * Source: `hermes-product.md` §5.4.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Prompt from "effect/ai/Prompt"
+import * as Config from "../config/Config.ts"
+import { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
+import { Auxiliary } from "../routing/Auxiliary.ts"
+import * as CompressFiles from "../runner/compress/CompressFiles.ts"
+import * as TrajectoryCompressor from "../runner/compress/TrajectoryCompressor.ts"
+import type { CompressFlags } from "./BatchCommand.ts"
+import * as CommandSettings from "./CommandSettings.ts"
+import { notDone, usage } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import { hermes } from "./Hermes.ts"
+import { Output, table } from "./ProgramOutput.ts"
+import { Program } from "./Program.ts"
+import * as SafeText from "./render/SafeText.ts"
+import * as Screen from "./render/Screen.ts"
+
+const withoutModel = "no model makes summaries: set model.provider and model.default, or auxiliary.compression.provider; --dry-run needs none"
+
+/** The task of the settings whose model makes summaries. */
+const task = "compression"
+
+const context = { sessionId: SessionId.make("batch-compress"), taskId: TaskId.make("batch-compress"), turnId: TurnId.make("batch-compress") }
+
+/** Asks for a summary; `overrides` name another model than that of the settings. */
+const summariser = (overrides: { readonly provider?: string }) => (text: string, maxTokens: number) =>
+  Effect.map(
+    Auxiliary.use(({ call }) =>
+      call(task, {
+        messages: [Prompt.userMessage({ content: [Prompt.textPart({ text: TrajectoryCompressor.question(text, maxTokens) })] })],
+        // Room for what a model writes beyond what it was asked for.
+        maxOutputTokens: maxTokens * 2,
+        context,
+        ...overrides
+      })),
+    ({ response, text }): TrajectoryCompressor.Summary => ({ text, isCut: response.finishReason === "length" })
+  )
+
+const checked = ({ concurrency, protectLast, samplePercent, summaryTokens, targetTokens, timeout }: CompressFlags) => {
+  const wrong = [
+    ["--target-tokens", targetTokens, 1], ["--summary-tokens", summaryTokens, 1], ["--protect-last", protectLast, 0], ["--concurrency", concurrency, 1]
+  ] as const
+  for (const [name, value, least] of wrong) if (value !== undefined && value < least) return usage(`${name} ${value} is too small: pass ${least} or more`)
+  if (timeout !== undefined && timeout <= 0) return usage(`--timeout ${timeout} is too small: pass more than 0`)
+  if (samplePercent !== undefined && !(samplePercent > 0 && samplePercent <= 100)) return usage(`--sample-percent ${samplePercent} is invalid: pass a number above 0, up to 100`)
+  return undefined
+}
+
+const summaryText = ({ metrics, outputs, sums }: CompressFiles.Report): string => {
+  const { compressed, dropped, overLimit, placeholders, rows, tokensAfter, tokensBefore, unchanged, unreadable } = sums
+  const isDry = metrics === undefined
+  return [
+    `${rows} trajectories: ${compressed} ${isDry ? "would be compressed" : "compressed"}, ${unchanged} unchanged`,
+    table([
+      ["  tokens (estimated)", `${tokensBefore.toLocaleString("en-US")} → ${isDry ? "about " : ""}${tokensAfter.toLocaleString("en-US")}`],
+      ...overLimit === 0 ? [] : [["  over the target", String(overLimit)]],
+      ...placeholders === 0 ? [] : [["  without summary", `${placeholders} (a placeholder stands in their place)`]],
+      ...dropped === 0 ? [] : [["  dropped", `${dropped}, which took too long`]],
+      ...unreadable === 0 ? [] : [["  left out", `${unreadable} unreadable lines`]]
+    ]),
+    ...outputs.map((path) => `  ${path}`),
+    ...metrics === undefined ? [] : [`  ${metrics}`]
+  ].map(SafeText.plain).join("\n")
+}
+
+/** Compresses trajectories. */
+export const compress = Effect.fn("hermes batch compress")(function*(flags: CompressFlags) {
+  const output = yield* Output
+  const problem = checked(flags)
+  if (problem !== undefined) return yield* problem
+  yield* output.protect
+  const program = yield* Program
+  const screen = Screen.make(output.streams)
+  let done = 0
+  const options = {
+    ...TrajectoryCompressor.defaults,
+    targetTokens: flags.targetTokens ?? TrajectoryCompressor.defaults.targetTokens,
+    summaryTokens: flags.summaryTokens ?? TrajectoryCompressor.defaults.summaryTokens,
+    protectLast: flags.protectLast ?? TrajectoryCompressor.defaults.protectLast,
+    input: flags.input,
+    output: flags.output,
+    concurrency: flags.concurrency ?? 50,
+    timeout: Duration.seconds(flags.timeout ?? 300),
+    samplePercent: flags.samplePercent,
+    seed: flags.seed ?? 42,
+    onProblem: (text: string) => Effect.sync(() => screen.say(`Warning: ${SafeText.line(text)}\n`)),
+    onProgress: (count: number) =>
+      Effect.sync(() => {
+        done = count
+        screen.live(() => ({ lines: output.streams.aside.terminal ? [`${done} trajectories done`] : [] }))
+      })
+  }
+  const asked = (error: { readonly message: string; readonly isInput: boolean }) => error.isInput ? usage(error.message) : notDone(error.message)
+  yield* Effect.addFinalizer(() => Effect.sync(() => screen.live(Screen.nothing)))
+  const work = flags.dryRun
+    ? Effect.mapError(CompressFiles.run<never, never>({ ...options, summarise: undefined }), asked)
+    : Effect.gen(function*() {
+      const { settings } = yield* Config.load(Flags.configOptions(yield* hermes))
+      const overrides = flags.script === undefined ? {} : { provider: "main" }
+      return yield* Effect.gen(function*() {
+        if ((yield* Auxiliary.use(({ resolve }) => resolve(task, overrides))) === undefined) return yield* notDone(withoutModel)
+        return yield* Effect.mapError(CompressFiles.run({ ...options, summarise: summariser(overrides) }), asked)
+      }).pipe(Effect.provide(program.layer(settings, { script: flags.script, ignoreRules: true })))
+    })
+  const report = yield* work
+  screen.live(Screen.nothing)
+  yield* output.out(`${summaryText(report)}\n`)
+}, Effect.scoped, Effect.provide(CommandSettings.surroundings))
