@@ -1,6 +1,6 @@
 // A model server for the benchmark, in a process of its own: chat completions, whole or streamed. The model's name is the
-// script: `loop-<k>` asks for k tool calls one after another, `fanout-<n>` for n at once, `stream-<n>` sends n deltas. What is posted
-// to any other address is taken, as a collector of telemetry does.
+// script: `loop-<k>` asks for k tool calls one after another, `fanout-<n>` for n at once, `stream-<n>` sends n deltas in one burst,
+// `trickle-<n>` each in a write of its own. What is posted to any other address is taken, as a collector of telemetry does.
 import { createServer, type ServerResponse } from "node:http"
 
 interface Body {
@@ -11,11 +11,11 @@ interface Body {
 
 const usage = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 }
 
-const toolCall = (index: number) => ({
+const toolCall = (number: number, index = 0) => ({
   index,
-  id: `call_${index}`,
+  id: `call_${number}`,
   type: "function",
-  function: { name: "echo", arguments: JSON.stringify({ text: `text ${index}` }) }
+  function: { name: "echo", arguments: JSON.stringify({ text: `text ${number}` }) }
 })
 
 interface Message {
@@ -28,10 +28,10 @@ const next = ({ messages, model }: Body): Message => {
   const [kind, count] = model.split("-")
   const results = messages.filter(({ role }) => role === "tool").length
   const wanted = Number(count)
-  if (kind === "stream" || results >= wanted) {
+  if (kind === "stream" || kind === "trickle" || results >= wanted) {
     return { role: "assistant", content: `done: ${results} tool results seen.` }
   }
-  const calls = kind === "fanout" ? Array.from({ length: wanted }, (_, index) => toolCall(index)) : [toolCall(results)]
+  const calls = kind === "fanout" ? Array.from({ length: wanted }, (_, index) => toolCall(index, index)) : [toolCall(results)]
   return { role: "assistant", content: null, tool_calls: calls }
 }
 
@@ -60,12 +60,21 @@ const streamed = (response: ServerResponse, body: Body): void => {
       })
     }\n\n`
   const message = next(body)
-  const deltas = body.model.startsWith("stream-")
+  const isTrickle = body.model.startsWith("trickle-")
+  const deltas = isTrickle || body.model.startsWith("stream-")
     ? Array.from({ length: Number(body.model.split("-")[1]) }, (_, index) => chunk({ content: `word${index % 1000} ` }))
     : [chunk(message.tool_calls === undefined ? { content: message.content } : { tool_calls: message.tool_calls })]
   const last = chunk({}, message.tool_calls === undefined ? "stop" : "tool_calls")
   const counted = `data: ${JSON.stringify({ ...envelope(body.model), choices: [], usage })}\n\n`
-  response.end([chunk({ role: "assistant", content: "" }), ...deltas, last, counted, "data: [DONE]\n\n"].join(""))
+  const all = [chunk({ role: "assistant", content: "" }), ...deltas, last, counted, "data: [DONE]\n\n"]
+  if (!isTrickle) return void response.end(all.join(""))
+  const write = (index: number): void => {
+    const text = all[index]
+    if (text === undefined) return void response.end()
+    response.write(text)
+    setTimeout(write, 1, index + 1)
+  }
+  write(0)
 }
 
 const server = createServer((request, response) => {
