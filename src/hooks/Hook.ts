@@ -26,7 +26,10 @@ import * as Predicate from "effect/Predicate"
 import { type AskName, type HookEvents, type HookName, type HookReturns, isHookName } from "./Payloads.ts"
 import { table } from "./PayloadTable.ts"
 
-/** One event of a hook. `handle` gets the payload of the event that `event` names. */
+/**
+ * One event of a hook. `handle` gets the payload of the event that `event` names; it is called where the event happens, and what it
+ * returns is run in a fiber of its own, unless that is done already (`Effect.void`). What it throws is a failure of the listener.
+ */
 export interface Listener<out R = never> {
   readonly event: string
   readonly handle: (payload: object) => Effect.Effect<unknown, unknown, R>
@@ -177,4 +180,4 @@ export const fromPlain = <const Name extends string>(
   fn: (event: EventOf<Name>) => unknown,
   options?: OptionsOf<Name>
 ): Hook =>
-  single(name, fn.name, (payload) => Effect.suspend(() => settle(fn(payload as EventOf<Name>))), options ?? {})
+  single(name, fn.name, (payload) => settle(fn(payload as EventOf<Name>)), options ?? {})

@@ -194,7 +194,7 @@ export const describe = (cause: Cause.Cause<unknown>): string => {
 }
 
 /** Warns about `what` the first time, and logs it at debug level after that. */
-type Faults = (what: string) => Effect.Effect<void>
+export type Faults = (what: string) => Effect.Effect<void>
 
 /** A memory of faults. */
 export const makeFaults = (): Faults => {

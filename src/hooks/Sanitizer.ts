@@ -374,16 +374,18 @@ const messageOf = (message: unknown): Schema.Json => {
 }
 
 /** A legacy value as it is now, to be copied when somebody wants it. */
-const later = (name: string, value: unknown): () => Schema.Json => {
-  const length = Array.isArray(value) ? value.length : 0
-  let copy: Schema.Json | undefined
-  return () => {
-    copy ??= !Array.isArray(value)
-      ? copyOf(value)
-      // The messages of a request are the provider's own objects: nothing says that they stay as they are.
-      : Object.freeze(value.slice(0, length).map(name === "conversation_history" ? messageOf : copyOf))
-    return copy
-  }
+const legacy = (name: string, value: unknown): () => Schema.Json => {
+  if (!Array.isArray(value)) return () => copyOf(value)
+  const { length } = value
+  // The messages of a request are the provider's own objects: nothing says that they stay as they are.
+  const each = name === "conversation_history" ? messageOf : copyOf
+  return () => Object.freeze(value.slice(0, length).map(each))
+}
+
+/** A field that is made when it is first read, for all who read it. */
+const later = (payload: object, name: string, make: () => Schema.Json): void => {
+  let made: Schema.Json | undefined
+  Object.defineProperty(payload, name, { enumerable: true, get: () => made ??= make() })
 }
 
 /** Treatment of a field by its name; undefined for a field whose value has its payload's type already. */
@@ -395,8 +397,8 @@ export const payloadOf = (fields: object, maxChars: number): object => {
   for (const [name, value] of Object.entries(fields)) {
     if (value === undefined) continue
     const treated = treatment.get(name)
-    if (treated === "late") Object.defineProperty(payload, name, { enumerable: true, get: later(name, value) })
-    else if (treated === "bound") payload[name] = sanitize(value, maxChars)
+    if (treated === "late") later(payload, name, legacy(name, value))
+    else if (treated === "bound") later(payload, name, () => sanitize(value, maxChars))
     else payload[name] = typeof value === "string" && name.endsWith("_id") ? value : copyOf(value)
   }
   return Object.freeze(payload)

@@ -7,6 +7,7 @@ import * as Schema from "effect/Schema"
 import * as Tracer from "effect/Tracer"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
+import type { Hook } from "../../src/hooks/Hook.ts"
 import * as H from "../../src/index.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
@@ -15,7 +16,10 @@ const toolkit = Toolkit.make(Echo)
 const tools = [H.Toolset.make("echo", toolkit, toolkit.toLayer({ echo: ({ text }) => Effect.succeed(text) }))]
 
 /** Fibers and steps of one run. */
-const counted = (turns: number, options: { readonly store?: ReturnType<typeof H.SessionStore.layerSqlite> } = {}) => {
+const counted = (
+  turns: number,
+  options: { readonly store?: ReturnType<typeof H.SessionStore.layerSqlite>; readonly hooks?: ReadonlyArray<Hook> } = {}
+) => {
   const count = { fibers: 0, steps: 0 }
   const script = Array.from({ length: turns }, (_, turn) => H.Scripted.complete({ toolCalls: [{ name: "echo", params: { text: `text ${turn}` } }] }))
   const metrics: Metric.FiberRuntimeMetricsService = { recordFiberStart: () => void count.fibers++, recordFiberEnd: () => {} }
@@ -46,6 +50,22 @@ describe("a turn of one tool call", () => {
       const perTurn = { fibers: (long.fibers - short.fibers) / 20, steps: (long.steps - short.steps) / 20 }
       assert.strictEqual(perTurn.fibers, 2)
       assert.isAtMost(perTurn.steps, 220)
+    }))
+
+  it.effect("takes no fiber more for listeners that are done at once, and as many steps for ten as for one", () =>
+    Effect.gen(function*() {
+      const done = () => Effect.void
+      const perTurn = Effect.fnUntraced(function*(count: number) {
+        const hooks = Array.from({ length: count }, (_, index) =>
+          H.Hooks.observer({ label: `listener ${index}` }, { pre_api_request: done, post_api_request: done, post_tool_call: done }))
+        const [short, long] = [yield* counted(10, { hooks }), yield* counted(30, { hooks })]
+        return { fibers: (long.fibers - short.fibers) / 20, steps: (long.steps - short.steps) / 20 }
+      })
+      const none = yield* perTurn(0)
+      const one = yield* perTurn(1)
+      assert.strictEqual(one.fibers, none.fibers)
+      assert.isAtMost(one.steps - none.steps, 75)
+      assert.deepStrictEqual(yield* perTurn(10), one)
     }))
 
   it.live("takes as many fibers in a database, and few steps more, with the record in its transactions", () =>

@@ -69,6 +69,17 @@ describe("Payloads", () => {
     assert.strictEqual(reads, 1, "the copy of a message is shared by all events")
   })
 
+  it("a request is sanitised when it is read, once", () => {
+    let reads = 0
+    const payload = made({ ...apiRequest, request: { get body() {
+      reads++
+      return "text"
+    } } })
+    assert.strictEqual(reads, 0)
+    assert.strictEqual(payload["request"], payload["request"])
+    assert.strictEqual(reads, 1)
+  })
+
   it("what is sanitised already is not sanitised again", () => {
     const request = Sanitizer.sanitize(apiRequest.request)
     assert.strictEqual(made({ ...apiRequest, request })["request"], request)

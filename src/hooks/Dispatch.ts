@@ -1,0 +1,240 @@
+/**
+ * Tells the listeners of one event, and waits for them as `Hooks` says: a listener that is done at once takes no fiber; an observer that
+ * misses its deadline runs on, and the events that follow wait for it in a queue.
+ */
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
+import { answers, defaultCapacity, type Listener } from "./Hook.ts"
+import { attempt, describe, type Faults, forked, type Restore, settledUntil } from "./IsolatedCall.ts"
+import * as ObserverQueue from "./ObserverQueue.ts"
+import { payloadOf } from "./Sanitizer.ts"
+
+/** Time that a removed hook may still work on what waits in its queue. One that was too slow to the last gets none. */
+export const flushDeadline = Duration.seconds(5)
+
+/** Deadlines in a row after which a queue is not worked off any more at the end. */
+const strikes = 3
+
+/** A listener as it is called: bound to what it needs, or to its hook's queue. */
+export interface Bound {
+  readonly label: string
+  readonly event: string
+  readonly deadline: Duration.Duration
+  readonly onFailure: Listener["onFailure"]
+  readonly handle: (payload: object) => Effect.Effect<unknown, unknown>
+  readonly pace: Pace
+  /** True when the run never waits for it, whatever its events are. */
+  readonly isQueued: boolean
+}
+
+/** Delivery of a hook's events, and of those that count together with it, as it has turned out. */
+export interface Pace {
+  readonly label: string
+  /** Scope of the hook that registered first. */
+  readonly scope: Scope.Scope
+  /** Deadlines missed in a row; {@link strikes} while an event runs on. */
+  slow: number
+  /** Absent as long as the run waits. */
+  queue: ObserverQueue.Sender<Queued> | undefined
+}
+
+/** An event that waits in a queue. */
+interface Queued {
+  readonly listener: Bound
+  readonly payload: object
+  /** The context of the run that the event is from. */
+  readonly context: Context.Context<never>
+}
+
+/** Reads a listener's answer; undefined when it is none. */
+export type Read<A> = (answer: unknown) => A | undefined
+
+/** Takes a listener's answer as it is. */
+export const identity: Read<unknown> = (answer) => answer ?? undefined
+
+/** A listener at work, or the exit of one that is done. */
+type Handling<A> = Exit.Exit<A | undefined, unknown> | Effect.Effect<A | undefined, unknown>
+
+const nothing = Effect.succeed(undefined)
+
+/** Tells listeners of events. */
+interface Dispatcher {
+  /**
+   * All answers that `read` made something of, in order. Only waiting for a listener can be interrupted: once the payload is
+   * made, at least the first one is told.
+   */
+  readonly dispatch: <A>(
+    name: string,
+    told: ReadonlyArray<Bound>,
+    fields: () => object,
+    read: Read<A>
+  ) => Effect.Effect<ReadonlyArray<A>>
+  /** Delivers by a queue from now on, after `first`. */
+  readonly startQueue: (pace: Pace, capacity: number, first?: Effect.Effect<void>) => Effect.Effect<void>
+}
+
+/** Makes a dispatcher: payloads have at most `maxChars` in a request or response, faults go to `warn`. */
+export const make = (maxChars: number, warn: Faults): Dispatcher => {
+  const failed = <A>(listener: Bound, what: string, read: Read<A>): Effect.Effect<A | undefined> =>
+    Effect.map(
+      warn(`hook ${listener.event}: ${listener.label} ${what}`),
+      () => listener.onFailure === "closed"
+        ? read({ action: "block", message: `Blocked: the guard ${listener.label} ${what}` })
+        : undefined
+    )
+
+  /** Calls a listener; an exit where it is done at once, which needs no fiber. */
+  const handled = <A>(listener: Bound, payload: object, read: Read<A>): Handling<A> => {
+    try {
+      const handling = listener.handle(payload)
+      return Exit.isExit(handling) ? Exit.map(handling, read) : Effect.map(handling, read)
+    } catch (error) {
+      return Exit.die(error)
+    }
+  }
+
+  const isObserver = (listener: Bound): boolean => listener.isQueued || !answers(listener.event)
+
+  const settled = <A>(listener: Bound, exit: Exit.Exit<A | undefined, unknown> | undefined, read: Read<A>): Effect.Effect<A | undefined> => {
+    const { pace } = listener
+    if (isObserver(listener)) pace.slow = exit === undefined ? pace.slow + 1 : 0
+    if (exit === undefined) return failed(listener, `took longer than ${Duration.format(listener.deadline)}`, read)
+    return Exit.isSuccess(exit) ? Effect.succeed(exit.value) : failed(listener, `failed: ${describe(exit.cause)}`, read)
+  }
+
+  /** Waits for a listener that was called, no longer than its deadline. */
+  const ended = <A>(listener: Bound, handling: Handling<A>, read: Read<A>, restore: Restore): Effect.Effect<A | undefined> =>
+    Exit.isExit(handling)
+      ? settled(listener, handling, read)
+      : Effect.flatMap(attempt(handling, listener.deadline, restore), (exit) => settled(listener, exit, read))
+
+  /** Waits for an observer of an event that changes nothing; at its deadline it runs on, and the run with it. */
+  const observed = <A>(listener: Bound, fiber: Fiber.Fiber<A | undefined, unknown>, read: Read<A>, restore: Restore): Effect.Effect<A | undefined> =>
+    Effect.flatMap(settledUntil(fiber, listener.deadline, restore), (ended) =>
+      Fiber.isFiber(ended) ? Effect.as(demote(listener, ended), undefined) : settled(listener, ended, read))
+
+  /** The end of an event that runs on: it has its deadline once more. */
+  const finished = (listener: Bound, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> =>
+    Effect.timeoutOption(Fiber.await(fiber), listener.deadline).pipe(
+      Effect.ensuring(Effect.sync(() => fiber.interruptUnsafe())),
+      Effect.flatMap((exit) => Option.isSome(exit) ? settled(listener, exit.value, identity) : Effect.void),
+      Effect.asVoid
+    )
+
+  const startQueue = (pace: Pace, capacity: number, first?: Effect.Effect<void>): Effect.Effect<void> =>
+    ObserverQueue.make<Queued>({
+      capacity,
+      first,
+      flush: () => pace.slow >= strikes ? Duration.zero : flushDeadline,
+      handle: ({ context, listener, payload }) =>
+        Effect.uninterruptibleMask((restore) => Effect.asVoid(ended(listener, handled(listener, payload, identity), identity, restore))).pipe(
+          Effect.updateContext((own: Context.Context<never>) => Context.merge(own, context))
+        ),
+      onLost: (count) => Effect.logWarning(`hook ${pace.label}: ${count} events were lost at the end`)
+    }).pipe(
+      Scope.provide(pace.scope),
+      Effect.map((queue) => {
+        pace.queue = queue
+      })
+    )
+
+  const demote = (listener: Bound, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> => {
+    const { pace } = listener
+    // Until it has caught up nobody waits for it, at the end of the run neither.
+    pace.slow = strikes
+    const first = finished(listener, fiber)
+    if (pace.queue !== undefined) return Effect.asVoid(Effect.forkIn(first, pace.scope))
+    // It may never be come to before the hook is removed.
+    const interrupted = Scope.addFinalizer(pace.scope, Effect.sync(() => fiber.interruptUnsafe()))
+    return Effect.andThen(
+      Effect.andThen(interrupted, startQueue(pace, defaultCapacity, first)),
+      warn(
+        `hook ${listener.event}: ${listener.label} took longer than ${Duration.format(listener.deadline)}; from now on the events of ` +
+          `${pace.label} are queued and the run no longer waits. Register it with delivery "queued" to have that from the start.`
+      )
+    )
+  }
+
+  const enqueue = (listener: Bound, queue: ObserverQueue.Sender<Queued>, payload: object): Effect.Effect<undefined> =>
+    Effect.contextWith((context: Context.Context<never>) =>
+      queue.offer({ listener, payload, context }) === 0
+        ? nothing
+        : Effect.as(warn(`hook ${listener.label}: its queue is full, the oldest events are dropped`), undefined)
+    )
+
+  const made = (name: string, fields: () => object): Exit.Exit<object> => {
+    try {
+      return Exit.succeed(payloadOf(fields(), maxChars))
+    } catch (error) {
+      return Exit.die(new Error(`the payload of ${name} could not be made`, { cause: error }))
+    }
+  }
+
+  const dispatch = <A>(
+    name: string,
+    told: ReadonlyArray<Bound>,
+    fields: () => object,
+    read: Read<A>
+  ): Effect.Effect<ReadonlyArray<A>> =>
+    Effect.uninterruptibleMask((restore) => {
+      const payload = made(name, fields)
+      const tell = (listener: Bound): Effect.Effect<A | undefined> => {
+        if (!Exit.isSuccess(payload)) return failed(listener, `was not called: ${describe(payload.cause)}`, read)
+        const { queue } = listener.pace
+        if (isObserver(listener) && queue !== undefined) return enqueue(listener, queue, payload.value)
+        const handling = handled(listener, payload.value, read)
+        return Exit.isExit(handling) || !isObserver(listener)
+          ? ended(listener, handling, read, restore)
+          : forked(handling, (fiber) => observed(listener, fiber, read, restore))
+      }
+      /** Observers of the event that are waited for, each with what of its hook comes after it. */
+      const waiting = new Map<Pace, Effect.Effect<void>>()
+      const running = new Set<Fiber.Fiber<unknown, unknown>>()
+      const answers: Array<A | undefined> = []
+      /** Tells one listener; undefined when that is done. */
+      const tellBeside = (listener: Bound, index: number): Effect.Effect<void> | undefined => {
+        const keep = Effect.map((answer: A | undefined) => void (answers[index] = answer))
+        const before = waiting.get(listener.pace)
+        if (before !== undefined) {
+          waiting.set(listener.pace, Effect.andThen(before, Effect.suspend(() => keep(tell(listener)))))
+          return undefined
+        }
+        if ((isObserver(listener) && listener.pace.queue !== undefined) || !Exit.isSuccess(payload)) return keep(tell(listener))
+        const handling = handled(listener, payload.value, read)
+        if (Exit.isExit(handling) && Exit.isSuccess(handling)) {
+          if (isObserver(listener)) listener.pace.slow = 0
+          answers[index] = handling.value
+          return undefined
+        }
+        if (Exit.isExit(handling) || !isObserver(listener)) return keep(ended(listener, handling, read, restore))
+        return forked(handling, (fiber) => {
+          const ended = keep(observed(listener, fiber, read, restore))
+          if (fiber.pollUnsafe() !== undefined) return ended
+          running.add(fiber)
+          waiting.set(listener.pace, Effect.andThen(ended, Effect.sync(() => void running.delete(fiber))))
+          return Effect.void
+        })
+      }
+      const tellFrom = (index: number): Effect.Effect<void> => {
+        for (let next = index; next < told.length; next++) {
+          const listener = told[next]
+          const telling = listener === undefined ? undefined : tellBeside(listener, next)
+          if (telling !== undefined) return Effect.flatMap(telling, () => tellFrom(next + 1))
+        }
+        return waiting.size === 0 ? Effect.void : awaited
+      }
+      const awaited = Effect.suspend(() => {
+        const [only, ...others] = waiting.values()
+        const all = only === undefined || others.length > 0 ? Effect.all(waiting.values(), { concurrency: "unbounded", discard: true }) : only
+        return Effect.onInterrupt(restore(all), () => Effect.sync(() => running.forEach((fiber) => fiber.interruptUnsafe())))
+      })
+      return Effect.map(tellFrom(0), () => answers.filter((answer) => answer !== undefined))
+    })
+
+  return { dispatch, startQueue }
+}
