@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, rmSync } from "node:fs"
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { createServer, type Server } from "node:http"
 import { join } from "node:path"
 import { Agent, Approvals, ExecuteCode, type RunEvent, Runtime, Sandbox, Scripted, Terminal } from "../../src/index.ts"
@@ -150,6 +150,17 @@ describe("a command that the sandbox stopped", () => {
       assert.strictEqual(asked.length, 1, "behind the wall it needs no question")
       assert.deepStrictEqual(asked[0]?.keys.map((key) => key.replace(/ (?:for|of) .*/, "")), ["script", "run outside"])
       assert.isFalse(existsSync(join(home, "planted")))
+    }))
+
+  it.live.skipIf(!stands)("is asked about with the settings for which git would run a program outside, where the wall did not keep them", () =>
+    Effect.gen(function*() {
+      const home = yield* project
+      const nested = join(home, "project/nested")
+      mkdirSync(join(nested, ".git"), { recursive: true })
+      writeFileSync(join(nested, ".git/config"), "[core]\n\tfsmonitor = touch planted\n")
+      const call: Call = { name: "terminal", params: { command: `git status; touch ${home}/planted`, workdir: "nested" } }
+      const { asked } = yield* commands(home, [call, `touch ${home}/planted`], answering("deny"))
+      assert.deepStrictEqual(asked.map(({ keys }) => keys.filter((key) => key.startsWith("git"))), [[`git that runs a program: fsmonitor in the settings of ${nested}`], []])
     }))
 
   const inBackground = (command: string): Call => ({ name: "terminal", params: { command, background: true } })

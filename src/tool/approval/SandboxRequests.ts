@@ -16,11 +16,17 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
 import { HostRequests, type Service as Environment } from "../../environment/CommandEnvironment.ts"
+import * as WorkingTree from "../../environment/WorkingTree.ts"
 import type { ToolArguments } from "../../middleware/Kind.ts"
 import type * as Approvals from "../Approvals.ts"
 import * as ApprovalTarget from "./ApprovalTarget.ts"
 import * as InteractiveMode from "./InteractiveMode.ts"
+import type { Concern } from "./Question.ts"
+import * as RepositorySettings from "../fence/RepositorySettings.ts"
+import { ToolContext } from "../ToolContext.ts"
 
 /** A call whose command is asked about, where another one is served: that of a process in the background. */
 interface Origin {
@@ -29,8 +35,13 @@ interface Origin {
 }
 
 /** Asks whether the command that is served may run outside of its sandbox; answers undefined, or for the model why it may not. */
-const RunOutside = Context.Reference<(reason: string, origin: Origin | undefined) => Effect.Effect<string | undefined>>("hermes-effect/tool/approval/RunOutside", {
+const RunOutside = Context.Reference<(reason: string, origin: Origin | undefined, further: ReadonlyArray<Concern>) => Effect.Effect<string | undefined>>("hermes-effect/tool/approval/RunOutside", {
   defaultValue: () => () => Effect.succeed("There is no user here who could let it run outside of the sandbox.")
+})
+
+const ofGit = Effect.fnUntraced(function*({ command, cwd }: { readonly command: string; readonly cwd: string }) {
+  const { rootOf } = yield* WorkingTree.make(undefined)
+  return yield* RepositorySettings.ofCommand(command, cwd, yield* rootOf((yield* ToolContext).cwd))
 })
 
 /** A command that failed at the wall. */
@@ -42,20 +53,23 @@ interface Stopped {
 
 /**
  * Asks about a command that failed, where its output says that the wall stopped it; undefined for every other. `refused` are the hosts
- * that it was kept from, `origin` the call that it belongs to, where that is not the one that is served.
+ * that it was kept from, `line` the command and its directory: repositories in which the wall did not keep the settings of git may have
+ * got some that run programs outside. `origin` is the call that it belongs to, where that is not the one that is served.
  */
 export const whereStopped = Effect.fnUntraced(function*(
   { explain, outside }: Environment,
   output: string,
   refused: Iterable<string>,
+  line?: { readonly command: string; readonly cwd: string },
   origin?: Origin
-): Effect.fn.Return<Stopped | undefined> {
+): Effect.fn.Return<Stopped | undefined, never, Path.Path | ToolContext> {
   const explanation = explain(output, Array.from(refused))
   if (explanation === undefined) return undefined
   const { isAsked, reason, setting } = explanation
   const remark = `Do not work around it: tell the user what needs more, who can change ${setting}.`
   if (isAsked || outside === undefined) return { reason, refusal: remark }
-  const refusal = yield* (yield* RunOutside)(reason, origin)
+  const further = line === undefined ? [] : yield* Effect.provideService(ofGit(line), FileSystem.FileSystem, outside.files)
+  const refusal = yield* (yield* RunOutside)(reason, origin, further)
   return { reason, refusal: refusal === undefined ? undefined : `${refusal} ${remark}` }
 })
 
@@ -81,10 +95,10 @@ export const serve = <A, E, R>(run: Effect.Effect<A, E, R>, approvals: Approvals
         return Effect.provideContext(Effect.map(answer, ({ by, outcome }) => outcome !== "deny" && outcome !== "timeout" && !opensNothing(by)), services)
       }
     }
-    const outside = (reason: string, origin: Origin | undefined) => {
+    const outside = (reason: string, origin: Origin | undefined, further: ReadonlyArray<Concern>) => {
       const { asked, target } = origin === undefined ? { asked: call, target: command } : ofOrigin(origin)
       const concern = { key: `run outside of the sandbox, because ${reason}`, permanent: false, target: target.prefix() ?? target.target() }
-      const checked = approvals.check({ ...asked, isConfined: false, leavesWall: true, concerns: [...asked.concerns ?? [], concern] })
+      const checked = approvals.check({ ...asked, isConfined: false, leavesWall: true, concerns: [...asked.concerns ?? [], ...further, concern] })
       return Effect.provideContext(
         Effect.map(checked, (answer) => answer._tag === "Refusal" ? answer.message : opensNothing(answer.by) ? nobodyAsked : undefined),
         services

@@ -189,7 +189,9 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
   const execute = Effect.fnUntraced(function*(params: typeof tool.parametersSchema.Type) {
     const result = yield* Effect.provideContext(run(params, environment.node), services)
     if (result.status !== "error") return result
-    const stopped = yield* whereStopped(environment, `${result.error}\n${result.output}`, (yield* HostRequests)?.refused ?? [])
+    const stopped = yield* whereStopped(environment, `${result.error}\n${result.output}`, (yield* HostRequests)?.refused ?? []).pipe(
+      Effect.provideContext(services)
+    )
     if (stopped === undefined) return result
     const { reason, refusal } = stopped
     if (refusal !== undefined) return { ...result, sandbox_note: `${reason}. ${refusal}` }

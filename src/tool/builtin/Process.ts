@@ -7,6 +7,7 @@ import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import { RedactSecrets } from "../../domain/Redaction.ts"
@@ -217,6 +218,7 @@ const explainedChars = 8000
 export const handler = Effect.gen(function*() {
   const registry = yield* ProcessRegistry
   const environment = yield* CommandEnvironment
+  const path = yield* Path.Path
   const notes = new WeakMap<BackgroundProcess, string>()
 
   /** A process that failed at the wall is asked about once; where the user lets it, it is started again outside. */
@@ -226,10 +228,10 @@ export const handler = Effect.gen(function*() {
     const known = notes.get(process)
     if (known !== undefined) return { sandbox_note: known }
     const { command, cwd } = process.options
-    const stopped = yield* whereStopped(environment, process.tail(explainedChars, false), process.refused, {
-      tool: "terminal",
-      args: { command, workdir: cwd }
-    })
+    const origin = { tool: "terminal", args: { command, workdir: cwd } }
+    const stopped = yield* whereStopped(environment, process.tail(explainedChars, false), process.refused, { command, cwd }, origin).pipe(
+      Effect.provideService(Path.Path, path)
+    )
     if (stopped === undefined) return {}
     const start = stopped.refusal === undefined ? registry.startOutside : undefined
     const note = start === undefined ? `${stopped.reason}. ${stopped.refusal}` : yield* Effect.match(start(process.options), {

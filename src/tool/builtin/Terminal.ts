@@ -387,7 +387,11 @@ const make = Effect.gen(function*() {
     const result = { ...shown, ...yield* environmentNote }
     const stopped = exitCode(finished.outcome) === 0 || finished.outcome._tag === "Stopped"
       ? undefined
-      : yield* whereStopped(environment, finished.output, (yield* HostRequests)?.refused ?? [])
+      : yield* Effect.provideService(
+        whereStopped(environment, finished.output, (yield* HostRequests)?.refused ?? [], { command: params.command, cwd }),
+        Path.Path,
+        path
+      )
     if (stopped === undefined) return result
     const { reason, refusal } = stopped
     if (refusal !== undefined || outer === undefined) return { ...result, sandbox_note: `${reason}. ${refusal}` }

@@ -14,7 +14,7 @@
  * **Gotchas**
  *
  * Absence from the list says nothing: a test run or a build is not on it, because it runs what the project holds. `git` is on it, and
- * follows the settings of the repository that it stands in.
+ * follows the settings of the repository that it stands in, which `fence/RepositorySettings` reads.
  *
  * Source: `ARCHITECTURE.md` §7 (walls: "without one, whatever is not known to read asks").
  */

@@ -39,6 +39,8 @@ import { ToolContext } from "../../ToolContext.ts"
 import * as Toolset from "../../Toolset.ts"
 import type { Concern } from "../../approval/Question.ts"
 import * as Boundary from "../../danger/Boundary.ts"
+import * as Danger from "../../danger/Danger.ts"
+import * as RepositorySettings from "../../fence/RepositorySettings.ts"
 import * as V4A from "../patch/V4A.ts"
 import { canonical, expandHome, Places, type Service as PlacesOf } from "./Places.ts"
 import * as Problem from "./Problem.ts"
@@ -220,7 +222,7 @@ const systemTemporary = ["/tmp", "/var/tmp", "/dev/shm", "/private/tmp", "/priva
 interface WorkingTree {
   /** Concerns about the files that a call of a file tool writes. */
   readonly files: (paths: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>
-  /** Concerns about the secrets of hermes that a command reads, wherever its home directory is. */
+  /** Concerns about the secrets of hermes that a command reads, wherever its home directory is, and about git that only seems to look. */
   readonly command: (args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>
 }
 
@@ -279,7 +281,10 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
     // Behind a wall its secrets are not there to be read.
     if (typeof command !== "string" || isConfined) return []
     const around = yield* surroundings(typeof workdir === "string" ? workdir : undefined)
-    return Boundary.reads(command, around).map(({ path, reason }): Concern => ({ key: `${reason}: ${path}`, permanent: true }))
+    const secrets = Boundary.reads(command, around).map(({ path, reason }): Concern => ({ key: `${reason}: ${path}`, permanent: true }))
+    // Any other command is asked about, or was approved.
+    if (!Danger.judge(command).onlyReads) return secrets
+    return [...secrets, ...yield* Effect.provideContext(RepositorySettings.ofCommand(command, around.cwd), platform)]
   })
 
   return { files, command }
