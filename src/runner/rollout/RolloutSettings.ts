@@ -26,8 +26,8 @@ export const RolloutSettings = Schema.Struct({
   rewardTimeoutSeconds: atLeastOne,
   /** Groups between two evaluations; 0 for none. */
   stepsPerEvaluation: Schema.Natural,
-  /** Handling of training while an evaluation runs, as Atropos names it. */
-  evalHandling: Schema.Literals(["STOP_TRAIN", "LIMIT_TRAIN", "NONE"])
+  /** Groups wait while an evaluation runs, or there is none. Atropos has a third, `LIMIT_TRAIN`, for trainers that go on meanwhile. */
+  evalHandling: Schema.Literals(["STOP_TRAIN", "NONE"])
 })
 /** See {@link RolloutSettings}. */
 export type RolloutSettings = typeof RolloutSettings.Type
