@@ -9,7 +9,7 @@
  * A connection that breaks in the middle of a commit leaves open if the transaction was done. Its id was read before, so the server is
  * asked afterwards: what was committed is not written again.
  *
- * Whole numbers of 64 bits are read as numbers.
+ * Whole numbers of 64 bits are read as numbers where a number holds them.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -85,7 +85,10 @@ const integers = (types: typeof import("@effect/sql-pg/PgTypes")) => {
     },
     decode: (bytes) => {
       bytes.forEach((byte, index) => view.setUint8(index, byte))
-      return Result.succeed(Number(view.getBigInt64(0)))
+      const value = view.getBigInt64(0)
+      const number = Number(value)
+      // Ids of `effect/cluster` are larger than that.
+      return Result.succeed(Number.isSafeInteger(number) ? number : value)
     }
   })
   return registry
@@ -181,6 +184,8 @@ export const open = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   const transaction: Client["transaction"] = (effect) =>
     Effect.withFiber((fiber) => isWithin(fiber) ? effect : waiting(Effect.uninterruptible(once(effect))))
 
+  // Before the members of the same names take their place.
+  const { listen } = sql
   return Object.assign(sql, {
     transaction,
     isWithin,
@@ -189,7 +194,7 @@ export const open = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       Effect.flatMap(Afterwards, (then) => then === undefined ? effect : Effect.sync(() => void then.push(effect))),
     listen: (channel: string) =>
       Effect.gen(function*() {
-        const notified = yield* sql.listen(channel)
+        const notified = yield* listen(channel)
         const payloads = yield* Queue.make<string, SqlError>()
         yield* Queue.take(notified).pipe(
           Effect.flatMap(({ payload }) => Queue.offer(payloads, payload)),
@@ -198,7 +203,6 @@ export const open = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
           Effect.forkScoped
         )
         return payloads
-      }),
-    notify: sql.notify
+      })
   })
 })

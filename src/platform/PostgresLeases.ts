@@ -17,6 +17,7 @@ import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import type { SqlError } from "effect/sql/SqlError"
+import type { Fragment } from "effect/sql/Statement"
 import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
 import { currentProcess, type Lease, LeaseTaken, type Service, sessionName } from "./Leases.ts"
@@ -74,13 +75,27 @@ export interface PostgresLeases<E> extends Service<E> {
   readonly ownerOf: (name: string) => string | undefined
 }
 
+/** The host of this process. */
+export const hostOfProcess = hostname
+
+/** Tests the advisory lock of a process by its number. */
+const isHeldIn = (sql: Client, process: Fragment): Fragment => sql`EXISTS (
+  SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = ${lockSpace} AND objid = CAST(${process} AS oid)
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+)`
+
+/** Tests if a server that came back has been there long enough to know who is gone, of a process that was last seen at a time. */
+const isSettledIn = (sql: Client, seen: Fragment): Fragment =>
+  sql`pg_postmaster_start_time() < greatest(clock_timestamp() - make_interval(secs => ${graceSeconds}), ${seen})`
+
+/** Tests for a process that is there, or that may come back after the server did: by its number, and the time when it was last seen. */
+export const isProcessAlive = (sql: Client, process: Fragment, seen: Fragment): Fragment =>
+  sql`(${isHeldIn(sql, process)} OR NOT ${isSettledIn(sql, seen)})`
+
 /** Tests a row of `leases` for an owner that is gone. */
-const isOverIn = (sql: Client) => sql`(
-  pg_postmaster_start_time() < greatest(clock_timestamp() - make_interval(secs => ${graceSeconds}), leases.expires_at - make_interval(secs => ${goodForSeconds}))
-  AND (leases.expires_at < clock_timestamp() OR NOT EXISTS (
-    SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = ${lockSpace} AND objid = CAST(leases.process AS oid)
-      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-  ))
+const isOverIn = (sql: Client): Fragment => sql`(
+  ${isSettledIn(sql, sql`leases.expires_at - make_interval(secs => ${goodForSeconds})`)}
+  AND (leases.expires_at < clock_timestamp() OR NOT ${isHeldIn(sql, sql`leases.process`)})
 )`
 
 /** Ids of the sessions whose lease somebody has. */

@@ -12,7 +12,7 @@ import { root } from "./sources.ts"
 /** The program as its sources. */
 export const programFromSources = join(root, "src/bin.js")
 
-const scripts = ["exitingParent", "fileWriter", "killedRun", "leaseHolder", "sessionCrash", "sessionWriter"]
+const scripts = ["clusterWorker", "exitingParent", "fileWriter", "killedRun", "leaseHolder", "sessionCrash", "sessionWriter"]
 const cache = join(root, "node_modules/.cache/program")
 
 const filesBelow = (folder: string): ReadonlyArray<string> =>

@@ -1,0 +1,119 @@
+/**
+ * The layers of a cluster, loaded when one of them is built: `effect/cluster` and `effect/workflow` over SQLite or Postgres.
+ */
+import * as Digest from "effect/crypto/Digest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as RunnerAddress from "effect/cluster/RunnerAddress"
+import * as ClusterWorkflowEngine from "effect/cluster/ClusterWorkflowEngine"
+import * as RunnerHealth from "effect/cluster/RunnerHealth"
+import * as RunnerStorage from "effect/cluster/RunnerStorage"
+import * as Runners from "effect/cluster/Runners"
+import { layer as shardingLayer, Sharding } from "effect/cluster/Sharding"
+import * as ShardingConfig from "effect/cluster/ShardingConfig"
+import * as SqlMessageStorage from "effect/cluster/SqlMessageStorage"
+import * as SqlRunnerStorage from "effect/cluster/SqlRunnerStorage"
+import * as WorkflowEngine from "effect/workflow/WorkflowEngine"
+import * as Cluster from "./Cluster.ts"
+import { layer as databaseLayer } from "./ClusterDatabase.ts"
+import * as Members from "./Members.ts"
+import * as DurableRun from "./DurableRun.ts"
+import * as Runs from "./Runs.ts"
+import * as RunWorkflow from "./RunWorkflow.ts"
+
+const defaultConcurrency = 8
+
+/** Times of the cluster, short enough that a runner that died is missed within seconds. */
+const config = (address: Option.Option<RunnerAddress.RunnerAddress>): Partial<ShardingConfig.ShardingConfig["Service"]> => ({
+  runnerAddress: address,
+  shardLockRefreshInterval: Duration.seconds(5),
+  shardLockExpiration: Duration.seconds(20),
+  refreshAssignmentsInterval: Duration.seconds(1),
+  entityMessagePollInterval: Duration.seconds(2),
+  entityReplyPollInterval: Duration.millis(500),
+  entityTerminationTimeout: Duration.seconds(10),
+  entityMaxIdleTime: Duration.seconds(10),
+  simulateRemoteSerialization: false
+})
+
+const engineOf = ClusterWorkflowEngine.layer.pipe(
+  Layer.provideMerge(shardingLayer),
+  Layer.provideMerge(Runners.layerNoop),
+  Layer.provideMerge(SqlMessageStorage.layer),
+  Layer.provide([RunnerHealth.layerNoop, Digest.layerWebCrypto])
+)
+
+const workerOf = (runner: string, { concurrency = defaultConcurrency, handlers = {} }: Cluster.RunnerOptions, report: (running: number) => void) =>
+  Layer.unwrap(Effect.map(DurableRun.turns, (turns) =>
+    RunWorkflow.layer.pipe(Layer.provideMerge(
+      RunWorkflow.worker({ runner, concurrency, report, messages: turns.messages, handlers: { [Cluster.turnKind]: turns.handler, ...handlers } })
+    ))))
+
+/** Wakes the reader of messages when something was submitted elsewhere. */
+const woken = Layer.effectDiscard(Effect.gen(function*() {
+  const runs = yield* Runs.Runs
+  const sharding = yield* Sharding
+  yield* Effect.forkScoped(runs.listen("work", sharding.pollStorage))
+}))
+
+/** Durable runs as others use them. */
+const served: Layer.Layer<Cluster.Cluster, never, Runs.Runs | WorkflowEngine.WorkflowEngine> = Layer.effect(Cluster.Cluster, Effect.gen(function*() {
+  const runs = yield* Runs.Runs
+  const engine = yield* WorkflowEngine.WorkflowEngine
+  return {
+    submit: Effect.fnUntraced(function*(request) {
+      const known = yield* runs.add(request)
+      if (known !== undefined) return known
+      yield* Effect.provideService(RunWorkflow.RunWorkflow.execute(request, { discard: true }), WorkflowEngine.WorkflowEngine, engine)
+      yield* runs.announce
+      return undefined
+    }),
+    outcomes: runs.outcomes,
+    counts: runs.counts
+  }
+}))
+
+/** Durable runs of one process over a SQLite file. */
+export const sqlite = (options: Cluster.FileOptions) => {
+  const address = RunnerAddress.make("embedded", 1)
+  const runner = Layer.effect(Cluster.Runner, Effect.map(RunWorkflow.Worker, ({ close, running }): Cluster.RunnerService => ({ name: address.host, drained: Effect.never, close, running })))
+  return Layer.merge(served, runner).pipe(
+    Layer.provide(workerOf(address.host, options, () => {})),
+    Layer.provide(engineOf),
+    Layer.provide([RunnerStorage.layerMemory, ShardingConfig.layer(config(Option.some(address)))]),
+    Layer.provide(Runs.layerSqlite(options.path))
+  )
+}
+
+/** A runner of a cluster over Postgres, as long as the scope lives. */
+export const runner = (options: Cluster.ServerOptions & Cluster.RunnerOptions) => {
+  const runner = Layer.effect(Cluster.Runner, Effect.gen(function*() {
+    const { address, drain, drained } = yield* Members.Membership
+    const { close, running } = yield* RunWorkflow.Worker
+    return { name: address.host, drained, close: Effect.andThen(drain, close), running }
+  }))
+  const sharded = Layer.unwrap(Effect.map(Members.Membership, ({ address, report }) =>
+    Layer.mergeAll(served, runner, woken, Members.removeDead).pipe(
+      Layer.provide(workerOf(address.host, options, report)),
+      Layer.provide(engineOf),
+      Layer.provide(Layer.orDie(SqlRunnerStorage.layer)),
+      Layer.provide(ShardingConfig.layer(config(Option.some(address))))
+    )))
+  return sharded.pipe(
+    Layer.provide(Members.layer(options.concurrency ?? defaultConcurrency)),
+    Layer.provide(Runs.layerPostgres),
+    Layer.provide(databaseLayer(options.url))
+  )
+}
+
+/** A process that submits runs to a cluster over Postgres. */
+export const client = (options: Cluster.ServerOptions) =>
+  served.pipe(
+    Layer.provide(engineOf),
+    Layer.provide(Layer.orDie(SqlRunnerStorage.layer)),
+    Layer.provide(ShardingConfig.layer(config(Option.none()))),
+    Layer.provide(Runs.layerPostgres),
+    Layer.provide(databaseLayer(options.url))
+  )

@@ -1,0 +1,130 @@
+/**
+ * One run of the agent that survives its process: begun, or gone on with where the store says that it stopped.
+ *
+ * **Details**
+ *
+ * The session store is the log of the run: an answer is in it before its calls run, a call's intent before the call does, a result before
+ * the next question. So a run that is begun again neither asks nor does again what is there: calls that did not begin are run, a call
+ * that may have happened is told to the model as such, and only a tool annotated `Idempotent` is run a second time. There is no other log
+ * of a run's steps, and the agent is the one of every other program.
+ *
+ * A final answer that was stored by a process that died before it could say so is found in the run record, or as the last message.
+ *
+ * Source: `ARCHITECTURE.md` §4 (`store.begin`) and §7 (a call that was running when the process died).
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import type { AgentError } from "../domain/AgentError.ts"
+import * as Conversation from "../domain/Conversation.ts"
+import { SessionId } from "../domain/Ids.ts"
+import type { RunResult } from "../domain/RunEvent.ts"
+import { Agent } from "../agent/Agent.ts"
+import type { RunOptions } from "../agent/RunInput.ts"
+import { RunRecord } from "../session/RunRecord.ts"
+import { SessionStore } from "../session/SessionStorePort.ts"
+import type { Outcome } from "./Runs.ts"
+import type { Handler, Work } from "./RunWorkflow.ts"
+
+/** A run that may have been begun before. */
+export interface Input extends Omit<RunOptions, "sessionId" | "goesOn" | "openCalls"> {
+  readonly sessionId: string
+  /** Messages that the session had before the run. */
+  readonly firstPosition: number
+}
+
+/** Result of a run, as far as it has to be known by others. */
+export type Finished = Pick<RunResult, "exit" | "text" | "usage" | "cost"> & { readonly sessionId: string }
+
+/** Time for which a session is waited for that the process of its last owner still has. */
+const busyFor = Schedule.spaced("500 millis").pipe(Schedule.upTo({ duration: "2 minutes" }))
+
+/** Text for an answer that was cut by the limit of its output when the process died. */
+const goOn = "Go on exactly where your last answer was cut off."
+
+/** The state of a session's last run, by its store. */
+const stateOf = Effect.fnUntraced(function*({ firstPosition, sessionId }: Pick<Input, "firstPosition" | "sessionId">) {
+  const store = yield* SessionStore
+  const id = yield* store.newest(SessionId.make(sessionId))
+  const session = Option.getOrUndefined(yield* store.get(id))
+  // A compacted session goes on in another one, and so its prompt was stored.
+  if (session === undefined || (id === sessionId && session.messageCount <= firstPosition)) return { _tag: "New", id } as const
+  const messages = yield* store.messages(id)
+  const last = messages.at(-1)
+  if (last === undefined || last.role !== "assistant" || Conversation.openCalls(messages).length > 0) return { _tag: "Open", id } as const
+  const record = yield* RunRecord
+  const entries = yield* Stream.runCollect(record.read({ sessionId: id, kinds: ["RunStarted", "AttemptEnded", "RunEnded"] }))
+  const began = entries.findLastIndex(({ event }) => event._tag === "RunStarted")
+  const events = entries.slice(began).map(({ event }) => event)
+  for (const event of events) {
+    if (event._tag !== "RunEnded" || event.exit === "failed" || event.exit === "interrupted") continue
+    return { _tag: "Ended", finished: { sessionId: id, exit: event.exit, text: event.text ?? Conversation.text(last), usage: event.usage, cost: event.cost } } as const
+  }
+  const answered = events.findLast((event) => event._tag === "AttemptEnded")
+  const reason = answered?._tag === "AttemptEnded" ? answered.finishReason : undefined
+  if (reason === "length" || reason === "pause") return { _tag: "Cut", id } as const
+  const finished: Finished = { sessionId: id, exit: "text_response", text: Conversation.text(last), usage: session.usage, cost: session.cost }
+  return { _tag: "Ended", finished } as const
+})
+
+/** Runs the agent to the end of a run, whatever was done of it before. */
+export const run = Effect.fnUntraced(function*(
+  { firstPosition, ...input }: Input
+): Effect.fn.Return<Finished, AgentError, Agent | SessionStore | RunRecord> {
+  const agent = yield* Agent
+  const once = Effect.gen(function*() {
+    const state = yield* stateOf({ firstPosition, sessionId: input.sessionId })
+    switch (state._tag) {
+      case "New":
+        return yield* agent.run(input)
+      case "Open":
+        return yield* agent.run({ ...input, sessionId: state.id, goesOn: true, openCalls: "run" })
+      case "Cut":
+        return yield* agent.run({ ...input, sessionId: state.id, prompt: goOn })
+      case "Ended":
+        return state.finished
+    }
+  })
+  const { cost, exit, sessionId, text, usage } = yield* Effect.retry(once, { while: (error) => error._tag === "SessionBusy", schedule: busyFor })
+  return { sessionId, exit, text, usage, cost }
+})
+
+const TurnInput = Schema.Struct({
+  prompt: Schema.String,
+  source: Schema.String,
+  systemPrompt: Schema.optionalKey(Schema.String),
+  cwd: Schema.optionalKey(Schema.String),
+  maxIterations: Schema.optionalKey(Schema.Int)
+})
+const decodeTurn = Schema.decodeUnknownEffect(Schema.fromJsonString(TurnInput))
+
+/** Failures that another attempt does not change. */
+const lasting: ReadonlySet<string> = new Set(["InvalidInput", "ConfigError", "SessionNotFound"])
+
+const failed = (error: { readonly _tag: string; readonly message: string }): Outcome => ({
+  status: "failed",
+  message: error.message.split("\n", 1)[0] ?? error._tag,
+  isPassing: !lasting.has(error._tag)
+})
+
+/** The handler over the agent and the store of its surroundings, and the count of a session's messages. */
+export const turns = Effect.gen(function*() {
+  const agent = yield* Agent
+  const store = yield* SessionStore
+  const record = yield* RunRecord
+  const services = Context.make(Agent, agent).pipe(Context.add(SessionStore, store), Context.add(RunRecord, record))
+
+  const handler: Handler = ({ firstPosition, input, sessionId }: Work) =>
+    decodeTurn(input).pipe(
+      Effect.flatMap((options) => run({ ...options, sessionId, firstPosition })),
+      Effect.map((finished): Outcome => ({ status: "finished", output: JSON.stringify(finished) })),
+      Effect.catch((error) => Effect.succeed(failed(error))),
+      Effect.provideContext(services)
+    )
+  const messages = (sessionId: string) =>
+    Effect.map(store.get(SessionId.make(sessionId)), Option.match({ onNone: () => 0, onSome: ({ messageCount }) => messageCount }))
+  return { handler, messages }
+})

@@ -1,0 +1,152 @@
+/**
+ * The runners of a cluster: who is there, in which version, and who is about to leave.
+ *
+ * **Details**
+ *
+ * Runners of two versions read and write the same sessions in different ways, so one of another version than those at work may not join:
+ * they are drained first. A runner whose process is gone is seen by its advisory lock, which the server frees; the others take its shards
+ * within {@link lookEvery}.
+ */
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as RunnerAddress from "effect/cluster/RunnerAddress"
+import { RunnerStorage } from "effect/cluster/RunnerStorage"
+import * as Version from "../domain/Version.ts"
+import { currentProcess } from "../platform/Leases.ts"
+import * as PostgresLeases from "../platform/PostgresLeases.ts"
+import { ClusterDatabase } from "./ClusterDatabase.ts"
+import { ClusterError } from "./ClusterError.ts"
+
+/** Time between two looks at the other runners. */
+export const lookEvery = "1 second"
+
+/** A runner as others see it. */
+export interface Member {
+  readonly address: string
+  readonly host: string
+  readonly pid: number
+  readonly version: string
+  readonly concurrency: number
+  readonly running: number
+  readonly isDraining: boolean
+  readonly isAlive: boolean
+  readonly seconds: number
+}
+
+/** This runner among the others. */
+export interface Service {
+  readonly address: RunnerAddress.RunnerAddress
+  /** Returns when this runner was asked to leave. */
+  readonly drained: Effect.Effect<void>
+  /** Leaves on its own account, as if it had been asked to. */
+  readonly drain: Effect.Effect<void>
+  /** Tells the others how many runs are under way here. */
+  readonly report: (running: number) => void
+}
+
+/** This runner. */
+export class Membership extends Context.Service<Membership, Service>()("hermes-effect/cluster/Membership") {}
+
+const isAliveIn = ({ sql }: ClusterDatabase["Service"]) => PostgresLeases.isProcessAlive(sql, sql`members.process`, sql`members.seen_at`)
+
+/** All runners, those that died and were not seen by others yet too. */
+export const list = Effect.gen(function*() {
+  const database = yield* ClusterDatabase
+  const { run, sql } = database
+  const rows = yield* run(sql<Member>`
+    SELECT address, host, pid, version, concurrency, running, is_draining AS "isDraining", ${isAliveIn(database)} AS "isAlive",
+      CAST(extract(epoch FROM clock_timestamp() - started_at) AS INTEGER) AS seconds
+    FROM members ORDER BY started_at, address`)
+  return rows
+})
+
+/** Asks runners to leave: all of them, or those whose address or host begins with `which`. Returns how many. */
+export const askToDrain = Effect.fnUntraced(function*(which: string | undefined) {
+  const { run, sql } = yield* ClusterDatabase
+  const rows = yield* run(sql`
+    UPDATE members SET is_draining = TRUE
+    WHERE ${which === undefined ? sql`TRUE` : sql`(substr(address, 1, length(${which})) = ${which} OR host = ${which})`} RETURNING address`)
+  return rows.length
+})
+
+const joining = 0x48654569
+
+const join = Effect.fnUntraced(function*(address: string, concurrency: number) {
+  const database = yield* ClusterDatabase
+  const { lock, place, run, sql } = database
+  const { pid } = currentProcess()
+  const others = yield* run(sql.transaction(Effect.gen(function*() {
+    yield* sql`SELECT pg_advisory_xact_lock(${joining})`
+    yield* sql`DELETE FROM members WHERE NOT ${isAliveIn(database)}`
+    const found = yield* sql<{ readonly version: string; readonly count: number }>`
+      SELECT version, count(*) AS count FROM members WHERE version <> ${Version.version} AND NOT is_draining GROUP BY version ORDER BY version`
+    if (found.length > 0) return found
+    yield* sql`
+      INSERT INTO members (address, process, host, pid, version, concurrency)
+      VALUES (${address}, ${lock.number}, ${PostgresLeases.hostOfProcess()}, ${pid}, ${Version.version}, ${concurrency})`
+    return []
+  })))
+  const [other] = others
+  if (other === undefined) return
+  return yield* new ClusterError({
+    message: `${place} has ${other.count} ${other.count === 1 ? "runner" : "runners"} of version ${other.version}, this one is ${Version.version}: ` +
+      "run `hermes cluster drain --all` first, or start the same version"
+  })
+})
+
+/** Joins the cluster, and leaves it with the scope. The shards of runners that are gone are taken from them. */
+export const layer = (concurrency: number): Layer.Layer<Membership, ClusterError, ClusterDatabase> =>
+  Layer.effect(Membership, Effect.gen(function*() {
+    const { lock, run, sql } = yield* ClusterDatabase
+    // Names no place in the network: runners talk through the database alone.
+    const address = RunnerAddress.make(`${PostgresLeases.hostOfProcess()}-${currentProcess().pid}-${lock.number.toString(36)}`, 1)
+    yield* join(address.host, concurrency)
+    yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(sql`DELETE FROM members WHERE address = ${address.host}`, "2 seconds")))
+    const asked = yield* Deferred.make<void>()
+    let running = 0
+    yield* run(sql<{ readonly is_draining: boolean }>`
+      UPDATE members SET running = ${0}, seen_at = clock_timestamp() WHERE address = ${address.host} RETURNING is_draining`)
+    const look = Effect.gen(function*() {
+      const [own] = yield* run(sql<{ readonly is_draining: boolean }>`
+        UPDATE members SET running = ${running}, seen_at = clock_timestamp() WHERE address = ${address.host} RETURNING is_draining`)
+      if (own === undefined || own.is_draining) yield* Deferred.succeed(asked, undefined)
+    })
+    yield* look.pipe(
+      Effect.catch(({ message }) => Effect.logWarning(message)),
+      Effect.andThen(Effect.sleep(lookEvery)),
+      Effect.forever,
+      Effect.forkScoped
+    )
+    return {
+      address,
+      drained: Deferred.await(asked),
+      drain: Effect.andThen(
+        Effect.ignore(Effect.timeout(sql`UPDATE members SET is_draining = TRUE WHERE address = ${address.host}`, "2 seconds")),
+        Deferred.succeed(asked, undefined)
+      ),
+      report: (now) => void (running = now)
+    }
+  }))
+
+/** Takes runners that are gone out of the list of those that have shards, as long as the scope lives. */
+export const removeDead: Layer.Layer<never, never, ClusterDatabase | RunnerStorage> = Layer.effectDiscard(Effect.gen(function*() {
+  const database = yield* ClusterDatabase
+  const { run, sql } = database
+  const runners = yield* RunnerStorage
+  const look = Effect.gen(function*() {
+    const dead = yield* run(sql<{ readonly address: string }>`DELETE FROM members WHERE NOT ${isAliveIn(database)} RETURNING address`)
+    const alive = new Set((yield* run(sql<{ readonly address: string }>`SELECT address FROM members`)).map(({ address }) => address))
+    for (const [{ address }] of yield* runners.getRunners) {
+      if (!alive.has(address.host)) yield* runners.unregister(address)
+    }
+    for (const { address } of dead) yield* Effect.logWarning(`Runner ${address} is gone; the others go on with its runs.`)
+  })
+  yield* look.pipe(
+    Effect.catchCause((cause) => Effect.logDebug("the other runners could not be looked at", cause)),
+    Effect.andThen(Effect.sleep(lookEvery)),
+    Effect.forever,
+    Effect.forkScoped
+  )
+}))

@@ -1,0 +1,125 @@
+/**
+ * The durable workflow of a run: its attempts are activities, the waits between them survive the runner.
+ *
+ * **Details**
+ *
+ * Every runner that has the shard of a run begins it, but only so many at a time as it was told; the others wait in the database and are
+ * moved with their shard. A run whose runner is gone is begun again by another one, and its handler goes on from what the store has
+ * ({@link "./DurableRun.ts"}). Its outcome is written once.
+ */
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
+import * as Activity from "effect/workflow/Activity"
+import * as DurableClock from "effect/workflow/DurableClock"
+import * as Workflow from "effect/workflow/Workflow"
+import * as Redaction from "../domain/Redaction.ts"
+import { type Outcome, Outcome as OutcomeSchema, Request, Runs } from "./Runs.ts"
+
+/** The workflow; one execution for each id. */
+export const RunWorkflow = Workflow.make("hermes/Run", {
+  payload: Request,
+  success: Schema.Void,
+  idempotencyKey: ({ id }) => id
+})
+
+/** Input of a handler: the request, and the messages that its session had before the first start. */
+export interface Work extends Request {
+  readonly firstPosition: number
+  readonly starts: number
+}
+
+/** Does the work of one kind; a failure of it is an outcome. */
+export type Handler = (work: Work) => Effect.Effect<Outcome>
+
+/** Work of this process. */
+export interface WorkerService {
+  /** Runs one attempt when there is room for it. */
+  readonly attempt: (request: Request) => Effect.Effect<Outcome>
+  readonly running: () => number
+  /** Begins nothing any more, and waits for what is under way. */
+  readonly close: Effect.Effect<void>
+}
+
+/** The worker of a runner. */
+export class Worker extends Context.Service<Worker, WorkerService>()("hermes-effect/cluster/Worker") {}
+
+/** Settings of a worker. */
+export interface WorkerOptions {
+  /** Name of this runner. */
+  readonly runner: string
+  /** Runs at a time. */
+  readonly concurrency: number
+  readonly handlers: Readonly<Record<string, Handler>>
+  /** Messages of the session of a request. */
+  readonly messages: (sessionId: string) => Effect.Effect<number, { readonly message: string }>
+  /** Told of each change of the number of runs under way. */
+  readonly report: (running: number) => void
+  /** Waits until the run may begin by limits that it shares with others; a reason where it may not at all. */
+  readonly admit?: ((request: Request) => Effect.Effect<string | undefined>) | undefined
+}
+
+const failed = (message: string, isPassing: boolean): Outcome => ({ status: "failed", message: Redaction.redactText(message), isPassing })
+
+/** Makes the worker of a runner. */
+export const worker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs> =>
+  Layer.effect(Worker, Effect.gen(function*() {
+    const runs = yield* Runs
+    const permits = yield* Semaphore.make(options.concurrency)
+    let running = 0
+    let isClosed = false
+    const count = (change: number) => Effect.sync(() => options.report(running += change))
+
+    const begun = Effect.fnUntraced(function*(request: Request): Effect.fn.Return<Outcome, { readonly message: string }> {
+      const { id, kind, sessionId } = request
+      const handler = options.handlers[kind]
+      if (handler === undefined) return failed(`this version has no handler of kind "${kind}"`, false)
+      const refused = yield* options.admit?.(request) ?? Effect.succeed(undefined)
+      if (refused !== undefined) return failed(refused, false)
+      const started = yield* runs.start(id, options.runner)
+      if (started === undefined) return { status: "finished" }
+      const firstPosition = started.firstPosition ?? (yield* runs.place(id, yield* options.messages(sessionId)))
+      return yield* handler({ ...request, firstPosition, starts: started.starts })
+    })
+
+    const attempt: WorkerService["attempt"] = (request) =>
+      Effect.gen(function*() {
+        // Turns of one session follow each other as they were submitted.
+        while (yield* runs.isBehind(request.id, request.sessionId)) yield* Effect.sleep("500 millis")
+        return yield* permits.withPermit(Effect.suspend(() =>
+          isClosed ? Effect.never : Effect.ensuring(Effect.andThen(count(1), begun(request)), count(-1))))
+      }).pipe(
+        Effect.exit,
+        Effect.flatMap((exit) => {
+          if (Exit.isSuccess(exit)) return Effect.succeed(exit.value)
+          // An interrupted run belongs to the next owner of its shard.
+          if (Cause.hasInterrupts(exit.cause)) return Effect.failCause(Cause.interrupt())
+          const error = Cause.squash(exit.cause)
+          return Effect.succeed(failed(error instanceof Error ? error.message : String(error), true))
+        })
+      )
+
+    const settled: Effect.Effect<void> = Effect.suspend(() => running === 0 ? Effect.void : Effect.andThen(Effect.sleep("100 millis"), settled))
+    return { attempt, running: () => running, close: Effect.andThen(Effect.sync(() => void (isClosed = true)), settled) }
+  }))
+
+const waitBefore = (attempt: number): number => Math.min(2 ** attempt, 60) * 1000
+
+/** Carries out the workflow on this runner. */
+export const layer = RunWorkflow.toLayer(Effect.fnUntraced(function*(request) {
+  const { attempt } = yield* Worker
+  const runs = yield* Runs
+  for (let number = 0;; number++) {
+    const outcome: Outcome = yield* Activity.make({ name: `attempt ${number}`, success: OutcomeSchema, execute: attempt(request) })
+    if (outcome.status === "failed" && outcome.isPassing === true && number < request.retries) {
+      yield* DurableClock.sleep({ name: `wait ${number}`, duration: waitBefore(number) })
+      continue
+    }
+    // One that is over already keeps its outcome.
+    return yield* Effect.orDie(runs.finish(request.id, outcome))
+  }
+}))

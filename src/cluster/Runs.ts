@@ -1,0 +1,212 @@
+/**
+ * Runs that were submitted to a cluster, and their ends: a row for each run, which begins at most once at a time and ends once.
+ *
+ * **Details**
+ *
+ * A run is a prompt for a session. The number of messages that the session had before it is written down before its first message is
+ * stored, so that whoever goes on with it knows if its prompt is in the session.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
+import * as Schema from "effect/Schema"
+import * as SqlClient from "effect/sql/SqlClient"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import * as Json from "../domain/Json.ts"
+import * as SqlFailure from "../platform/SqlFailure.ts"
+import * as SqliteClient from "../platform/SqliteClient.ts"
+import { ClusterDatabase, runTables } from "./ClusterDatabase.ts"
+import { ClusterError } from "./ClusterError.ts"
+
+/** Work for a cluster. */
+export const Request = Schema.Struct({
+  /** Its own name: the same id is run once, however often it is submitted. */
+  id: Schema.String,
+  /** Name of what it belongs to: a batch run, or a conversation. */
+  batch: Schema.String,
+  /** Name of the handler that does it. */
+  kind: Schema.String,
+  sessionId: Schema.String,
+  /** Input of the handler, as JSON. */
+  input: Schema.String,
+  /** Attempts after a failure. */
+  retries: Schema.Int
+})
+/** One {@link Request}. */
+export type Request = typeof Request.Type
+
+/** End of a run. */
+export const Outcome = Schema.Struct({
+  status: Schema.Literals(["finished", "failed"]),
+  /** Output of the handler, as JSON. */
+  output: Schema.optionalKey(Schema.String),
+  /** Reason of the failure, and if another attempt may help. */
+  message: Schema.optionalKey(Schema.String),
+  isPassing: Schema.optionalKey(Schema.Boolean)
+})
+/** One {@link Outcome}. */
+export type Outcome = typeof Outcome.Type
+
+const decodeOutcome = Schema.decodeUnknownOption(Outcome)
+
+/** Counts of the runs of a batch. */
+export interface Counts {
+  readonly batch: string
+  readonly waiting: number
+  readonly running: number
+  readonly finished: number
+  readonly failed: number
+}
+
+/** A run that is about to begin. */
+export interface Started {
+  /** Messages that its session had before; undefined when this is its first start. */
+  readonly firstPosition: number | undefined
+  /** Number of its starts, this one included. */
+  readonly starts: number
+}
+
+/** The runs of a cluster. */
+export interface Service {
+  /** Adds a run; one that is there stays as it is. Returns its outcome where it has one. */
+  readonly add: (request: Request) => Effect.Effect<Outcome | undefined, ClusterError>
+  /** Tells the runners that something was added. */
+  readonly announce: Effect.Effect<void>
+  /** Marks a run as begun by a runner; undefined when it is over. */
+  readonly start: (id: string, runner: string) => Effect.Effect<Started | undefined, ClusterError>
+  /** Writes down how many messages the session has; the first number stands. */
+  readonly place: (id: string, messages: number) => Effect.Effect<number, ClusterError>
+  /** Ends a run; the first outcome stands. */
+  readonly finish: (id: string, outcome: Outcome) => Effect.Effect<void, ClusterError>
+  /** Outcomes of those runs that are over. */
+  readonly outcomes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Outcome>, ClusterError>
+  /** Tests for an earlier run of the session that is not over. */
+  readonly isBehind: (id: string, sessionId: string) => Effect.Effect<boolean, ClusterError>
+  readonly counts: Effect.Effect<ReadonlyArray<Counts>, ClusterError>
+  /** Calls `then` when runs were submitted (`work`) or ended (`done`), as far as this process is told. */
+  readonly listen: (channel: Channel, then: Effect.Effect<void>) => Effect.Effect<never>
+}
+
+/** Kinds of news. */
+export type Channel = "work" | "done"
+
+/** The runs of a cluster. */
+export class Runs extends Context.Service<Runs, Service>()("hermes-effect/cluster/Runs") {}
+
+/** The database of the runs, and how its statements are run. */
+export interface RunsPlace {
+  readonly sql: SqlClient.SqlClient
+  readonly run: <A, E>(effect: Effect.Effect<A, E | SqlError>) => Effect.Effect<A, Exclude<E, SqlError> | ClusterError>
+  /** Tells other processes; a word that is lost only makes them wait for their next look. */
+  readonly notify: (channel: Channel) => Effect.Effect<void>
+  readonly listen: Service["listen"]
+}
+
+const outcomeOf = (text: string | null): Outcome | undefined =>
+  text === null ? undefined : Option.getOrUndefined(Option.flatMap(Json.parse(text), decodeOutcome))
+
+/** Makes the runs of a database. */
+export const make = ({ listen, notify, run, sql }: RunsPlace): Service => ({
+  add: ({ batch, id, kind, sessionId }) =>
+    run(Effect.gen(function*() {
+      const now = yield* Clock.currentTimeMillis
+      const added = yield* sql`
+        INSERT INTO runs (id, batch, kind, session_id, state, starts, submitted_at)
+        VALUES (${id}, ${batch}, ${kind}, ${sessionId}, 'waiting', 0, ${now}) ON CONFLICT DO NOTHING RETURNING id`
+      if (added.length > 0) return undefined
+      const [row] = yield* sql<{ readonly outcome: string | null }>`SELECT outcome FROM runs WHERE id = ${id}`
+      return outcomeOf(row?.outcome ?? null)
+    })),
+  announce: notify("work"),
+  start: (id, runner) =>
+    run(Effect.gen(function*() {
+      const now = yield* Clock.currentTimeMillis
+      const [row] = yield* sql<{ readonly first_position: number | null; readonly starts: number }>`
+        UPDATE runs SET state = 'running', runner = ${runner}, starts = starts + 1, started_at = coalesce(started_at, ${now})
+        WHERE id = ${id} AND state <> 'done' RETURNING first_position, starts`
+      return row === undefined ? undefined : { firstPosition: row.first_position ?? undefined, starts: row.starts }
+    })),
+  place: (id, messages) =>
+    Effect.map(
+      run(sql<{ readonly first_position: number }>`
+        UPDATE runs SET first_position = coalesce(first_position, ${messages}) WHERE id = ${id} RETURNING first_position`),
+      ([row]) => row?.first_position ?? messages
+    ),
+  finish: (id, outcome) =>
+    Effect.andThen(
+      Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        run(sql`UPDATE runs SET state = 'done', outcome = ${JSON.stringify(outcome)}, ended_at = ${now} WHERE id = ${id} AND state <> 'done'`)),
+      notify("done")
+    ),
+  outcomes: (ids) =>
+    ids.length === 0 ? Effect.succeed(new Map()) : Effect.map(
+      run(sql<{ readonly id: string; readonly outcome: string | null }>`SELECT id, outcome FROM runs WHERE state = 'done' AND ${sql.in("id", ids)}`),
+      (rows) => new Map(rows.flatMap(({ id, outcome }) => {
+        const decoded = outcomeOf(outcome)
+        return decoded === undefined ? [] : [[id, decoded] as const]
+      }))
+    ),
+  isBehind: (id, sessionId) =>
+    Effect.map(
+      run(sql`
+        SELECT 1 FROM runs WHERE session_id = ${sessionId} AND state <> 'done' AND made < (SELECT made FROM runs WHERE id = ${id}) LIMIT 1`),
+      (rows) => rows.length > 0
+    ),
+  counts: Effect.map(
+    run(sql<{ readonly batch: string; readonly state: string; readonly is_failed: number; readonly count: number }>`
+      SELECT batch, state, CASE WHEN outcome LIKE '{"status":"failed"%' THEN 1 ELSE 0 END AS is_failed, count(*) AS count
+      FROM runs GROUP BY batch, state, is_failed ORDER BY batch`),
+    (rows) => {
+      const batches = new Map<string, { -readonly [K in keyof Counts]: Counts[K] }>()
+      for (const { batch, count, is_failed, state } of rows) {
+        const counts = batches.get(batch) ?? { batch, waiting: 0, running: 0, finished: 0, failed: 0 }
+        counts[state === "waiting" ? "waiting" : state === "running" ? "running" : is_failed === 1 ? "failed" : "finished"] += count
+        batches.set(batch, counts)
+      }
+      return Array.from(batches.values())
+    }
+  ),
+  listen
+})
+
+const channelName = (schema: string, channel: Channel): string => `hermes_${channel}_${schema}`.slice(0, 60)
+
+/** The runs in the database of a cluster. */
+export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.effect(Runs, Effect.gen(function*() {
+  const { run, schema, sql } = yield* ClusterDatabase
+  return make({
+    sql,
+    run,
+    notify: (channel) => Effect.ignore(sql.notify(channelName(schema, channel), ""), { log: "Debug" }),
+    listen: (channel, then) =>
+      Effect.scoped(Effect.flatMap(sql.listen(channelName(schema, channel)), (news) =>
+        // News that came meanwhile are one.
+        Effect.forever(Effect.andThen(Queue.takeAll(news), then)))).pipe(
+          Effect.catchCause((cause) => Effect.logDebug("the listener of the cluster begins again", cause)),
+          Effect.andThen(Effect.andThen(Effect.sleep("1 second"), then)),
+          Effect.forever
+        )
+  })
+}))
+
+/** The runs in the SQLite file at `path`; its client is also that of `effect/cluster`. */
+export const layerSqlite = (path: string): Layer.Layer<Runs | SqlClient.SqlClient, ClusterError> =>
+  Layer.unwrap(Effect.gen(function*() {
+    const failed = (error: SqlError) => new ClusterError({ message: SqlFailure.describe(path, error), cause: error.reason.cause })
+    const sql = yield* Effect.mapError(SqliteClient.open(path), failed)
+    const run = <A, E>(effect: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Exclude<E, SqlError> | ClusterError> =>
+      Effect.mapError(SqliteClient.waiting(effect), (error): Exclude<E, SqlError> | ClusterError =>
+        // The type does not know that every other failure is one of the others.
+        isSqlError(error) ? failed(error) : error as Exclude<E, SqlError>)
+    yield* run(Effect.gen(function*() {
+      yield* SqliteClient.configure(sql)
+      const there = yield* sql`SELECT 1 FROM sqlite_schema WHERE name = 'runs'`
+      if (there.length > 0) return
+      for (const statement of runTables("INTEGER PRIMARY KEY")) yield* sql.unsafe(statement).unprepared
+    }))
+    const runs = make({ sql, run, notify: () => Effect.void, listen: () => Effect.never })
+    return Layer.merge(Layer.succeed(Runs, runs), Layer.succeed(SqlClient.SqlClient, sql))
+  }))

@@ -1,0 +1,81 @@
+// A process that does durable runs: `runner` is one of several over Postgres, until SIGTERM drains it; `sqlite` submits rows to itself and
+// ends when they are over. Its model answers by the conversation alone, after a pause; its tools leave traces in a file.
+// Arguments: kind, address or directory, runs at a time, file of traces, pause of the model in ms, rows (sqlite).
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import { appendFileSync, writeSync } from "node:fs"
+import { Cluster, Runtime, SessionStore, Toolset } from "../../src/index.ts"
+import { Provider } from "../../src/provider/Provider.ts"
+import * as Annotations from "../../src/tool/Annotations.ts"
+import * as Fake from "./fakeModel.ts"
+
+const [kind = "", place = "", concurrency = "4", traces = "", pause = "5", rows = "0"] = process.argv.slice(2)
+
+const trace = (line: string) => Effect.sync(() => appendFileSync(traces, `${line}\n`))
+const say = (line: string) => Effect.sync(() => writeSync(1, `${line}\n`))
+
+const tool = (name: string) => Tool.make(name, { parameters: Schema.Struct({ path: Schema.String }), success: Schema.String })
+const toolkit = Toolkit.make(
+  tool("note").annotate(Annotations.PathArguments, ["path"]),
+  tool("step"),
+  tool("again").annotate(Tool.Idempotent, true)
+)
+const leave = ({ path }: { readonly path: string }) =>
+  trace(`begin ${path}`).pipe(Effect.andThen(Effect.sleep(Number(pause) / 2)), Effect.andThen(trace(`end ${path}`)), Effect.as(`did ${path}`))
+
+const fake = Fake.make()
+const provider = Layer.succeed(Provider, {
+  ...fake.provider,
+  prepare: ({ messages, stream }) =>
+    Effect.sync(() => {
+      const row = /row \d+/.exec(JSON.stringify(messages.find(({ role }) => role === "user")?.content ?? ""))?.[0]?.replace(" ", "-") ?? "?"
+      return { model: "fake-1", messages: [], stream, row, results: messages.filter(({ role }) => role === "tool").length }
+    }),
+  execute: ({ results, row }) =>
+    Effect.gen(function*() {
+      yield* trace(`ask ${row} ${results}`)
+      yield* Effect.sleep(Number(pause))
+      const call = (id: string, name: string) => Fake.call(`${row}-${id}`, name, { path: `${row}-${id}` })
+      if (results === 0) return Fake.callsAnswer(call("a", "note"), call("b", "note"))
+      if (results === 2) return Fake.callsAnswer(call("c", "step"), call("d", "again"))
+      return Fake.textAnswer(`done ${row}`)
+    })
+})
+
+const store = kind === "sqlite"
+  ? SessionStore.layerSqlite({ path: `${place}/state.db` })
+  : SessionStore.layerPostgres({ url: Redacted.make(place), connections: 8 })
+const agent = Runtime.layer({
+  provider,
+  store,
+  tools: [Toolset.make("traces", toolkit, toolkit.toLayer({ note: leave, step: leave, again: leave }))]
+}).pipe(Layer.provideMerge(store))
+
+const options = { concurrency: Number(concurrency) }
+
+const alone = Effect.gen(function*() {
+  const ids = Array.from({ length: Number(rows) }, (_, row) => `row-${row}`)
+  yield* say("ready")
+  for (const id of ids) yield* Cluster.submit(Cluster.turn({ id, sessionId: id, prompt: id.replace("-", " "), batch: "test" }))
+  yield* Cluster.settled(ids, (some) => say(`over ${some.size}`))
+}).pipe(Effect.provide(Cluster.layerSqlite({ path: `${place}/cluster.db`, ...options }).pipe(Layer.provide(agent))))
+
+const asked = Effect.callback<void>((resume) => {
+  process.once("SIGTERM", () => resume(Effect.void))
+})
+
+const runner = Effect.gen(function*() {
+  const { close, drained } = yield* Cluster.Runner
+  yield* say("ready")
+  yield* Effect.raceFirst(asked, drained)
+  yield* close
+  const { system, user } = process.cpuUsage()
+  yield* say(`cpu ${Math.round((system + user) / 1000)}`)
+}).pipe(Effect.provide(Cluster.layerRunner({ url: Redacted.make(place), ...options }).pipe(Layer.provide(agent))))
+
+await Effect.runPromise(kind === "sqlite" ? alone : runner)
+process.exit(0)
