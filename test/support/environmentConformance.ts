@@ -1,5 +1,6 @@
 // What every environment does, whichever machine its commands run on: processes and files, through the port alone.
 import { assert, layer } from "@effect/vitest"
+import * as NodePath from "@effect/platform-node/NodePath"
 import type * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -10,8 +11,12 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { mkdtempSync, rmSync } from "node:fs"
 import { connect } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { CallDirectory, type Service } from "../../src/environment/CommandEnvironment.ts"
+import * as TreeSnapshot from "../../src/environment/TreeSnapshot.ts"
 import * as PseudoTerminal from "../../src/environment/PseudoTerminal.ts"
 import * as ChildProcesses from "../../src/platform/ChildProcesses.ts"
 import { ProcessEnvironment } from "../../src/platform/ProcessVariables.ts"
@@ -203,6 +208,34 @@ const ports: ReadonlyArray<readonly [string, (tools: Tools) => Effect.Effect<voi
   })]
 ]
 
+const snapshots: ReadonlyArray<readonly [string, (tools: Tools) => Effect.Effect<void, unknown, Scope.Scope>]> = [
+  ["tell which files a command made, changed and removed, with what was in them", Effect.fnUntraced(function*({ at, directory, environment, files, finished }) {
+    const storage = mkdtempSync(join(tmpdir(), "hermes-trees-"))
+    yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(storage, { recursive: true, force: true })))
+    const { take } = yield* TreeSnapshot.make(environment, { directory: storage, apart: [], home: undefined, isHidden: (path) => path.endsWith(".env") }).pipe(
+      Effect.provide(NodePath.layer)
+    )
+    yield* files.writeFileString(at("changed"), "one\n")
+    yield* files.writeFileString(at("removed"), "gone\n")
+    yield* files.writeFileString(at("same"), "same\n")
+    const before = yield* take(directory)
+    yield* finished("echo two > changed; rm removed; mkdir sub; printf 'a b' > 'sub/new file'; ln -s same link; echo KEY > .env; chmod +x same; touch -d @0 same")
+    const { changes, unseen } = yield* before.since
+    const text = (content: Uint8Array | undefined) => content === undefined ? undefined : new TextDecoder().decode(content)
+    const found = changes.map(({ after, before, path }) => [path.slice(path.indexOf(`${directory.split("/").at(-1)}/`)), text(before?.content), text(after?.content)]).toSorted()
+    const own = directory.split("/").at(-1)
+    if (changes.length === 0) return assert.match(unseen.join(), /has no git/)
+    assert.deepStrictEqual(found, [
+      [`${own}/changed`, "one\n", "two\n"],
+      [`${own}/link`, undefined, "same"],
+      [`${own}/removed`, "gone\n", undefined],
+      [`${own}/same`, "same\n", "same\n"],
+      [`${own}/sub/new file`, undefined, "a b"]
+    ])
+    assert.deepStrictEqual([(yield* (yield* take(directory)).since).changes, unseen], [[], []])
+  })]
+]
+
 const until = <E>(condition: Effect.Effect<boolean, E>): Effect.Effect<void, E> =>
   Effect.flatMap(condition, (holds) => holds ? Effect.void : Effect.andThen(Effect.sleep("50 millis"), until(condition)))
 
@@ -319,5 +352,6 @@ export const conformance = (
     for (const [rule, body] of processes) test("commands", rule, body)
     for (const [rule, body] of files) test("files", rule, body)
     for (const [rule, body] of ports) test("ports", rule, body)
+    for (const [rule, body] of snapshots) test("snapshots", rule, body)
   })
 }

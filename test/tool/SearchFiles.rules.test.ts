@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as ContentSearch from "../../src/tool/builtin/search/ContentSearch.ts"
-import * as Ignore from "../../src/tool/builtin/search/FileWalk.ts"
+import * as Ignore from "../../src/environment/FileWalk.ts"
 import * as Render from "../../src/tool/builtin/SearchFiles.ts"
 import { effectProp } from "../support/property.ts"
 

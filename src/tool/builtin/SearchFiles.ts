@@ -29,7 +29,7 @@ import { FileState } from "./file/FileState.ts"
 import * as Problem from "./file/Problem.ts"
 import { Targets } from "./file/Fence.ts"
 import * as Pattern from "./search/ContentSearch.ts"
-import type { Entry } from "./search/FileWalk.ts"
+import type { Entry } from "../../environment/FileWalk.ts"
 
 /** A matching line of a file. */
 interface LineMatch {

@@ -16,7 +16,7 @@ import { redactText } from "../../../domain/Redaction.ts"
 import { within } from "../../../platform/TimeLimit.ts"
 import * as FileContent from "../file/FileContent.ts"
 import * as Problem from "../file/Problem.ts"
-import * as FileWalk from "./FileWalk.ts"
+import * as FileWalk from "../../../environment/FileWalk.ts"
 
 // The regular expression of a search: compiled, and safe to run.
 //

@@ -1,0 +1,248 @@
+/**
+ * States of working trees around commands: which files a command made, changed and removed, with what was in them before.
+ *
+ * **Details**
+ *
+ * Where the machine of a tree has git, its states stand in a repository of their own (`ShadowRepository`), in the home directory of hermes
+ * or, on another machine, in a temporary directory there. Without git the files of a tree on this machine are read, as many as fit
+ * into bounds. What was not looked at is named in `unseen`, in words for the user: nested repositories, a tree that is too large or that
+ * holds the home directory, a machine without git.
+ *
+ * A state never fails a command.
+ *
+ * **Gotchas**
+ *
+ * What somebody else changes while a command runs is found as if the command had.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
+import * as ChildProcess from "effect/process/ChildProcess"
+import * as Digest from "../platform/Digest.ts"
+import { CallConversation, type Service as Environment } from "./CommandEnvironment.ts"
+import * as FileWalk from "./FileWalk.ts"
+import * as ShadowRepository from "./ShadowRepository.ts"
+import * as WorkingTree from "./WorkingTree.ts"
+
+/** A file at one moment. `content` is that of a link: its target; undefined where it is not kept. */
+export interface FileState {
+  readonly type: "file" | "link"
+  readonly mode: number
+  readonly size: number
+  readonly content: Uint8Array | undefined
+}
+
+/** A file that is another one since a snapshot. */
+export interface Changed {
+  /** Absolute. */
+  readonly path: string
+  readonly before: FileState | undefined
+  readonly after: FileState | undefined
+}
+
+/** Changes that were found, and what was not looked at, as parts of a sentence. */
+export interface Seen {
+  readonly changes: ReadonlyArray<Changed>
+  /** Changed files beyond those that are listed. */
+  readonly more: number
+  readonly unseen: ReadonlyArray<string>
+}
+
+/** A state of a tree. */
+export interface Snapshot {
+  /** Compares the tree as it is now. */
+  readonly since: Effect.Effect<Seen>
+}
+
+/** Takes snapshots. */
+export interface Service {
+  /** The state of the working tree of a directory. */
+  readonly take: (directory: string) => Effect.Effect<Snapshot>
+}
+
+/** Place and bounds of states. */
+export interface Options {
+  /** Directory for repositories of trees on this machine. */
+  readonly directory: string
+  /** Directories that are no part of a tree: the home directory of hermes. */
+  readonly apart: ReadonlyArray<string>
+  /** The user's home directory; a tree that holds it is not looked at. */
+  readonly home: string | undefined
+  /** True of a path of a tree whose content is never kept. */
+  readonly isHidden: (path: string) => boolean
+}
+
+/** Bytes of a file whose content is kept. */
+export const maxFileBytes = 10 * 1024 * 1024
+const maxFiles = 50_000
+const maxChanges = 2_000
+const maxContentBytes = 64 * 1024 * 1024
+/** Milliseconds that a command waits for one state. */
+const patience = 5_000
+const deadline = "20 seconds"
+/** Bounds of a tree that is read because there is no git. */
+const scanned = { files: 5_000, bytes: 20 * 1024 * 1024, fileBytes: 1024 * 1024 }
+
+/** A way to find the states of one tree. */
+interface Observer {
+  readonly take: Effect.Effect<Snapshot, ShadowRepository.GitFailed | PlatformError>
+}
+
+const nothing = (...unseen: ReadonlyArray<string>): Snapshot => ({ since: Effect.succeed({ changes: [], more: 0, unseen }) })
+
+const unread = (what: string, names: ReadonlyArray<string>): ReadonlyArray<string> =>
+  names.length === 0 ? [] : [`${what} ${names.slice(0, 3).join(", ")}${names.length > 3 ? ` and ${names.length - 3} more` : ""}`]
+
+/** Files that are no longer what they were, large ones by their times. */
+const largeChanges = (before: ShadowRepository.State["large"], after: ShadowRepository.State["large"]) =>
+  [...new Set([...before.keys(), ...after.keys()])].filter((path) => before.get(path)?.stamp !== after.get(path)?.stamp)
+
+/** Observes a tree by git. */
+const byGit = (repository: ShadowRepository.ShadowRepository, tree: string): Observer => ({
+  take: Effect.map(repository.state, (before): Snapshot => ({
+    since: Effect.gen(function*() {
+      const after = yield* repository.state
+      const found = yield* repository.differences(before.id, after.id)
+      const large = largeChanges(before.large, after.large)
+      // What could not be stored before the command is not something that the command made.
+      const known = before.isWhole ? found : found.filter((each) => each.before !== undefined)
+      const kept = known.slice(0, maxChanges)
+      const hashes = [...new Set(kept.flatMap((each) => [each.before?.hash, each.after?.hash]).filter((hash) => hash !== undefined))]
+      const contents = yield* repository.contents(hashes, maxContentBytes)
+      const fileOf = (side: ShadowRepository.Side | undefined): FileState | undefined => {
+        if (side === undefined) return undefined
+        const content = contents.get(side.hash)
+        return { type: side.type, mode: side.mode, size: content?.length ?? 0, content }
+      }
+      const largeFile = (file: { readonly size: number } | undefined): FileState | undefined =>
+        file === undefined ? undefined : { type: "file", mode: 0o644, size: file.size, content: undefined }
+      const changes = new Map(kept.map((each) => [each.path, { path: `${tree}/${each.path}`, before: fileOf(each.before), after: fileOf(each.after) }]))
+      for (const path of large) {
+        const small = changes.get(path)
+        changes.set(path, { path: `${tree}/${path}`, before: small?.before ?? largeFile(before.large.get(path)), after: small?.after ?? largeFile(after.large.get(path)) })
+      }
+      return {
+        changes: Array.from(changes.values()),
+        more: known.length - kept.length,
+        unseen: [
+          ...unread("nested repositories and unreadable files:", after.unseen),
+          ...before.isWhole ? [] : ["files that are stored only after this command, because the tree is large"]
+        ]
+      }
+    }).pipe(Effect.catch(({ message }) => Effect.succeed({ changes: [], more: 0, unseen: [`the files of ${tree}: ${message}`] })))
+  }))
+})
+
+/** Observes a tree by reading it. */
+const byReading = (files: FileSystem.FileSystem, path: Path.Path, tree: string, isHidden: Options["isHidden"]): Observer => {
+  interface Read extends FileState {
+    readonly stamp: string
+  }
+  let known: ReadonlyMap<string, Read> = new Map()
+
+  const read = Effect.gen(function*() {
+    const tally = { unreadable: 0, exhausted: false }
+    const found = new Map<string, Read>()
+    let bytes = 0
+    let left = 0
+    yield* FileWalk.files(tree, tally).pipe(
+      Stream.takeUntil(() => found.size >= scanned.files),
+      Stream.filter(({ relative }) => !isHidden(relative)),
+      Stream.runForEach((entry) => Effect.ignore(Effect.gen(function*() {
+        if (entry.link) {
+          const content = new TextEncoder().encode(yield* files.readLink(entry.path))
+          return void found.set(entry.relative, { type: "link", mode: 0o777, size: content.length, content, stamp: "" })
+        }
+        const { ino, mode, mtime, size } = yield* files.stat(entry.path)
+        const stamp = `${size} ${Option.getOrElse(mtime, () => new Date(0)).getTime()} ${Option.getOrElse(ino, () => 0)} ${mode}`
+        const before = known.get(entry.relative)
+        const isKept = Number(size) <= scanned.fileBytes && bytes + Number(size) <= scanned.bytes
+        if (!isKept) left++
+        else bytes += Number(size)
+        const content = !isKept ? undefined : before?.stamp === stamp && before.content !== undefined ? before.content : yield* files.readFile(entry.path)
+        found.set(entry.relative, { type: "file", mode: mode & 0o777, size: Number(size), content, stamp })
+      })))
+    ).pipe(Effect.provideService(FileSystem.FileSystem, files), Effect.provideService(Path.Path, path))
+    known = found
+    return { found, left, isCut: found.size >= scanned.files || tally.exhausted, unreadable: tally.unreadable }
+  })
+
+  const isSame = (one: Read | undefined, other: Read | undefined): boolean =>
+    one === other || one !== undefined && other !== undefined && one.type === other.type && one.mode === other.mode && one.size === other.size &&
+      (one.content === undefined || other.content === undefined ? one.stamp === other.stamp : one.content === other.content || Digest.hex(one.content, 64) === Digest.hex(other.content, 64))
+
+  return {
+    take: Effect.map(read, (before): Snapshot => ({
+      since: Effect.map(read, (after) => {
+        const names = [...new Set([...before.found.keys(), ...after.found.keys()])].filter((name) => !isSame(before.found.get(name), after.found.get(name)))
+        return {
+          changes: names.slice(0, maxChanges).map((name): Changed => ({ path: `${tree}/${name}`, before: before.found.get(name), after: after.found.get(name) })),
+          more: Math.max(0, names.length - maxChanges),
+          unseen: [
+            ...after.isCut ? [`more than ${scanned.files} files of ${tree} (install git to see them)`] : [],
+            ...before.left > 0 ? [`the contents of ${before.left} large files (install git to keep them)`] : [],
+            ...after.unreadable > 0 ? [`${after.unreadable} directories that cannot be read`] : []
+          ]
+        }
+      })
+    }))
+  }
+}
+
+/** Makes snapshots of the trees of an environment; what they hold goes with the scope. */
+export const make = Effect.fnUntraced(function*(
+  { trees }: Pick<Environment, "trees">,
+  options: Options
+): Effect.fn.Return<Service, never, Path.Path | Scope.Scope> {
+  const { files, place, spawner } = trees
+  const path = yield* Path.Path
+  const scope = yield* Scope.Scope
+  const lock = yield* Semaphore.make(1)
+  const home = place === "here" ? options.home : undefined
+  const roots = yield* Effect.provideService(WorkingTree.make(home), FileSystem.FileSystem, files)
+  /** By the machine and the tree: an observer, or the reason why there is none. */
+  const observers = new Map<string, Observer | string>()
+
+  const hasGit = Effect.orElseSucceed(Effect.map(spawner.exitCode(ChildProcess.make("git", ["--version"], { stdin: "ignore", stdout: "ignore", stderr: "ignore" })), (code) => code === 0), () => false)
+
+  const observe = Effect.fnUntraced(function*(tree: string): Effect.fn.Return<Observer | string, ShadowRepository.GitFailed | PlatformError> {
+    if (tree === "/" || home !== undefined && `${home}/`.startsWith(`${tree}/`)) return `${tree}, which holds your home directory`
+    if (!(yield* hasGit)) return place === "here" ? byReading(files, path, tree, options.isHidden) : `${tree}: the machine that has it has no git`
+    const base = place === "here" ? options.directory : yield* Effect.provideService(files.makeTempDirectoryScoped({ prefix: "hermes-trees-" }), Scope.Scope, scope)
+    const repository = yield* ShadowRepository.open(trees, {
+      tree,
+      directory: path.join(base, Digest.hex(tree, 16)),
+      apart: place === "here" ? options.apart : [base],
+      isHidden: options.isHidden,
+      maxFileBytes,
+      maxFiles,
+      patience
+    }).pipe(Effect.provideService(Scope.Scope, scope))
+    return byGit(repository, tree)
+  })
+
+  const taken = Effect.fnUntraced(function*(directory: string) {
+    const tree = yield* Effect.flatMap(roots.rootOf(directory), (root) => Effect.orElseSucceed(files.realPath(root), () => root))
+    const key = `${place === "here" ? "" : (yield* CallConversation) ?? ""}\0${tree}`
+    const observer = observers.get(key) ?? (yield* observe(tree))
+    observers.set(key, observer)
+    if (typeof observer === "string") return nothing(observer)
+    const snapshot = yield* Effect.onError(observer.take, () =>
+      // A machine that was started again has none of it.
+      Effect.sync(() => void (place === "elsewhere" && observers.delete(key))))
+    return { since: Effect.timeoutOrElse(lock.withPermit(snapshot.since), { duration: deadline, orElse: () => nothing(`${tree}: it took longer than ${deadline}`).since }) }
+  })
+
+  return {
+    take: (directory) =>
+      lock.withPermit(taken(directory)).pipe(
+        Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.succeed(nothing(`${directory}: it took longer than ${deadline}`)) }),
+        Effect.catch(({ message }) => Effect.succeed(nothing(`the files of ${directory}: ${message}`)))
+      )
+  }
+})
