@@ -56,6 +56,7 @@ import * as ModelRouter from "./routing/ModelRouter.ts"
 import { RunRecord } from "./session/RunRecord.ts"
 import type { SessionSearch } from "./session/SessionSearch.ts"
 import type { SessionStore } from "./session/SessionStore.ts"
+import * as ChangeRecording from "./tool/ChangeRecording.ts"
 import * as ResultText from "./tool/ResultText.ts"
 import * as Places from "./tool/builtin/file/Places.ts"
 import type { ListOf as ToolsetList, NeedsOf } from "./tool/ToolRegistry.ts"
@@ -100,6 +101,8 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
   readonly environment?: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, Platform> | undefined
   /** The record of every run. Default: that of `store` where it has one (`SessionStore.layerSqlite`), else memory. */
   readonly record?: Layer.Layer<RunRecord> | undefined
+  /** Keeps what tools change in files, so that `FileUndo` can take it back. Default: changes are told, and cannot be undone. */
+  readonly changes?: ChangeRecording.Options | undefined
   /**
    * Decides which dangerous calls may run: `Approvals.layerCallback`, …. Default: none of them. The judge of
    * `Approvals.layerSmart` is a side task of the runtime, unless the application provides one.
@@ -130,7 +133,7 @@ type PluginList<Plugged extends ReadonlyArray<Plugin<unknown>>> = TupleLike<Plug
 /** The surroundings of an application's runtime. */
 const ofApplication = <Plugged extends ReadonlyArray<Plugin<unknown>>, ProviderError, ProviderNeeds, Routes extends ReadonlyArray<ModelRoute>>(
   plugins: PluginList<Plugged>,
-  { provider, retry, routes }: Pick<Defaults<ProviderError, ProviderNeeds, never, never, Routes, never>, "provider" | "retry" | "routes">
+  { changes, provider, retry, routes }: Pick<Defaults<ProviderError, ProviderNeeds, never, never, Routes, never>, "changes" | "provider" | "retry" | "routes">
 ) => {
   const model: Layer.Layer<Provider, ProviderError, ProviderNeeds> = provider ?? Offline.layer()
   const router: Layer.Layer<ModelRouter.ModelRouter, ProviderError | RoutesError<Routes>, ProviderNeeds> = routes === undefined
@@ -140,7 +143,7 @@ const ofApplication = <Plugged extends ReadonlyArray<Plugin<unknown>>, ProviderE
   return {
     // A variable that cannot be read is a defect of the host.
     places: Layer.orDie(Places.layerConfig),
-    results: ResultText.layerTemporary,
+    kept: changes === undefined ? ResultText.layerTemporary : Layer.merge(ResultText.layerTemporary, ChangeRecording.layer(changes)),
     plugged: plugins.length === 0 ? withoutPlugins : loadPlugins({ plugins }),
     router,
     helpers: SideTasks.ownProvider
@@ -197,11 +200,11 @@ export const layer = <
 >(
   options: OneModel & Options<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> = {}
 ) => {
-  const { approvals, environment, hooks, hookSettings, middleware, plugins, provider, record, retry, routes, store, tools, ...settings } = options
+  const { approvals, changes, environment, hooks, hookSettings, middleware, plugins, provider, record, retry, routes, store, tools, ...settings } = options
   return Secrets.providedLayer(assemble(
     agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never, Middlewares>({ ...settings, middleware, outermost })),
     { approvals, environment, hooks, hookSettings, middleware, record, store, tools },
-    ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], { provider, retry, routes })
+    ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], { changes, provider, retry, routes })
   ))
 }
 
@@ -252,10 +255,10 @@ export const make = <
     readonly middleware?: Agent.Bounded<E, R, Middlewares> | undefined
   }
 ) => {
-  const { approvals, environment, hooks, hookSettings, middleware, plugins, provider, record, retry, routes, store, tools, ...settings } = options
+  const { approvals, changes, environment, hooks, hookSettings, middleware, plugins, provider, record, retry, routes, store, tools, ...settings } = options
   return Secrets.providedLayer(assemble(
     agentUnder(key, (outermost) => Agent.makeBounded<E, R, Middlewares>({ ...settings, middleware, outermost })),
     { approvals, environment, hooks, hookSettings, middleware, record, store, tools },
-    ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], { provider, retry, routes })
+    ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], { changes, provider, retry, routes })
   ))
 }

@@ -48,6 +48,8 @@ export interface HomePaths {
   readonly cron: string
   /** `cache/results/`: tool results that were too long for a conversation. */
   readonly results: string
+  /** `changes/`: contents of files before and after the changes of tools, and states of working trees. */
+  readonly changes: string
   /** `state.db` */
   readonly database: string
   /** Makes the directory, with mode 0700, unless it is there. */
@@ -102,6 +104,7 @@ const makeHome = (root: string): Effect.Effect<HomePaths, never, FileSystem.File
       scripts: at("scripts"),
       cron: at("cron"),
       results: paths.join(root, "cache", "results"),
+      changes: paths.join(root, "changes"),
       database: at("state.db"),
       ensure: Effect.mapError(fs.makeDirectory(root, { recursive: true, mode: 0o700 }), refused(root, "created"))
     }

@@ -32,6 +32,7 @@
 import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
 import * as Response from "effect/ai/Response"
+import { FileChanged, FilesReverted } from "./FileChange.ts"
 import { Parts as CostParts, Spent } from "./Cost.ts"
 import { SessionId, TurnId } from "./Ids.ts"
 import * as RunEvent from "./RunEvent.ts"
@@ -360,6 +361,8 @@ export const RecordEvent = Schema.Union([
   CallStarted,
   CallEnded,
   McpRequested,
+  FileChanged,
+  FilesReverted,
   ApprovalDecided,
   ContextRewritten,
   ChildStarted,

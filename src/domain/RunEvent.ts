@@ -27,6 +27,7 @@
 import * as Schema from "effect/Schema"
 import * as Response from "effect/ai/Response"
 import { Spent } from "./Cost.ts"
+import { FileChanged } from "./FileChange.ts"
 import { SessionId, TurnId } from "./Ids.ts"
 import { Usage } from "./Usage.ts"
 
@@ -199,6 +200,7 @@ export const RunEvent = Schema.Union([
   ToolStarted,
   ToolProgress,
   ToolFinished,
+  FileChanged,
   SubagentStarted,
   SubagentProgress,
   SubagentFinished,

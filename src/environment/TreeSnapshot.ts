@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * Where the machine of a tree has git, its states stand in a repository of their own (`ShadowRepository`), in the home directory of hermes
+ * On a machine with git the states of a tree stand in a repository of their own (`ShadowRepository`), in the home directory of hermes
  * or, on another machine, in a temporary directory there. Without git the files of a tree on this machine are read, as many as fit
  * into bounds. What was not looked at is named in `unseen`, in words for the user: nested repositories, a tree that is too large or that
  * holds the home directory, a machine without git.
@@ -12,7 +12,7 @@
  *
  * **Gotchas**
  *
- * What somebody else changes while a command runs is found as if the command had.
+ * A change by somebody else while a command runs is found as one of the command.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -109,7 +109,7 @@ const byGit = (repository: ShadowRepository.ShadowRepository, tree: string): Obs
       const after = yield* repository.state
       const found = yield* repository.differences(before.id, after.id)
       const large = largeChanges(before.large, after.large)
-      // What could not be stored before the command is not something that the command made.
+      // A file that was not stored before the command need not be one that the command made.
       const known = before.isWhole ? found : found.filter((each) => each.before !== undefined)
       const kept = known.slice(0, maxChanges)
       const hashes = [...new Set(kept.flatMap((each) => [each.before?.hash, each.after?.hash]).filter((hash) => hash !== undefined))]

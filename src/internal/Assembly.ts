@@ -39,6 +39,7 @@ import { Places } from "../tool/builtin/file/Places.ts"
 import * as ProcessEvents from "../tool/builtin/terminal/ProcessEvents.ts"
 import * as ProcessRegistry from "../tool/builtin/terminal/ProcessRegistry.ts"
 import * as Todo from "../tool/builtin/Todo.ts"
+import * as FileUndo from "../tool/FileUndo.ts"
 import * as ToolRegistry from "../tool/ToolRegistry.ts"
 import type { Any as AnyToolset } from "../tool/Toolset.ts"
 import * as SideTasks from "./SideTasks.ts"
@@ -54,6 +55,7 @@ export type Services =
   | BackgroundReview.BackgroundReviews
   | BackgroundWork.BackgroundWork
   | Children.Children
+  | FileUndo.FileUndo
   | ModelRouter
   | Plugins
   | ToolRegistry.ToolRegistry
@@ -66,8 +68,8 @@ export type Services =
 /** Layers under an agent, besides the lists of the application. */
 interface Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds> {
   readonly places: Layer.Layer<Places, never, PlacesNeeds>
-  /** Store of long tool results. */
-  readonly results: Layer.Layer<never, never, ChildProcesses.Platform>
+  /** Places of long tool results, and of the changes of files. */
+  readonly kept: Layer.Layer<never, never, ChildProcesses.Platform | CommandEnvironment.CommandEnvironment>
   readonly plugged: Layer.Layer<Plugins, never, PluggedNeeds>
   readonly router: Layer.Layer<ModelRouter, RouterError, RouterNeeds>
   /** The models that may be asked for side tasks. */
@@ -188,7 +190,7 @@ export const assemble = <
     readonly record: Layer.Layer<RunRecord> | undefined
     readonly environment: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, ChildProcesses.Platform> | undefined
   },
-  { helpers, places, plugged, results, router }: Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds>
+  { helpers, kept, places, plugged, router }: Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds>
 ) => {
   // Layers are shared by reference; two runtimes of one application have a store and approvals of their own.
   const sessions: Layer.Layer<SessionStore.SessionStore | SessionSearch, StoreError, StoreNeeds> =
@@ -215,10 +217,11 @@ export const assemble = <
     Layer.provideMerge(plugged),
     Layer.provideMerge(ToolRegistry.layerOf(toolsets).pipe(Layer.provide(side.forTools))),
     Layer.provideMerge(Hooks.layer([], options.hookSettings)),
+    Layer.provideMerge(Layer.provide(FileUndo.layer, kept)),
     Layer.provideMerge(Layer.fresh(options.record ?? runRecordDefault)),
     Layer.provide(Layer.fresh(Todo.layerOfSessions)),
     Layer.provideMerge(sessions),
-    Layer.provide(Layer.mergeAll(support, UsageAccounts.layer, results)),
+    Layer.provide(Layer.mergeAll(support, UsageAccounts.layer, kept)),
     Layer.provide(environment),
     Layer.provide(ChildProcesses.layerDefault())
   )

@@ -39,6 +39,7 @@ import * as SessionRetention from "../session/SessionRetention.ts"
 import * as SessionStore from "../session/SessionStore.ts"
 import * as AllowList from "../tool/approval/AllowList.ts"
 import * as Approvals from "../tool/Approvals.ts"
+import * as ChangeRecording from "../tool/ChangeRecording.ts"
 import * as ResultText from "../tool/ResultText.ts"
 import * as Scanner from "../tool/fence/Scanner.ts"
 import * as ConfiguredEnvironment from "../tool/ConfiguredEnvironment.ts"
@@ -377,7 +378,7 @@ export const program = (
     const agent = agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never>({ ...own, passSessionId: start.passSessionId, outermost: [...outermost, ...middleware] }), start.ignoreRules === true ? "none" : { named: settings.memory.provider }, settings.context.engine)
     return assemble(agent, parts, {
       places: SettingsMapping.places(settings, { environment, home, inherited }),
-      results: ResultText.layerFile(home.results),
+      kept: Layer.merge(ResultText.layerFile(home.results), ChangeRecording.layer({ directory: home.changes, apart: [home.root], home: environment.get("HOME") })),
       plugged: Layer.merge(
         pluginsOf(settings, workingDirectory(), start),
         mcpServers(settings, programs)

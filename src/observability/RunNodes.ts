@@ -87,6 +87,8 @@ export interface Call {
   /** Last request to an MCP server, of a tool of one. */
   mcp?: { readonly at: number; readonly event: Tagged<"McpRequested"> } | undefined
   readonly approvals: Array<Approval>
+  /** Files that it made, changed or removed. */
+  readonly changes: Array<Tagged<"FileChanged">>
   readonly children: Array<Child>
   /** Calls that its tool made. */
   readonly calls: Array<Call>

@@ -149,6 +149,7 @@ export const make = (): Tree => {
       end: undefined,
       result: undefined,
       approvals: [],
+      changes: [],
       children: [],
       calls: []
     }
@@ -223,8 +224,8 @@ export const make = (): Tree => {
     if (event._tag === "ReplayBegun") {
       return void beginnings.set(entry.sessionId, { at, turnId: entry.turnId, link: event, rewritten: undefined, messages: [] })
     }
-    // A score and a note are about a session and no part of its runs.
-    if (event._tag === "Scored" || event._tag === "Noted") return
+    // A score, a note and an undo are about a session and no part of its runs.
+    if (event._tag === "Scored" || event._tag === "Noted" || event._tag === "FilesReverted") return
     const beginning = beginnings.get(entry.sessionId)
     if (beginning?.turnId === entry.turnId) {
       if (event._tag === "MessageAppended" && event.position !== undefined) return void beginning.messages.push(contents.keep(entry, event))
@@ -262,6 +263,8 @@ export const make = (): Tree => {
         if (asking !== undefined) asking.mcp = { at, event }
         return
       }
+      case "FileChanged":
+        return void state.calls.get(event.callId)?.changes.push(event)
       case "ApprovalDecided": {
         const asking = state.calls.get(event.callId)
         if (asking === undefined) return void changes.push({ _tag: "Noted", at, run, event })

@@ -10,9 +10,11 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../domain/Conversation.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
+import type { Recorder } from "../domain/RunRecorder.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import type { Interceptors } from "../middleware/Stack.ts"
 import { ConversationHistory, NestedCalls, type NestedOutcome, type NestedRun, ToolContext } from "./ToolContext.ts"
+import { ChangeSink, type Sink } from "./ChangeRecording.ts"
 import * as CallRecording from "./CallRecording.ts"
 import * as Normalise from "./calls/Normalise.ts"
 import * as ToolExecution from "./ToolExecution.ts"
@@ -150,7 +152,28 @@ const beginnings = <E>(
   }
 }
 
-const runReady = <E>(batch: Batch<E>, ready: Prepare.Ready): Effect.Effect<SettledCall, never, ToolContext> => Effect.clockWith((clock) => {
+/** Tells of the files that a call changes, and writes them to the record. */
+const sinkOf = (emit: Batch<never>["emit"], callId: string, recorder: Recorder | undefined): Sink | undefined => {
+  if (emit === undefined && recorder === undefined) return undefined
+  return {
+    changed: (changes) => {
+      const events = changes.map((change) => ({ ...change, callId }))
+      if (recorder !== undefined) for (const event of events) recorder.write(event)
+      return emit === undefined ? Effect.void : emit(events)
+    },
+    notice: (message) => {
+      const notice = { _tag: "Notice", level: "info", message } as const
+      recorder?.write(notice)
+      return emit === undefined ? Effect.void : emit([notice])
+    }
+  }
+}
+
+const runReady = <E>(
+  batch: Batch<E>,
+  ready: Prepare.Ready,
+  recorder: Recorder | undefined
+): Effect.Effect<SettledCall, never, ToolContext> => Effect.clockWith((clock) => {
   const { approvals, emit, interceptors } = batch
   const { args, call } = ready
   const started = clock.currentTimeMillisUnsafe()
@@ -162,10 +185,9 @@ const runReady = <E>(batch: Batch<E>, ready: Prepare.Ready): Effect.Effect<Settl
         return emit([{ _tag: "ToolProgress", callId: call.id, name: call.name, text }])
       })
   const executed = Effect.flatMap(
-    Effect.provideService(
-      ToolExecution.execute(interceptors.stack, approvals, ready, onProgress),
-      Correlation,
-      ToolEvents.correlation(ready.context)
+    ToolExecution.execute(interceptors.stack, approvals, ready, onProgress).pipe(
+      Effect.provideService(Correlation, ToolEvents.correlation(ready.context)),
+      Effect.provideService(ChangeSink, sinkOf(emit, call.id, recorder))
     ),
     (settlement) => {
       const durationMillis = clock.currentTimeMillisUnsafe() - started
@@ -238,7 +260,7 @@ const complete = <E>(
   prepared._tag === "Ready"
     ? Effect.suspend(() => {
       if (batch.mayStart?.() === false) return Effect.never
-      const ran = CallRecording.endingNested(recording, prepared)(runReady(batch, prepared))
+      const ran = CallRecording.endingNested(recording, prepared)(runReady(batch, prepared, recording?.recorder))
       // Calls side by side all begin before one of them ends, however quick it is.
       return Effect.andThen(begin(prepared), concurrency === 1 ? ran : Effect.andThen(Effect.yieldNow, ran))
     })

@@ -197,7 +197,7 @@ describe("Attributes and outcomes", () => {
   const call = (name: string, end: Partial<NonNullable<RunTree.Call["end"]>>, output = ""): RunTree.Call => ({
     kind: "call", run, step: undefined, parent: undefined, id: "c", name, args: {}, startedAt: 1000, start: undefined, endedAt: 1200,
     end: { _tag: "CallEnded", callId: "c", name, status: "ok", ran: true, durationMillis: 200, output, ...end },
-    result: undefined, approvals: [], children: [], calls: []
+    result: undefined, approvals: [], changes: [], children: [], calls: []
   })
 
   it("providers and servers have the names of the conventions, the earlier ones too where they are wanted", () => {

@@ -70,12 +70,22 @@ const answerOf = ({ attempts, message, number }: Step): Answer | undefined => {
   return parts === undefined ? undefined : answerOfParts(parts, number)
 }
 
-const resultExtra = ({ approvals, end }: Call): Draft.Extra => {
+const changeFacts = ({ added, after, before, by, diff, path, removed }: Call["changes"][number]) => ({
+  path,
+  change: before === undefined ? "created" : after === undefined ? "deleted" : "changed",
+  by,
+  added,
+  removed,
+  diff
+})
+
+const resultExtra = ({ approvals, changes, end }: Call): Draft.Extra => {
   const approval = approvals.at(-1)?.event
   return {
     ...(end === undefined || end.status === "ok" ? {} : { status: end.status }),
     ...(end?.reason === undefined ? {} : { reason: end.reason }),
     ...(end === undefined ? {} : { duration_ms: Math.round(end.durationMillis) }),
+    ...(changes.length === 0 ? {} : { changes: changes.map(changeFacts) }),
     ...(approval === undefined ? {} : { approval: { choice: approval.choice, subject: approval.subject } })
   }
 }

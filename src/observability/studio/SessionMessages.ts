@@ -65,6 +65,18 @@ const split = (diff: string): ReadonlyArray<FileDiff> =>
     return path === "" ? [] : [{ path, text: body }]
   })
 
+/** Changes of files that a call and the calls of its tool made, as they were recorded. */
+const recorded = ({ calls, changes }: Call): ReadonlyArray<FileDiff> => [
+  ...changes.map(({ diff, path }) => ({ path, text: diff.replace(/^--- .*\n\+\+\+ .*\n/u, "") })),
+  ...calls.flatMap(recorded)
+]
+
+/** Recorded changes; those of an older record in their place where there are none. */
+const recordedOr = (call: Call | undefined, otherwise: () => ReadonlyArray<FileDiff>): ReadonlyArray<FileDiff> => {
+  const found = call === undefined ? [] : recorded(call)
+  return found.length > 0 ? found : otherwise()
+}
+
 /** Changes of files that a call made, as its arguments and its result tell them. */
 const diffsOf = ({ name, params }: Prompt.ToolCallPart, result: string, status: string): ReadonlyArray<FileDiff> => {
   if (status !== "ok") return []
@@ -116,7 +128,7 @@ const partsOf = (
           name: part.name,
           args: indented(part.params),
           children: call?.children.map(({ start }) => start.sessionId) ?? [],
-          diffs: diffsOf(part, result, endingOf(call, call?.result))
+          diffs: recordedOr(call, () => diffsOf(part, result, endingOf(call, call?.result)))
         }]
       }
       case "tool-result": {

@@ -157,8 +157,10 @@ export const rows = (document: Atif.Trajectory): ReadonlyArray<Row> => {
           const ended = toolEnding(text(extra["status"]) ?? "ok", output, errorOf(extra["error"]) ?? text(extra["error_message"]))
           tool.status = ended.status
           tool.text = ended.error ?? tool.text
+          const changes = items(extra["changes"]).map((change) => text(fields(change)["diff"]) ?? "").join("")
           tool.details = [
             ...said("Result", output),
+            ...said("Changed files", changes),
             ...tool.details,
             ...(result.extra ? [{ title: "Extra", text: pretty(result.extra), folded: true }] : [])
           ]

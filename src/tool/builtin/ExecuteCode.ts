@@ -41,6 +41,7 @@ import * as Toolkit from "effect/ai/Toolkit"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { Timeout } from "../Annotations.ts"
+import * as ChangeRecording from "../ChangeRecording.ts"
 import * as Ids from "../../domain/Ids.ts"
 import { NestedCalls, StopRequested, ToolContext } from "../ToolContext.ts"
 import { CommandEnvironment, HostRequests } from "../../environment/CommandEnvironment.ts"
@@ -102,6 +103,9 @@ const buffers = () => ({
   stdout: OutputText.make({ head: stdoutBytes * 0.4, tail: stdoutBytes * 0.6 }),
   stderr: OutputText.make({ head: stderrBytes * 0.4, tail: stderrBytes * 0.6 })
 })
+
+/** Tells of the files that a script changes. */
+const observed = <A, E, R>(script: Effect.Effect<A, E, R>) => Effect.flatMap(ToolContext, ({ cwd }) => ChangeRecording.around(cwd)(script))
 
 /** Runs a script to its end. */
 const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof tool.parametersSchema.Type, node: string) {
@@ -187,7 +191,7 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
     Context.add(FileSystem.FileSystem, outside.files)
   )
   const execute = Effect.fnUntraced(function*(params: typeof tool.parametersSchema.Type) {
-    const result = yield* Effect.provideContext(run(params, environment.node), services)
+    const result = yield* observed(run(params, environment.node)).pipe(Effect.provideContext(services))
     if (result.status !== "error") return result
     const stopped = yield* whereStopped(environment, `${result.error}\n${result.output}`, (yield* HostRequests)?.refused ?? []).pipe(
       Effect.provideContext(services)
@@ -195,7 +199,7 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
     if (stopped === undefined) return result
     const { reason, refusal } = stopped
     if (refusal !== undefined) return { ...result, sandbox_note: `${reason}. ${refusal}` }
-    const again = yield* Effect.provideContext(run(params, environment.node), around)
+    const again = yield* observed(run(params, environment.node)).pipe(Effect.provideContext(around))
     return { ...again, sandbox_note: `${reason}: the script was approved to run again outside of it, and this is that result.` }
   }, Problem.answer)
   return { execute_code: execute }

@@ -21,8 +21,9 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as TextDiff from "effect/TextDiff"
+import { type Content, unifiedDiff } from "../../domain/FileChange.ts"
 import { PathArguments } from "../Annotations.ts"
+import * as ChangeRecording from "../ChangeRecording.ts"
 import { ConversationHistory, ToolContext } from "../ToolContext.ts"
 import { FileState } from "./file/FileState.ts"
 import * as Problem from "./file/Problem.ts"
@@ -32,29 +33,6 @@ import * as Text from "./file/FileContent.ts"
 import * as Plan from "./patch/Plan.ts"
 import * as Replace from "./patch/Replace.ts"
 import * as V4A from "./patch/V4A.ts"
-
-// Change of a file as a unified diff that a person and a model can read. Pure.
-
-/** Changes that are looked for in the shortest form; more are shown as one block. */
-const maxEdits = 2_000
-const maxChars = 20_000
-const nowhere = "/dev/null"
-
-/** One state of a file: `undefined` is a file that is not there, bytes that are not text are `null`. */
-type FileContent = string | null | undefined
-
-/** The change of one file; empty where nothing changed. */
-const unifiedDiff = (name: string, before: FileContent, after: FileContent): string => {
-  if (before === null || after === null) return `Binary file ${name} ${after === undefined ? "deleted" : "changed"}\n`
-  const diff = TextDiff.unified(TextDiff.lines(before ?? "", after ?? "", { maxEdits }), {
-    fromFile: before === undefined ? nowhere : `a/${name}`,
-    toFile: after === undefined ? nowhere : `b/${name}`
-  })
-  if (diff === "" && before !== after) return `--- ${name}\n+++ ${after === undefined ? nowhere : name} (empty file)\n`
-  return diff.length <= maxChars
-    ? diff
-    : `${diff.slice(0, diff.lastIndexOf("\n", maxChars))}\n… [diff cut: ${diff.length} characters]\n`
-}
 
 /** `patch`. */
 export const tool = Tool.make("patch", {
@@ -164,7 +142,7 @@ const patchEdit = Effect.fnUntraced(function*({ patch }: Params) {
   return { changes, notes: {} } satisfies Edit
 })
 
-const stateOf = (bytes: Uint8Array | undefined): FileContent =>
+const stateOf = (bytes: Uint8Array | undefined): Content =>
   bytes === undefined ? undefined : Text.decode(bytes)?.text ?? null
 
 /** Describes the changed files for the answer. */
@@ -214,6 +192,11 @@ export const make = Effect.gen(function*() {
     for (const { change, stamp } of yield* Change.commit(changes)) {
       yield* state.wrote(sessionId, change.found.target.real, stamp, (yield* ConversationHistory) !== undefined)
     }
+    yield* ChangeRecording.report(changes.map(({ after, found: { bytes, mode: before, target }, mode }) => ({
+      path: target.real,
+      before: ChangeRecording.fileOf(bytes, before),
+      after: ChangeRecording.fileOf(after, mode)
+    })), "tool")
     return {
       success: true as const,
       ...(yield* report(changes)),

@@ -42,6 +42,8 @@ import { CommandEnvironment, HostRequests, type Service as Environment } from ".
 import type { Maker } from "../../environment/PseudoTerminal.ts"
 import { RedactSecrets } from "../../domain/Redaction.ts"
 import * as Annotations from "../Annotations.ts"
+import * as ChangeRecording from "../ChangeRecording.ts"
+import * as Danger from "../danger/Danger.ts"
 import { whereStopped } from "../approval/SandboxRequests.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
 import { StopRequested, ToolContext } from "../ToolContext.ts"
@@ -374,13 +376,14 @@ const make = Effect.gen(function*() {
     const cwd = yield* admit(params, seconds > maxForegroundSeconds ? tooLong(seconds) : Guidance.foreground(commands))
     const runIn = Effect.fnUntraced(function*(shell: Shell.Shell) {
       const terminal = yield* terminalOf(shell, params, cwd)
-      const finished = yield* runForeground(environment, shell, {
+      const ran = runForeground(environment, shell, {
         command: params.command,
         cwd,
         seconds,
         terminal,
         onProgress: (output) => preliminary({ output, exit_code: null, error: null })
       })
+      const finished = yield* Danger.judge(params.command).onlyReads ? ran : ChangeRecording.around(cwd)(ran)
       return { finished, shown: { ...resultOf(finished, commands, seconds), ...ptyNote(params.pty, terminal) } }
     })
     const { finished, shown } = yield* runIn(shell)

@@ -19,7 +19,9 @@ import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
+import * as ChangeContents from "../../session/ChangeContents.ts"
 import { PathArguments } from "../Annotations.ts"
+import * as ChangeRecording from "../ChangeRecording.ts"
 import { ConversationHistory, ToolContext } from "../ToolContext.ts"
 import { FileState, stampOf } from "./file/FileState.ts"
 import * as Problem from "./file/Problem.ts"
@@ -67,9 +69,16 @@ export const make = Effect.gen(function*() {
       const changed = before !== undefined &&
         (yield* state.changedSinceSeen(sessionId, target.real, stampOf(before)))
       const bytes = new TextEncoder().encode(params.content)
+      // A file that is too large to be kept is not read.
+      const held = before === undefined || Number(before.size) > ChangeContents.maxBytes ? undefined : (yield* Change.find(target)).bytes
       const written = yield* Change.replaceFile(target.real, bytes, before?.mode)
       yield* state.wrote(sessionId, target.real, written.stamp, (yield* ConversationHistory) !== undefined)
       yield* state.otherToolRan(sessionId)
+      yield* ChangeRecording.report([{
+        path: target.real,
+        before: before === undefined ? undefined : { type: "file", mode: before.mode & 0o777, size: Number(before.size), content: held },
+        after: ChangeRecording.fileOf(bytes, before?.mode)
+      }], "tool")
       const lint = yield* Change.checkSyntax(target.path, params.content)
       return {
         bytes_written: bytes.length,

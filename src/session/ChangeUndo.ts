@@ -1,0 +1,236 @@
+/**
+ * Takes changes of files back, and makes them again: from what each file should be now to what it was before.
+ *
+ * **Details**
+ *
+ * A plan looks at every file first. A file that is what the change left is put back. One that is what it would become is left alone. Any
+ * other was changed since by somebody else: it is a conflict, with the difference, and is only overwritten when it is named. A state whose
+ * content was not kept cannot be put back, and is told with the reason. Nothing is written before everything was looked at.
+ *
+ * The contents that an undo replaces are kept like any other, so that it can be taken back too, also where it overwrote something.
+ *
+ * **Gotchas**
+ *
+ * Files are written by path, each at once (a file beside it, renamed over it), and never through a directory that became a link since.
+ * Directories of the working directory that become empty by it are removed.
+ *
+ * Source: `ARCHITECTURE.md` §8 (changes).
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import { type PlatformError, systemError } from "effect/PlatformError"
+import type { SessionStoreError } from "../domain/AgentError.ts"
+import * as FileChange from "../domain/FileChange.ts"
+import * as Ids from "../domain/Ids.ts"
+import * as Redaction from "../domain/Redaction.ts"
+import * as ChangeContents from "./ChangeContents.ts"
+import * as ChangeSets from "./ChangeSets.ts"
+import { RunRecord } from "./RunRecord.ts"
+
+/** A file on its way to another state. */
+interface Move {
+  readonly path: string
+  /** State that it should have now. */
+  readonly expected: FileChange.FileState | undefined
+  readonly to: FileChange.FileState | undefined
+}
+
+/** State of a file as it was found, with its content. */
+interface Found {
+  readonly state: FileChange.FileState | undefined
+  readonly bytes: Uint8Array | undefined
+}
+
+/** A file that can be put back. */
+export interface Step extends Move {
+  readonly found: FileChange.FileState | undefined
+  readonly bytes: Uint8Array | undefined
+  /** Difference from what is there now to what will be. */
+  readonly diff: string
+}
+
+/** A file that somebody changed since. */
+export interface Conflict extends Step {
+  readonly reason: string
+}
+
+/** Result of looking at every file. */
+export interface Plan {
+  readonly direction: FileChange.FilesReverted["direction"]
+  readonly set: ChangeSets.ChangeSet
+  readonly steps: ReadonlyArray<Step>
+  readonly conflicts: ReadonlyArray<Conflict>
+  /** Files that cannot be put back, with the reason. */
+  readonly lost: ReadonlyArray<{ readonly path: string; readonly reason: string }>
+  /** Files that are what they would become. */
+  readonly same: ReadonlyArray<string>
+}
+
+type Files = FileSystem.FileSystem | Path.Path
+
+const missing = (error: PlatformError): boolean => error.reason._tag === "NotFound" || error.reason._tag === "BadResource"
+
+/** Fails where a directory on the way to a file is a link now, so that the file would be another one. */
+const inPlace = Effect.fnUntraced(function*(file: string): Effect.fn.Return<void, PlatformError, Files> {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  for (let at = path.dirname(file); ; at = path.dirname(at)) {
+    const real = yield* Effect.result(fs.realPath(at))
+    if (real._tag === "Failure" && missing(real.failure) && path.dirname(at) !== at) continue
+    const found = yield* Effect.fromResult(real)
+    if (found === at) return
+    return yield* systemError({ _tag: "PermissionDenied", module: "FileSystem", method: "undo", pathOrDescriptor: file, description: `${at} is a link now` })
+  }
+})
+
+/** The state of a file now. */
+const look = Effect.fnUntraced(function*(file: string): Effect.fn.Return<Found, PlatformError, Files> {
+  const fs = yield* FileSystem.FileSystem
+  yield* inPlace(file)
+  const info = yield* Effect.catchIf(fs.lstat(file), missing, () => Effect.undefined)
+  if (info === undefined) return { state: undefined, bytes: undefined }
+  const size = Number(info.size)
+  const type = info.type === "SymbolicLink" ? "link" as const : "file" as const
+  if (type === "file" && (info.type !== "File" || size > ChangeContents.maxBytes)) return { state: { type, mode: info.mode & 0o777, size, notKept: info.type === "File" ? "it is too large" : "it is no regular file" }, bytes: undefined }
+  const bytes = type === "link" ? new TextEncoder().encode(yield* fs.readLink(file)) : yield* fs.readFile(file)
+  return { state: { type, mode: info.mode & 0o777, size: bytes.length, hash: ChangeContents.hashOf(bytes) }, bytes }
+})
+
+const textOf = (state: FileChange.FileState | undefined, bytes: Uint8Array | undefined): FileChange.Content => {
+  if (state === undefined) return undefined
+  if (bytes === undefined || bytes.includes(0)) return null
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes)
+  } catch {
+    return null
+  }
+}
+
+const contentOf = Effect.fnUntraced(function*({ hash, notKept }: FileChange.FileState) {
+  if (notKept !== undefined || hash === undefined) return { reason: notKept ?? "its content was not read" }
+  const contents = yield* ChangeContents.ChangeContents
+  const bytes = contents === undefined ? undefined : yield* contents.read(hash)
+  return bytes === undefined ? { reason: "its content is not kept any more" } : { bytes }
+})
+
+const movesOf = (set: ChangeSets.ChangeSet, direction: Plan["direction"]): ReadonlyArray<Move> =>
+  direction === "undo"
+    ? ChangeSets.net(set.changes).map(({ after, before, path }) => ({ path, expected: after, to: before }))
+    // Files come back as the undo found them.
+    : (set.undone?.files ?? []).map(({ from, path, to }) => ({ path, expected: to, to: from }))
+
+/** Looks at every file of a run's changes; writes nothing. */
+export const plan = Effect.fnUntraced(function*(
+  set: ChangeSets.ChangeSet,
+  direction: Plan["direction"]
+): Effect.fn.Return<Plan, never, Files> {
+  const steps: Array<Step> = []
+  const conflicts: Array<Conflict> = []
+  const lost: Array<Plan["lost"][number]> = []
+  const same: Array<string> = []
+  for (const move of movesOf(set, direction)) {
+    const { expected, path, to } = move
+    const looked = yield* Effect.result(look(path))
+    if (looked._tag === "Failure") {
+      lost.push({ path, reason: looked.failure.reason.description ?? looked.failure.message })
+      continue
+    }
+    const { bytes: now, state: found } = looked.success
+    if (FileChange.isSame(found, to)) {
+      same.push(path)
+      continue
+    }
+    const content = to === undefined ? { bytes: undefined } : yield* contentOf(to)
+    if ("reason" in content) {
+      lost.push({ path, reason: content.reason })
+      continue
+    }
+    const diff = Redaction.redactText(FileChange.unifiedDiff(path, textOf(found, now), textOf(to, content.bytes)))
+    const step = { ...move, found, bytes: content.bytes, diff }
+    // Of a file that was not read nobody can say that it is the same.
+    if (FileChange.isSame(found, expected)) steps.push(step)
+    else conflicts.push({ ...step, reason: found === undefined ? "it was removed since" : expected === undefined ? "it was made again since" : "it was changed since" })
+  }
+  return { direction, set, steps, conflicts, lost, same }
+})
+
+/** Removes directories below a root that are empty now, from the innermost on. */
+const tidy = Effect.fnUntraced(function*(file: string, root: string): Effect.fn.Return<void, PlatformError, Files> {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  for (let at = path.dirname(file); at.startsWith(root + path.sep); at = path.dirname(at)) {
+    if ((yield* fs.readDirectory(at)).length > 0) return
+    yield* fs.remove(at, { recursive: true })
+  }
+})
+
+/** Puts one file into its state. */
+const put = Effect.fnUntraced(function*({ bytes, found, path: file, to }: Step, root: string): Effect.fn.Return<void, PlatformError, Files> {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  yield* inPlace(file)
+  if (to === undefined) {
+    yield* fs.remove(file, { force: true })
+    // The file is what matters.
+    return yield* Effect.ignore(tidy(file, root))
+  }
+  const content = bytes ?? new Uint8Array(0)
+  yield* fs.makeDirectory(path.dirname(file), { recursive: true })
+  const draft = path.join(path.dirname(file), `.${path.basename(file).slice(0, 200)}.${yield* Ids.hex(12)}.tmp`)
+  const made = to.type === "link"
+    ? fs.symlink(new TextDecoder().decode(content), draft)
+    : Effect.andThen(fs.writeFile(draft, content, { flag: "wx" }), fs.chmod(draft, found?.type === "file" ? (found.mode & ~0o111) | (to.mode & 0o111) : to.mode & 0o777))
+  yield* made.pipe(
+    Effect.andThen(fs.rename(draft, file)),
+    Effect.onError(() => Effect.ignore(fs.remove(draft, { force: true })))
+  )
+})
+
+/** Result of putting files back. */
+export interface Done {
+  readonly changed: ReadonlyArray<string>
+  /** Files that stay as they are, with the reason. */
+  readonly left: ReadonlyArray<{ readonly path: string; readonly reason: string }>
+}
+
+/**
+ * Puts the files of a plan into their states; conflicts only where they are to be overwritten. The record of the session `of` is told.
+ * A file that cannot be written stays, and the others go on.
+ */
+export const apply = Effect.fnUntraced(function*(
+  { conflicts, direction, lost, same, set, steps }: Plan,
+  { isOverwriting, of }: { readonly isOverwriting: boolean; readonly of: Ids.SessionId }
+): Effect.fn.Return<Done, SessionStoreError, Files | RunRecord> {
+  const contents = yield* ChangeContents.ChangeContents
+  const moved: Array<FileChange.FilesReverted["files"][number]> = []
+  const left = [...lost, ...isOverwriting ? [] : conflicts.map(({ path, reason }) => ({ path, reason }))]
+  const chosen = [...steps, ...isOverwriting ? conflicts : []]
+  // Removed files first: a directory may stand where a file has to be.
+  for (const step of [...chosen.filter(({ to }) => to === undefined), ...chosen.filter(({ to }) => to !== undefined)]) {
+    const { found, path, to } = step
+    const now = yield* Effect.result(look(path))
+    if (now._tag === "Failure" || !FileChange.isSame(now.success.state, found) && found?.notKept === undefined) {
+      left.push({ path, reason: now._tag === "Failure" ? now.failure.message : "it was changed just now" })
+      continue
+    }
+    const { bytes, state } = now.success
+    const notKept = state?.hash === undefined || bytes === undefined || contents === undefined ? state?.notKept : yield* contents.keep(state.hash, bytes)
+    const written = yield* Effect.result(put(step, set.cwd))
+    if (written._tag === "Failure") {
+      left.push({ path, reason: written.failure.reason.description ?? written.failure.message })
+      continue
+    }
+    moved.push({ path, ...state === undefined ? {} : { from: notKept === undefined ? state : { ...state, notKept } }, ...to === undefined ? {} : { to } })
+  }
+  const record = yield* RunRecord
+  const event: FileChange.FilesReverted = { _tag: "FilesReverted", direction, turns: [set.turnId], files: [...moved, ...direction === "undo" ? same.flatMap((path) => sameOf(set, path)) : []], left: left.map(({ path }) => path) }
+  yield* record.append([{ sessionId: of, turnId: set.turnId, at: yield* Clock.currentTimeMillis, event }])
+  return { changed: moved.map(({ path }) => path), left }
+})
+
+/** A file that was put back by hand before: a redo changes it again. */
+const sameOf = (set: ChangeSets.ChangeSet, path: string): FileChange.FilesReverted["files"] =>
+  ChangeSets.net(set.changes).flatMap((change) =>
+    change.path !== path ? [] : [{ path, ...change.after === undefined ? {} : { from: change.after }, ...change.before === undefined ? {} : { to: change.before } }])

@@ -1,0 +1,180 @@
+/**
+ * Changes of files that tool calls make: told as events, kept with their contents so that they can be undone.
+ *
+ * **Details**
+ *
+ * A file tool reports what it wrote ({@link report}). What a command or a script does is found by a snapshot of the working tree before and
+ * after it ({@link around}), unless nobody keeps contents. Each change is a `FileChanged` of the call that is served. What a snapshot did
+ * not look at is said once for a runtime.
+ *
+ * Source: `ARCHITECTURE.md` §4 and §8 (changes).
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Path from "effect/Path"
+import type * as FileSystem from "effect/FileSystem"
+import * as FileChange from "../domain/FileChange.ts"
+import * as Redaction from "../domain/Redaction.ts"
+import { CommandEnvironment } from "../environment/CommandEnvironment.ts"
+import type * as TreeSnapshot from "../environment/TreeSnapshot.ts"
+import * as ChangeContents from "../session/ChangeContents.ts"
+import * as PathClass from "./danger/PathClass.ts"
+import { ToolContext } from "./ToolContext.ts"
+
+/** Receives what is told of changes, for one call. */
+export interface Sink {
+  readonly changed: (changes: ReadonlyArray<Omit<FileChange.FileChanged, "callId">>) => Effect.Effect<void>
+  readonly notice: (message: string) => Effect.Effect<void>
+}
+
+/** The receiver of the call that is served; undefined where nobody is told. */
+export const ChangeSink = Context.Reference<Sink | undefined>("hermes-effect/tool/ChangeSink", { defaultValue: () => undefined })
+
+/** Snapshots of the working trees of commands; undefined where none are taken. */
+export const Snapshots = Context.Reference<TreeSnapshot.Service | undefined>("hermes-effect/tool/Snapshots", { defaultValue: () => undefined })
+
+/** A file before and after a change. */
+export interface FileWritten {
+  /** Absolute, links followed. */
+  readonly path: string
+  readonly before: TreeSnapshot.FileState | undefined
+  readonly after: TreeSnapshot.FileState | undefined
+}
+
+/** A regular file with its content. */
+export const fileOf = (content: Uint8Array | undefined, mode: number | undefined): TreeSnapshot.FileState | undefined =>
+  content === undefined ? undefined : { type: "file", mode: (mode ?? 0o644) & 0o777, size: content.length, content }
+
+/** Hashes of files that were reported inside of an observed command, by their path. */
+const Reported = Context.Reference<Map<string, string> | undefined>("hermes-effect/tool/Reported", { defaultValue: () => undefined })
+
+const gone = "gone"
+const decoder = new TextDecoder("utf-8", { fatal: true })
+
+/** Text of a content; null of bytes that are none. */
+const textOf = (state: TreeSnapshot.FileState | undefined): FileChange.Content => {
+  if (state === undefined) return undefined
+  if (state.content === undefined || state.content.includes(0)) return null
+  try {
+    return decoder.decode(state.content)
+  } catch {
+    return null
+  }
+}
+
+const hashOf = ({ content }: TreeSnapshot.FileState): string | undefined => content === undefined ? undefined : ChangeContents.hashOf(content)
+
+/** A state as it is kept; its content is kept first. */
+const kept = Effect.fnUntraced(function*(path: string, state: TreeSnapshot.FileState | undefined): Effect.fn.Return<FileChange.FileState | undefined> {
+  if (state === undefined) return undefined
+  const { content, mode, size, type } = state
+  const hash = hashOf(state)
+  if (content === undefined || hash === undefined) return { type, mode, size, notKept: `it is too large (${size} bytes)` }
+  const contents = yield* ChangeContents.ChangeContents
+  const notKept = PathClass.isPlainSecret(path.toLowerCase())
+    ? "it may hold credentials"
+    : contents === undefined ? "this runtime keeps no contents" : yield* contents.keep(hash, content)
+  return { type, mode, size, hash, ...notKept === undefined ? {} : { notKept } }
+})
+
+/** A change as it is told. */
+const told = Effect.fnUntraced(function*(name: string, { after, before, path }: FileWritten, by: FileChange.FileChanged["by"]) {
+  const isSecret = PathClass.isPlainSecret(path.toLowerCase())
+  const diff = isSecret ? `${name} is not shown: it may hold credentials\n` : FileChange.unifiedDiff(name, textOf(before), textOf(after))
+  const [one, other] = [yield* kept(path, before), yield* kept(path, after)]
+  return {
+    _tag: "FileChanged" as const,
+    path,
+    ...one === undefined ? {} : { before: one },
+    ...other === undefined ? {} : { after: other },
+    // Never what a secret looks like, whatever a result may show: the difference is stored and exported.
+    diff: Redaction.redactText(diff),
+    ...FileChange.counts(diff),
+    by
+  }
+})
+
+/** The path of a file from the directory of its call on. */
+const nameOf = (cwd: string, file: string): string =>
+  file.startsWith(cwd) && /^[\\/]/.test(file.slice(cwd.length)) ? file.slice(cwd.length + 1) : file
+
+/** Tells of files that are no longer what they were. */
+export const report = Effect.fnUntraced(function*(
+  changes: ReadonlyArray<FileWritten>,
+  by: FileChange.FileChanged["by"]
+): Effect.fn.Return<void, never, ToolContext> {
+  const sink = yield* ChangeSink
+  if (sink === undefined) return
+  const { cwd } = yield* ToolContext
+  const reported = yield* Reported
+  const found: Array<Omit<FileChange.FileChanged, "callId">> = []
+  for (const change of changes) {
+    const one = yield* told(nameOf(cwd, change.path), change, by)
+    if (FileChange.isSame(one.before, one.after)) continue
+    reported?.set(change.path, one.after === undefined ? gone : one.after.hash ?? "")
+    found.push(one)
+  }
+  if (found.length > 0) yield* sink.changed(found)
+})
+
+/** Sentences about what snapshots do not see, that were said. */
+const said = new WeakMap<TreeSnapshot.Service, Set<string>>()
+
+/** Tells what a snapshot found, and what it did not look at. */
+const compared = Effect.fnUntraced(function*(snapshots: TreeSnapshot.Service, sink: Sink, snapshot: TreeSnapshot.Snapshot, reported: ReadonlyMap<string, string>) {
+  const { changes, more, unseen } = yield* snapshot.since
+  // A file tool that was called on the way has told of its own.
+  const own = changes.filter(({ after, path }) => {
+    const known = reported.get(path)
+    return known === undefined || known !== (after === undefined ? gone : hashOf(after))
+  })
+  yield* report(own, "command")
+  const known = said.get(snapshots) ?? new Set<string>()
+  said.set(snapshots, known)
+  const news = [...unseen, ...more === 0 ? [] : [`${more} more changed files of one command`]].filter((text) => !known.has(text))
+  for (const text of news) known.add(text)
+  if (news.length > 0) yield* sink.notice(`Changes by commands cannot be undone for ${news.join("; ")}.`)
+})
+
+/** Runs a command and tells of the files in the working tree of a directory that were made, changed or removed meanwhile. */
+export const around = (directory: string) => <A, E, R>(command: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | ToolContext> =>
+  Effect.gen(function*() {
+    const sink = yield* ChangeSink
+    const snapshots = yield* Snapshots
+    if (sink === undefined || snapshots === undefined) return yield* command
+    const outer = yield* Reported
+    const reported = new Map<string, string>()
+    const snapshot = yield* snapshots.take(directory)
+    return yield* command.pipe(
+      Effect.provideService(Reported, reported),
+      // However it ended: an interrupted command leaves changes too.
+      Effect.onExit(() => Effect.andThen(compared(snapshots, sink, snapshot, reported), Effect.sync(() => {
+        for (const [path, hash] of reported) outer?.set(path, hash)
+      })))
+    )
+  })
+
+/** Place and bounds of the changes of a runtime. */
+export interface Options extends Pick<TreeSnapshot.Options, "home"> {
+  /** Directory for contents and for the states of trees. */
+  readonly directory: string
+  /** Directories that are no part of a working tree; {@link Options.directory} is none. */
+  readonly apart?: ReadonlyArray<string> | undefined
+}
+
+/** Keeps the changes of a runtime's tools in a directory, and finds those of commands. */
+export const layer = ({ apart = [], directory, home }: Options): Layer.Layer<never, never, CommandEnvironment | FileSystem.FileSystem | Path.Path> =>
+  Layer.mergeAll(
+    Layer.effect(
+      Snapshots,
+      Effect.gen(function*() {
+        const path = yield* Path.Path
+        const root = path.resolve(directory)
+        const isHidden = (name: string): boolean => PathClass.isPlainSecret(`/${name.toLowerCase()}`)
+        const { make } = yield* Effect.promise(() => import("../environment/TreeSnapshot.ts"))
+        return yield* make(yield* CommandEnvironment, { directory: path.join(root, "trees"), apart: [root, ...apart], home, isHidden })
+      })
+    ),
+    Layer.unwrap(Effect.map(Path.Path, (path) => ChangeContents.layerFile(path.join(directory, "contents"))))
+  )

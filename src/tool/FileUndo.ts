@@ -1,0 +1,73 @@
+/**
+ * Undo and redo of the files of a run, in the environment that its tools worked in: behind a wall what it does not let be written stays.
+ *
+ * **Example** (The last run of a session is taken back, unless somebody changed its files since)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Option from "effect/Option"
+ * import { ChangeSets, FileUndo, type Ids } from "hermes-effect"
+ *
+ * export const takeBack = Effect.fnUntraced(function*(sessionId: Ids.SessionId) {
+ *   const undo = yield* FileUndo.FileUndo
+ *   const run = ChangeSets.toUndo(yield* ChangeSets.history(sessionId))
+ *   if (Option.isNone(run)) return []
+ *   const plan = yield* undo.plan(run.value, "undo")
+ *   if (plan.conflicts.length > 0) return []
+ *   return (yield* undo.apply(plan, { isOverwriting: false, of: sessionId })).changed
+ * })
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §8 (changes).
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Path from "effect/Path"
+import type { SessionStoreError } from "../domain/AgentError.ts"
+import type { SessionId } from "../domain/Ids.ts"
+import { CallConversation, CallDirectory, CommandEnvironment } from "../environment/CommandEnvironment.ts"
+import * as ChangeContents from "../session/ChangeContents.ts"
+import type { ChangeSet } from "../session/ChangeSets.ts"
+import * as ChangeUndo from "../session/ChangeUndo.ts"
+import { RunRecord } from "../session/RunRecord.ts"
+
+/** Undoes and redoes. */
+export interface Service {
+  /** Looks at the files of a run, and says what would be done. */
+  readonly plan: (set: ChangeSet, direction: ChangeUndo.Plan["direction"]) => Effect.Effect<ChangeUndo.Plan>
+  /** Does it; `of` is the session whose record is told. */
+  readonly apply: (
+    plan: ChangeUndo.Plan,
+    options: { readonly isOverwriting: boolean; readonly of: SessionId }
+  ) => Effect.Effect<ChangeUndo.Done, SessionStoreError>
+}
+
+/** Undo and redo of the files of a run. */
+export class FileUndo extends Context.Service<FileUndo, Service>()("hermes-effect/tool/FileUndo") {}
+
+/** Over the environment, the record, and the contents that are kept ({@link ChangeContents}). */
+export const layer: Layer.Layer<FileUndo, never, CommandEnvironment | Path.Path | RunRecord> = Layer.effect(
+  FileUndo,
+  Effect.gen(function*() {
+    const { directory, files } = yield* CommandEnvironment
+    const path = yield* Path.Path
+    const record = yield* RunRecord
+    const contents = yield* ChangeContents.ChangeContents
+    const inTree = <A, E>(set: ChangeSet, cwd: string, effect: Effect.Effect<A, E, FileSystem.FileSystem | Path.Path | RunRecord>): Effect.Effect<A, E> =>
+      effect.pipe(
+        Effect.provideService(CallDirectory, cwd),
+        Effect.provideService(CallConversation, set.sessionId),
+        Effect.provideService(ChangeContents.ChangeContents, contents),
+        Effect.provideService(FileSystem.FileSystem, files),
+        Effect.provideService(Path.Path, path),
+        Effect.provideService(RunRecord, record)
+      )
+    return {
+      plan: (set, direction) =>
+        Effect.flatMap(directory(set.cwd), (cwd) => inTree(set, cwd, ChangeUndo.plan({ ...set, cwd }, direction))),
+      apply: (plan, options) => inTree(plan.set, plan.set.cwd, ChangeUndo.apply(plan, options))
+    }
+  })
+)
