@@ -13,6 +13,7 @@ import * as Flag from "effect/cli/Flag"
 import { Home } from "../config/Environment.ts"
 import { Settings } from "../config/Settings.ts"
 import type { SessionStoreError } from "../domain/AgentError.ts"
+import * as Ids from "../domain/Ids.ts"
 import * as Json from "../domain/Json.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import * as Usage from "../domain/Usage.ts"
@@ -163,7 +164,7 @@ const written = Effect.fnUntraced(function*(format: Format, sessions: ReadonlyAr
 const archived = (format: Format, sessions: ReadonlyArray<Session>) =>
   Stream.mkUint8Array(SessionExport.archive(Stream.mapEffect(Stream.fromIterable(sessions), (session) =>
     Effect.map(written(format, [session]), (content) =>
-      ({ name: `${SessionExport.inFileName(session.id)}.${format}`, content, changedAt: session.startedAt })))))
+      ({ name: `${Ids.inFileName(session.id)}.${format}`, content, changedAt: session.startedAt })))))
 
 /** Writes sessions in one of the formats. */
 const exportCommand = Command.make("export", {

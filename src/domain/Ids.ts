@@ -31,6 +31,9 @@ export const SessionId = Schema.NonEmptyString.pipe(Schema.brand("SessionId"))
 /** Type of {@link SessionId}. */
 export type SessionId = typeof SessionId.Type
 
+/** The id of a session as a part of a file's name. */
+export const inFileName = (sessionId: string): string => sessionId.replace(/[^\w.@#=+-]/gu, "_").slice(0, 200)
+
 /** Identity of one run (a user turn), shared by its model attempts and tool calls. Opaque. */
 export const TurnId = Schema.NonEmptyString.pipe(Schema.brand("TurnId"))
 /** Type of {@link TurnId}. */

@@ -26,10 +26,10 @@ import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Result from "effect/Result"
+import * as Ids from "../domain/Ids.ts"
 import * as Json from "../domain/Json.ts"
 import * as Digest from "../platform/Digest.ts"
 import type { Entry } from "../domain/RecordEvent.ts"
-import * as SessionExport from "../session/SessionExport.ts"
 import * as Atif from "./Atif.ts"
 import * as Draft from "./atif/Draft.ts"
 import * as FromRuns from "./atif/FromRuns.ts"
@@ -62,7 +62,7 @@ export const template = (given: string): { readonly template: string; readonly w
 
 /** The name of a session's file. */
 export const fileName = (template: string, sessionId: string): string =>
-  template.replaceAll("{session_id}", SessionExport.inFileName(sessionId))
+  template.replaceAll("{session_id}", Ids.inFileName(sessionId))
 
 /** The name of the nth file of a session, from 1. */
 const segment = (name: string, n: number): string => {

@@ -52,9 +52,6 @@ export const whole = (session: Session): Effect.Effect<unknown, SessionStoreErro
     return Redaction.redactValue({ ...summary(session), system_prompt: session.systemPrompt, messages })
   })
 
-/** The id of a session as a part of a file's name. */
-export const inFileName = (sessionId: string): string => sessionId.replace(/[^\w.@#=+-]/gu, "_").slice(0, 200)
-
 /** Tells by its name that a file is to be an archive with a file for each session. */
 export const isArchive = (path: string): boolean => /\.(?:tar\.gz|tgz)$/iu.test(path)
 

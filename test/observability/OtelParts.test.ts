@@ -39,11 +39,14 @@ describe("OtelSettings", () => {
   it("stands in for what is absent as the specification says", () => {
     const { settings, warnings } = read({})
     assert.deepStrictEqual(warnings, [])
+    const absent = { headers: {}, compression: undefined, exportIntervalMillis: undefined, maxBatchSize: undefined, shutdownMillis: undefined }
+    const standard = { ...absent, encoding: "protobuf", timeoutMillis: 10_000 } as const
     assert.deepStrictEqual(settings?.exports, {
-      TRACES: { encoding: "protobuf", timeoutMillis: 10_000 },
-      METRICS: { encoding: "protobuf", timeoutMillis: 10_000 },
-      LOGS: { encoding: "protobuf", timeoutMillis: 10_000 }
+      TRACES: { ...standard, url: "http://localhost:4318/v1/traces" },
+      METRICS: { ...standard, url: "http://localhost:4318/v1/metrics" },
+      LOGS: { ...standard, url: "http://localhost:4318/v1/logs" }
     })
+    assert.isUndefined(settings?.temporality)
     assert.deepInclude(settings?.variables, { OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318", OTEL_SERVICE_NAME: "hermes" })
     assert.deepInclude(settings, { captureContent: false, parent: undefined })
     assert.notProperty(read({ OTEL_RESOURCE_ATTRIBUTES: "a=b, service.name=mine" }).settings?.variables, "OTEL_SERVICE_NAME")
@@ -55,7 +58,29 @@ describe("OtelSettings", () => {
       OTEL_EXPORTER_OTLP_PROTOCOL: "http/json", OTEL_EXPORTER_OTLP_LOGS_PROTOCOL: "http/protobuf",
       OTEL_EXPORTER_OTLP_TIMEOUT: "500", OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: "100", OTEL_METRICS_EXPORTER: " None "
     })
-    assert.deepStrictEqual(settings?.exports, { TRACES: { encoding: "json", timeoutMillis: 100 }, LOGS: { encoding: "protobuf", timeoutMillis: 500 } })
+    assert.deepStrictEqual(Object.keys(settings?.exports ?? {}), ["TRACES", "LOGS"])
+    assert.deepInclude(settings?.exports.TRACES, { encoding: "json", timeoutMillis: 100, shutdownMillis: 100 })
+    assert.deepInclude(settings?.exports.LOGS, { encoding: "protobuf", timeoutMillis: 500, shutdownMillis: 500 })
+  })
+
+  it("metrics and logs have addresses, headers and a pace of their own", () => {
+    const { settings, warnings } = read({
+      OTEL_EXPORTER_OTLP_ENDPOINT: "https://c/base?key=1", OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: "http://logs/x", OTEL_EXPORTER_OTLP_METRICS_HEADERS: "m=1",
+      OTEL_EXPORTER_OTLP_HEADERS: "a=1", OTEL_METRIC_EXPORT_INTERVAL: "50", OTEL_METRIC_EXPORT_TIMEOUT: "70", OTEL_BLRP_SCHEDULE_DELAY: "60",
+      OTEL_BLRP_MAX_EXPORT_BATCH_SIZE: "5", OTEL_EXPORTER_OTLP_LOGS_COMPRESSION: "gzip", OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: "Delta"
+    })
+    assert.deepStrictEqual(warnings, [])
+    assert.deepInclude(settings?.exports.METRICS, {
+      url: "https://c/base/v1/metrics?key=1", headers: { m: "1" }, compression: undefined, exportIntervalMillis: 50, maxBatchSize: undefined, shutdownMillis: 70
+    })
+    assert.deepInclude(settings?.exports.LOGS, {
+      url: "http://logs/x", headers: { a: "1" }, compression: "gzip", exportIntervalMillis: 60, maxBatchSize: 5, shutdownMillis: undefined
+    })
+    assert.strictEqual(settings?.temporality, "delta")
+    assert.deepStrictEqual(read({ OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: "lowmemory", OTEL_METRIC_EXPORT_INTERVAL: "soon" }).warnings.toSorted(), [
+      "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE must be delta or cumulative: it is ignored",
+      "OTEL_METRIC_EXPORT_INTERVAL must be a number above 0: it is ignored"
+    ])
   })
 
   it("only true disables, and only what says so captures", () => {

@@ -48,6 +48,16 @@ const saying = (trouble: Transport.Trouble, place: string): string => {
 const warning = (trouble: Transport.Trouble, place: string): string =>
   `otel: telemetry is lost, ${saying(trouble, place)}: check OTEL_EXPORTER_OTLP_ENDPOINT, or disable observability/otel`
 
+/** Target and pace as Effect's exporters take them. */
+const pace = ({ compression, exportIntervalMillis, headers, maxBatchSize, shutdownMillis, url }: Export) => ({
+  url,
+  headers,
+  compression,
+  exportInterval: exportIntervalMillis,
+  maxBatchSize,
+  shutdownTimeout: shutdownMillis
+})
+
 /** Builds the exporter of a signal in a scope of its own, with what it leaves in the context. */
 const build = <A>(
   { encoding, timeoutMillis }: Export,
@@ -60,7 +70,7 @@ const build = <A>(
     Layer.buildWithScope(Layer.provide(layer, Transport.layer({ timeoutMillis, told, warning, exemplars }, encoding)), own))
 
 /** The exporters, for as long as the scope lives; at its end what waits is sent, within the time of a request. */
-export const make = ({ exports, traces, variables }: Settings): Effect.Effect<Exporters, never, Scope.Scope> => {
+export const make = ({ exports, temporality, variables }: Settings): Effect.Effect<Exporters, never, Scope.Scope> => {
   const registry = Context.make(Metric.MetricRegistry, new Map())
   return Effect.gen(function*() {
     const { LOGS, METRICS, TRACES } = exports
@@ -71,18 +81,17 @@ export const make = ({ exports, traces, variables }: Settings): Effect.Effect<Ex
     const own = yield* Scope.fork(scope)
     const send = TRACES && (yield* Effect.provideService(
       SpanExport.make({
-        ...traces,
-        encoding: TRACES.encoding,
+        ...TRACES,
         resource: yield* OtlpResource.fromConfig(),
         schemaUrl,
-        shutdownMillis: TRACES.timeoutMillis,
+        shutdownMillis: TRACES.shutdownMillis ?? TRACES.timeoutMillis,
         transport: { timeoutMillis: TRACES.timeoutMillis, told, warning }
       }),
       Scope.Scope,
       own
     ))
-    const logs = LOGS && (yield* build(LOGS, OtlpLogger.layerFromConfig({ mergeWithExisting: false }), told, scope))
-    if (METRICS !== undefined) yield* build(METRICS, OtlpMetrics.layerFromConfig(), told, scope, exemplars)
+    const logs = LOGS && (yield* build(LOGS, OtlpLogger.layer({ ...pace(LOGS), mergeWithExisting: false }), told, scope))
+    if (METRICS !== undefined) yield* build(METRICS, OtlpMetrics.layer({ ...pace(METRICS), temporality }), told, scope, exemplars)
     return { send, exemplars, registry: METRICS && registry, loggers: logs && Context.get(logs, Logger.CurrentLoggers) }
   }).pipe(
     Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: variables })),

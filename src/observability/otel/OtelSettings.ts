@@ -15,7 +15,8 @@
  * | `OTEL_SEMCONV_STABILITY_OPT_IN` | `gen_ai_latest_experimental`; `gen_ai/dup` adds the names before 1.37 | current names |
  * | `OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG` | which runs are traced | `parentbased_always_on` |
  * | `OTEL_METRICS_EXEMPLAR_FILTER` | spans that metrics refer to: `trace_based`, `always_on`, `always_off` | `trace_based` |
- * | `OTEL_BSP_*`, `OTEL_BLRP_*`, `OTEL_METRIC_EXPORT_INTERVAL` | groups and intervals | Effect's |
+ * | `OTEL_BSP_*`, `OTEL_BLRP_*`, `OTEL_METRIC_EXPORT_INTERVAL`, `OTEL_METRIC_EXPORT_TIMEOUT` | groups, intervals, time at the end | Effect's |
+ * | `OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE` | `delta` or `cumulative` | Effect's |
  * | `OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT`, `OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT` | characters of an attribute of a span | no limit |
  * | `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` | whether what was said is exported | `false` |
  * | `TRACEPARENT`, `TRACESTATE` | the trace that the program was started in | none |
@@ -26,7 +27,6 @@
  */
 import type * as Tracer from "effect/Tracer"
 import * as TraceContext from "../../hooks/TraceContext.ts"
-import type * as SpanExport from "../otlp/SpanExport.ts"
 import { scope } from "../RunSpans.ts"
 import * as Sampler from "./Sampler.ts"
 
@@ -35,10 +35,21 @@ export const signals = ["TRACES", "METRICS", "LOGS"] as const
 /** One of {@link signals}. */
 export type Signal = (typeof signals)[number]
 
-/** Encoding and time limit of a signal's export. */
-export interface Export {
+/** Collector of a signal, and the pace at which it is sent to. */
+export interface Target {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly compression: "gzip" | "none" | undefined
+  readonly exportIntervalMillis: number | undefined
+  readonly maxBatchSize: number | undefined
+}
+
+/** Encoding, time limit and target of a signal's export. */
+export interface Export extends Target {
   readonly encoding: "json" | "protobuf"
   readonly timeoutMillis: number
+  /** Time that the end of the program waits; the exporter's own when undefined. */
+  readonly shutdownMillis: number | undefined
 }
 
 /** Filters of exemplars. */
@@ -51,7 +62,9 @@ export interface Settings {
   /** Those that are exported. */
   readonly exports: { readonly [S in Signal]?: Export }
   /** Target and pace of the traces. */
-  readonly traces: Pick<SpanExport.Options, "compression" | "exportIntervalMillis" | "headers" | "maxBatchSize" | "url">
+  readonly traces: Target
+  /** Changes of metrics since the last export, or sums since the beginning; the exporter's own choice when undefined. */
+  readonly temporality: "cumulative" | "delta" | undefined
   readonly captureContent: boolean
   /** Characters of a value of an attribute; undefined for no limit. */
   readonly maxValueChars: number | undefined
@@ -61,7 +74,7 @@ export interface Settings {
   /** Spans that metrics refer to: those that are sampled, all, or none. */
   readonly exemplars: ExemplarFilter
   readonly parent: Tracer.AnySpan | undefined
-  /** The variables, with what stands for those that are absent. */
+  /** The variables, with what stands for those that are absent, for the facts about the program. */
   readonly variables: Readonly<Record<string, string>>
 }
 
@@ -84,6 +97,21 @@ const headersOf = (text: string): Readonly<Record<string, string>> | undefined =
     // A value that is not URL-encoded.
     return undefined
   }
+}
+
+/** Variables of each signal's interval, size of a group and time for one. */
+const paces: Readonly<Record<Signal, readonly [delay: string, size: string | undefined, timeout: string]>> = {
+  TRACES: ["OTEL_BSP_SCHEDULE_DELAY", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "OTEL_BSP_EXPORT_TIMEOUT"],
+  METRICS: ["OTEL_METRIC_EXPORT_INTERVAL", undefined, "OTEL_METRIC_EXPORT_TIMEOUT"],
+  LOGS: ["OTEL_BLRP_SCHEDULE_DELAY", "OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "OTEL_BLRP_EXPORT_TIMEOUT"]
+}
+
+/** Address of a signal below the address of a collector. */
+const below = (base: string, signal: Signal): string => {
+  const url = URL.parse(base)
+  if (url === null) return base
+  url.pathname = `${url.pathname.replace(/\/$/u, "")}/v1/${signal.toLowerCase()}`
+  return url.href
 }
 
 /** The settings that variables make. */
@@ -125,21 +153,16 @@ export const fromVariables = (given: Readonly<Record<string, string | undefined>
   if (get("OTEL_SERVICE_NAME") === undefined && !/(?:^|,)\s*service\.name\s*=/u.test(get("OTEL_RESOURCE_ATTRIBUTES") ?? "")) {
     variables["OTEL_SERVICE_NAME"] = "hermes"
   }
-  const exports: { [S in Signal]?: Export } = {}
+  const exported: Array<Signal> = []
   for (const signal of signals) {
-    const isOn = isExported(signal)
-    variables[`OTEL_${signal}_EXPORTER`] = isOn ? "otlp" : "none"
-    if (!isOn) continue
+    if (!isExported(signal)) continue
     const address = (text: string) => (/^https?:$/u.test(URL.parse(text)?.protocol ?? "") ? text : undefined)
     const own = `OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`
     if (get(own) !== undefined && address(get(own) ?? "") === undefined) {
       warn(own, "an http or https address")
       delete variables[own]
     }
-    exports[signal] = {
-      encoding: exporter(signal, "PROTOCOL", (text) => encodings[text], "http/protobuf or http/json") ?? "protobuf",
-      timeoutMillis: exporter(signal, "TIMEOUT", (text) => /^\d+$/u.test(text) ? Number(text) : undefined, "a number of milliseconds") ?? 10_000
-    }
+    exported.push(signal)
   }
   const general = get("OTEL_EXPORTER_OTLP_ENDPOINT")
   const isAddress = general !== undefined && /^https?:$/u.test(URL.parse(general)?.protocol ?? "")
@@ -149,13 +172,31 @@ export const fromVariables = (given: Readonly<Record<string, string | undefined>
   if (get("OTEL_SERVICE_VERSION") === undefined && !/(?:^|,)\s*service\.version\s*=/u.test(get("OTEL_RESOURCE_ATTRIBUTES") ?? "")) {
     variables["OTEL_SERVICE_VERSION"] = scope.version
   }
-  const traces = {
-    url: variables["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] ?? `${(variables["OTEL_EXPORTER_OTLP_ENDPOINT"] ?? "").replace(/\/$/u, "")}/v1/traces`,
-    headers: exporter("TRACES", "HEADERS", headersOf, "key=value pairs, separated by commas") ?? {},
-    compression: exporter<"gzip" | "none">("TRACES", "COMPRESSION", (text) => text === "gzip" || text === "none" ? text : undefined, "gzip or none"),
-    exportIntervalMillis: natural("OTEL_BSP_SCHEDULE_DELAY"),
-    maxBatchSize: natural("OTEL_BSP_MAX_EXPORT_BATCH_SIZE")
+  const target = (signal: Signal): Target => {
+    const [delay, size] = paces[signal]
+    return {
+      url: variables[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`] ?? below(variables["OTEL_EXPORTER_OTLP_ENDPOINT"] ?? "", signal),
+      headers: exporter(signal, "HEADERS", headersOf, "key=value pairs, separated by commas") ?? {},
+      compression: exporter<"gzip" | "none">(signal, "COMPRESSION", (text) => text === "gzip" || text === "none" ? text : undefined, "gzip or none"),
+      exportIntervalMillis: natural(delay),
+      maxBatchSize: size === undefined ? undefined : natural(size)
+    }
   }
+  const traces = target("TRACES")
+  const exports: { [S in Signal]?: Export } = {}
+  for (const signal of exported) {
+    const millis = exporter(signal, "TIMEOUT", (text) => /^\d+$/u.test(text) ? Number(text) : undefined, "a number of milliseconds")
+    exports[signal] = {
+      ...(signal === "TRACES" ? traces : target(signal)),
+      encoding: exporter(signal, "PROTOCOL", (text) => encodings[text], "http/protobuf or http/json") ?? "protobuf",
+      timeoutMillis: millis ?? 10_000,
+      shutdownMillis: millis ?? natural(paces[signal][2])
+    }
+  }
+  const preference = get("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE")?.toLowerCase()
+  const temporality = preference === "delta" || preference === "cumulative"
+    ? preference
+    : preference === undefined ? undefined : warn("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta or cumulative")
 
   const conventions = (get("OTEL_SEMCONV_STABILITY_OPT_IN") ?? "").split(",").map((one) => one.trim()).filter((one) => one.startsWith("gen_ai"))
   if (conventions.some((one) => one !== "gen_ai_latest_experimental" && one !== "gen_ai/dup")) {
@@ -178,6 +219,7 @@ export const fromVariables = (given: Readonly<Record<string, string | undefined>
     settings: {
       exports,
       traces,
+      temporality,
       duplicateNames: conventions.includes("gen_ai/dup"),
       maxValueChars: natural("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT") ?? natural("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"),
       captureContent: content === "true" || content === "span_only" || content === "span_and_event",

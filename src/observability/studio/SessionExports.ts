@@ -11,7 +11,7 @@ import type * as Atif from "../Atif.ts"
 import * as FromRuns from "../atif/FromRuns.ts"
 import { textOf } from "../atif/RunContent.ts"
 import type { Tree } from "../RunTree.ts"
-import { inFileName } from "../../session/SessionExport.ts"
+import { inFileName } from "../../domain/Ids.ts"
 import type { ExportFormat, SessionSummary } from "./StudioApi.ts"
 
 const trajectoryName = (id: string): string => `trajectory-${inFileName(id)}.json`
