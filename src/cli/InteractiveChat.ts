@@ -7,10 +7,12 @@
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Terminal from "effect/Terminal"
 import * as Prompt from "effect/cli/Prompt"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Config from "../config/Config.ts"
 import { Environment, Home } from "../config/Environment.ts"
 import * as DerivedSettings from "../config/DerivedSettings.ts"
@@ -29,7 +31,7 @@ import * as ChatSkills from "./ChatSkills.ts"
 import { confirmed } from "./Confirm.ts"
 import * as MemoryCommand from "./MemoryCommand.ts"
 import * as ErrorLine from "./ErrorLine.ts"
-import { silent, usage } from "./Failure.ts"
+import { notDone, silent, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as BuiltinCommands from "./interactive/BuiltinCommands.ts"
 import { type Dialog, type DialogCommand, say } from "./interactive/Dialog.ts"
@@ -113,6 +115,26 @@ const askForFolder = Effect.gen(function*() {
   if (yield* confirmed(question)) yield* Effect.mapError(trust.trust(project), ({ message }) => usage(message))
 })
 
+/** The user's editor for a text, by way of a file that only the user can read. */
+const textEditor = Effect.gen(function*() {
+  const context = yield* Effect.context<ChildProcessSpawner | Environment | FileSystem.FileSystem | Path.Path>()
+  const edited = (text: string) =>
+    Effect.gen(function*() {
+      const files = yield* FileSystem.FileSystem
+      const paths = yield* Path.Path
+      const file = paths.join(yield* files.makeTempDirectoryScoped({ prefix: "hermes-prompt-" }), "prompt.md")
+      yield* files.writeFileString(file, text, { mode: 0o600 })
+      const ConfigCommand = yield* Effect.promise(() => import("./ConfigCommand.ts"))
+      yield* ConfigCommand.edited(file)
+      return yield* files.readFileString(file)
+    }).pipe(
+      Effect.scoped,
+      Effect.mapError((error) => error._tag === "Failure" ? error : notDone(`cannot use the editor's file: ${error.message}`)),
+      Effect.provideContext(context)
+    )
+  return edited
+})
+
 const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, session: SessionChoice.Chosen) {
   const settings = yield* Settings
   const environment = yield* Environment
@@ -139,6 +161,7 @@ const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, sessio
     input,
     commands: [MemoryCommand.dialogCommand(yield* MemoryCommand.store), ...pluginCommands((yield* plugins.loaded).commands), ...yield* ChatSkills.commands(skills)],
     attach: plugins.attach,
+    editText: yield* textEditor,
     status: settings.display.statusLine ? { compactAt: settings.compression.enabled ? settings.compression.threshold : undefined, home: environment.process["HOME"] } : undefined,
     quickCommands: settings.quickCommands
   })

@@ -82,7 +82,8 @@ export const session = <A, E, R>(
           size: () => ({ columns: terminal.columns, rows: terminal.rows }),
           paint: Paint.plain,
           events,
-          suspend: Effect.void
+          suspend: Effect.void,
+          lend: (work) => work
         }
       }))
       const screen = () => terminal.lines().join("\n")

@@ -63,7 +63,9 @@ const help = doing((_, dialog) =>
         ["!COMMAND", "Run a shell command without the model"],
         ["Enter", "Send; during a turn, queue for the next one"],
         ["Alt+Enter, Ctrl+J, \\ Enter", "Insert a line break"],
+        ["Esc", "Stop the turn"],
         ["Ctrl+C", "Stop the turn, or clear the line; twice to exit"],
+        ["Ctrl+G", "Write in $VISUAL or $EDITOR"],
         ["Ctrl+D", "Leave"]
       ]),
       ""

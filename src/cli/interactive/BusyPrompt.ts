@@ -22,7 +22,7 @@ import * as SafeText from "../render/SafeText.ts"
 import * as Screen from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
 import * as SlashCommands from "./SlashCommands.ts"
-import { type Dialog, note, type SessionServices } from "./Dialog.ts"
+import { type Dialog, note, remember, type SessionServices, type TypedLine } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import type * as Keys from "./Keys.ts"
 import * as PromptLine from "./PromptLine.ts"
@@ -72,7 +72,7 @@ const viewOf = (
   const sent = queue.flatMap(({ origin, shown }) => origin === "client" ? [shown] : [])
   const waiting = [
     ...steering.map((line) => `sending: ${SafeText.line(line)}`),
-    ...[...sent, ...dialog.waiting].map((line) => `next: ${SafeText.line(line)}`)
+    ...[...sent, ...dialog.waiting.map(({ shown }) => shown)].map((line) => `next: ${SafeText.line(line)}`)
   ].map((line) => asidePaint.text(Width.cut(line, size.columns - 1), "dim"))
   const asked = question === undefined ? [] : Questions.choices(question, size.columns, asidePaint)
   const above = [...lines, ...waiting, ...asked].slice(-Math.max(1, size.rows - 4))
@@ -128,26 +128,26 @@ const watch = Effect.fnUntraced(function*<A, E>(
   })
 
   /** Keeps a line for afterwards; a message may go into the turn instead. Lines stay in the order in which they were typed. */
-  const keep = Effect.fnUntraced(function*(line: string, busy: "queue" | "steer") {
-    const isMessage = SlashCommands.parse(line) === undefined && !isShell(line)
+  const keep = Effect.fnUntraced(function*(line: TypedLine, busy: "queue" | "steer") {
+    const isMessage = SlashCommands.parse(line.text) === undefined && !isShell(line.text)
     if (isMessage && dialog.waiting.length === 0) {
-      yield* options.history.add(line, { keep: true })
-      yield* live.send({ prompt: line.trim(), shown: line, busy })
+      yield* remember(dialog, line)
+      yield* live.send({ prompt: line.text.trim(), shown: line.shown, busy })
     } else dialog.waiting.push(line)
   })
 
-  const send = Effect.fnUntraced(function*(line: string) {
-    if (line.trim() === "") return
-    const command = SlashCommands.parse(line)
+  const send = Effect.fnUntraced(function*(line: TypedLine) {
+    if (line.text.trim() === "") return
+    const command = SlashCommands.parse(line.text)
     const found = command === undefined ? undefined : SlashCommands.find(dialog.commands, command.name)
     if (command !== undefined && found?._tag === "Command" && found.command.meanwhile !== undefined) {
       return yield* found.command.meanwhile(command.argument, dialog, {
         stop,
-        send: (text, busy) => keep(literal(text), busy)
+        send: (text, busy) => keep({ shown: literal(text), text: literal(text) }, busy)
       })
     }
     const { busyInputMode } = options.display
-    const isMessage = command === undefined && !isShell(line)
+    const isMessage = command === undefined && !isShell(line.text)
     yield* keep(line, isMessage && busyInputMode === "steer" ? "steer" : "queue")
     if (isMessage && busyInputMode === "interrupt") yield* stop
   })
@@ -177,7 +177,13 @@ const watch = Effect.fnUntraced(function*<A, E>(
     const { action, question } = edit(key, now)
     switch (action._tag) {
       case "Submit":
-        yield* question === undefined ? send(action.text) : answer(question, action.text)
+        yield* question === undefined ? send(PromptLine.lineOf(action)) : answer(question, PromptLine.lineOf(action).text)
+        return undefined
+      case "Escape":
+        yield* stop
+        return undefined
+      case "TooLarge":
+        note(dialog, PromptLine.tooLarge(screen.asidePaint, action.characters))
         return undefined
       case "Interrupt": {
         if (now - dialog.interruptedAt < PromptLine.leaveMillis) return PromptLine.interruptedCode
@@ -193,6 +199,8 @@ const watch = Effect.fnUntraced(function*<A, E>(
         return undefined
       case "Leave":
       case "ClearScreen":
+      case "OpenEditor":
+      case "SearchHistory":
       case "None":
         return undefined
     }

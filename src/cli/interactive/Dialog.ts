@@ -21,6 +21,7 @@ import type { RunRecord } from "../../session/RunRecord.ts"
 import type { Session, SessionStore } from "../../session/SessionStore.ts"
 import type { ToolRegistry } from "../../tool/ToolRegistry.ts"
 import * as ErrorLine from "../ErrorLine.ts"
+import type { Failure } from "../Failure.ts"
 import * as SafeText from "../render/SafeText.ts"
 import type { Screen } from "../render/Screen.ts"
 import type { Verbosity } from "../render/ToolFeed.ts"
@@ -73,6 +74,8 @@ export interface InteractiveOptions {
   readonly quickCommands?: Values["quickCommands"] | undefined
   /** Takes what plugins and libraries print while the session lasts, without secrets, in pieces of any cut. */
   readonly printed?: ((show: (text: string) => void) => Effect.Effect<void, never, Scope.Scope>) | undefined
+  /** Lets the user's editor change a text; none when absent. */
+  readonly editText?: ((text: string) => Effect.Effect<string, Failure>) | undefined
   /** The status line; none when absent. */
   readonly status?: Pick<StatusLine, "compactAt" | "home"> | undefined
   /** Lets plugins speak in this conversation as long as it lasts. */
@@ -81,6 +84,12 @@ export interface InteractiveOptions {
 
 /** A command of this session. */
 export type DialogCommand = Command<Dialog, SessionServices>
+
+/** A line that was sent: as it stands on the screen, with marks for long pastes, and what it means. */
+export interface TypedLine {
+  readonly shown: string
+  readonly text: string
+}
 
 /** Place of lines that come from elsewhere: below what is shown or, while an answer is being written, between its parts. */
 export interface Feed {
@@ -104,7 +113,7 @@ export interface Dialog {
   /** Time of the last Ctrl+C. */
   interruptedAt: number
   /** Lines that were sent while something was under way and are no messages, and all lines behind them. */
-  readonly waiting: Array<string>
+  readonly waiting: Array<TypedLine>
   /** Messages that stand on the screen already. */
   readonly echoed: Set<string>
   /** Questions that wait, the oldest first. */
@@ -115,6 +124,13 @@ export interface Dialog {
 
 /** Shows a line of the program's own; while an answer is being written, between its parts. */
 export const note = ({ feed }: Pick<Dialog, "feed">, line: string): void => feed.note(line)
+
+/** Characters of a text that the history keeps whole; of a longer one it keeps the line with its marks. */
+const mostRemembered = 10_000
+
+/** Adds a line to the history. A command for the shell is remembered as long as the session, and no longer. */
+export const remember = ({ options }: Pick<Dialog, "options">, { shown, text }: TypedLine): Effect.Effect<void> =>
+  options.history.add(text.length > mostRemembered ? shown : text, { keep: !text.startsWith("!") })
 
 /** Prints whole lines. */
 export const say = ({ screen }: Pick<Dialog, "screen">, ...lines: ReadonlyArray<string>): void =>

@@ -4,7 +4,8 @@
  *
  * The keys are those of readline's Emacs mode. Enter sends; Alt+Enter, Shift+Enter where a terminal tells it, Ctrl+J, and
  * Enter behind a backslash begin a new line. Up and down go through the lines, and from the first and the last one through
- * what was typed before. The cursor never stands inside of a character as a user sees it.
+ * what was typed before. The cursor never stands inside of a character as a user sees it. A long paste is folded (`Pastes`), and is
+ * one character to go over and to delete.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -12,6 +13,7 @@ import * as SafeText from "../render/SafeText.ts"
 import type { Lines, Size } from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
 import type { Key } from "./Keys.ts"
+import * as Pastes from "./Pastes.ts"
 
 /** Typed text. */
 export interface State {
@@ -24,12 +26,20 @@ export interface State {
   readonly back: number
   /** Text typed before history navigation. */
   readonly draft: string
+  /** Pasted texts that are folded, by the numbers of their marks. */
+  readonly pastes: ReadonlyArray<string>
 }
 
 /** Action of a key beyond the text. */
 export type Action =
-  | { readonly _tag: "Submit"; readonly text: string }
-  | { readonly _tag: "Leave" | "Interrupt" | "Suspend" | "ClearScreen" | "Complete" | "None" }
+  /** `pastes` are there where the text has marks for them. */
+  | { readonly _tag: "Submit"; readonly text: string; readonly pastes?: ReadonlyArray<string> }
+  /** A paste that is too large, with its number of characters. */
+  | { readonly _tag: "TooLarge"; readonly characters: number }
+  | { readonly _tag: Request }
+
+/** Keys that ask for something besides the text. */
+type Request = "Leave" | "Interrupt" | "Escape" | "Suspend" | "ClearScreen" | "Complete" | "OpenEditor" | "SearchHistory" | "None"
 
 /** Result of a key. */
 export interface Applied {
@@ -38,19 +48,23 @@ export interface Applied {
 }
 
 /** Nothing typed. */
-export const empty: State = { text: "", cursor: 0, killed: "", back: 0, draft: "" }
+export const empty: State = { text: "", cursor: 0, killed: "", back: 0, draft: "", pastes: [] }
 
 const none: Action = { _tag: "None" }
 
 /** Characters that are looked at for one character as a user sees it. */
 const reach = 64
 
-const before = ({ cursor, text }: State): number => {
+const before = ({ cursor, pastes, text }: State): number => {
+  const mark = Pastes.markAt(text, cursor, "before", pastes)
+  if (mark > 0) return cursor - mark
   const found = Array.from(Width.graphemes(text.slice(Math.max(0, cursor - reach), cursor)))
   return cursor - (found.at(-1)?.text.length ?? 0)
 }
 
-const after = ({ cursor, text }: State): number => {
+const after = ({ cursor, pastes, text }: State): number => {
+  const mark = Pastes.markAt(text, cursor, "after", pastes)
+  if (mark > 0) return cursor + mark
   const [first] = Width.graphemes(text.slice(cursor, cursor + reach))
   return cursor + (first?.text.length ?? 0)
 }
@@ -135,7 +149,7 @@ const isContinued = ({ cursor, text }: State): boolean => {
 const enter = (state: State): Applied =>
   isContinued(state)
     ? { state: replace(state, state.cursor - 1, state.cursor, "\n"), action: none }
-    : { state: { ...empty, killed: state.killed }, action: { _tag: "Submit", text: state.text } }
+    : { state: { ...empty, killed: state.killed }, action: { _tag: "Submit", text: state.text, ...state.pastes.length === 0 ? {} : { pastes: state.pastes } } }
 
 const transpose = (state: State): State => {
   const to = state.cursor === state.text.length ? state.cursor : after(state)
@@ -197,8 +211,11 @@ const aliases: Readonly<Record<string, string>> = {
   "alt-shift-enter": "alt-enter"
 }
 
-const requests: Readonly<Record<string, Exclude<Action["_tag"], "Submit">>> = {
+const requests: Readonly<Record<string, Request>> = {
   "ctrl-c": "Interrupt",
+  "escape": "Escape",
+  "ctrl-g": "OpenEditor",
+  "ctrl-r": "SearchHistory",
   "ctrl-z": "Suspend",
   "ctrl-l": "ClearScreen",
   "tab": "Complete"
@@ -222,8 +239,12 @@ const clean = (text: string): string => SafeText.text(text.replaceAll("\r\n", "\
 export const apply = (state: State, key: Key, history: ReadonlyArray<string>): Applied => {
   switch (key._tag) {
     case "Text":
-    case "Paste":
       return { state: insert(state, clean(key.text)), action: none }
+    case "Paste": {
+      if (key.text.length > Pastes.mostCharacters) return { state, action: { _tag: "TooLarge", characters: key.text.length } }
+      const { pastes, text } = Pastes.fold(state.pastes, clean(key.text))
+      return { state: { ...insert(state, text), pastes }, action: none }
+    }
     case "Key":
       return press(state, key.name, history)
   }

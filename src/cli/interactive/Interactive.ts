@@ -30,7 +30,7 @@ import * as Screen from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
 import * as Wrap from "../render/Wrap.ts"
 import * as BuiltinCommands from "./BuiltinCommands.ts"
-import { complain, type Dialog, type DialogCommand, type Feed, type InteractiveOptions, type SessionServices, say } from "./Dialog.ts"
+import { complain, type Dialog, type DialogCommand, type Feed, type InteractiveOptions, remember, type SessionServices, say, type TypedLine } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import * as Overview from "./Overview.ts"
 import * as PromptLine from "./PromptLine.ts"
@@ -167,13 +167,13 @@ const send = ({ echoed, live }: Dialog, message: LiveSession.NewMessage): Effect
   })
 
 /** Does what a line says; what the terminal does itself keeps turns waiting. */
-const perform: (dialog: Dialog, line: string, depth: number) => Effect.Effect<Outcome, never, SessionServices> = Effect.fnUntraced(
-  function*(dialog, line, depth) {
+const perform: (dialog: Dialog, typed: TypedLine, depth: number) => Effect.Effect<Outcome, never, SessionServices> = Effect.fnUntraced(
+  function*(dialog, { shown, text: line }, depth) {
     const held = <A, R>(work: Effect.Effect<A, never, R>) => Effect.scoped(Effect.andThen(dialog.live.hold, work))
     if (line.trim() === "") return undefined
     if (line.startsWith("!") && line.trim() !== "!") return yield* held(ShellLine.run(dialog, line.slice(1).trim()))
     const parsed = SlashCommands.parse(line)
-    if (parsed === undefined) return yield* send(dialog, { prompt: line.trim(), shown: line })
+    if (parsed === undefined) return yield* send(dialog, { prompt: line.trim(), shown })
     const found = SlashCommands.find(dialog.commands, parsed.name)
     if (found._tag !== "Command" || depth > maxTyped) {
       const said = found._tag === "Command" ? `/${parsed.name} names itself: correct quick_commands.` : misunderstood(parsed.name, found)
@@ -189,7 +189,7 @@ const perform: (dialog: Dialog, line: string, depth: number) => Effect.Effect<Ou
       case "Send":
         return yield* send(dialog, { prompt: next.prompt })
       case "Type":
-        return yield* perform(dialog, next.line, depth + 1)
+        return yield* perform(dialog, { shown: next.line, text: next.line }, depth + 1)
     }
   }
 )
@@ -215,8 +215,8 @@ const receive = Effect.fnUntraced(function*(dialog: Dialog, event: HostEvent): E
 const nextLine = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<PromptLine.Prompted | undefined> {
   const { live, reader, waiting } = dialog
   const { queue, turn } = yield* live.state
-  const text = turn === undefined && queue.length === 0 ? waiting.shift() : undefined
-  if (text !== undefined) return { _tag: "Line", text }
+  const line = turn === undefined && queue.length === 0 ? waiting.shift() : undefined
+  if (line !== undefined) return { _tag: "Line", ...line }
   let typed: PromptLine.Prompted | undefined
   const prompted = Effect.map(PromptLine.prompt(dialog), (line) => {
     typed = line
@@ -227,7 +227,6 @@ const nextLine = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<P
 })
 
 const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<number, never, SessionServices> {
-  const { history } = dialog.options
   while (true) {
     const event = dialog.reader.poll()
     if (event !== undefined) {
@@ -239,10 +238,9 @@ const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<n
     if (line === undefined) continue
     if (line._tag === "Leave") return line.code
     if (line.text.trim() === "") continue
-    PromptLine.echo(dialog, line.text)
-    // A command for the shell is remembered as long as the session, and no longer.
-    yield* history.add(line.text, { keep: !line.text.startsWith("!") })
-    const code = yield* perform(dialog, line.text, 0)
+    PromptLine.echo(dialog, line.shown)
+    yield* remember(dialog, line)
+    const code = yield* perform(dialog, line, 0)
     if (code !== undefined) return code
   }
 })

@@ -7,7 +7,7 @@
  *
  * **Gotchas**
  *
- * A lone escape is told from the beginning of a sequence only by what follows, so it has no meaning here.
+ * A lone escape is told from the beginning of a sequence only by what follows: {@link Decoder.flush} gives it when nothing did.
  */
 
 /** Typed input: characters, a pasted text, or a key by its name, `ctrl-` and `alt-` before it. */
@@ -99,6 +99,10 @@ const rxvt: Readonly<Record<string, number>> = { "^": 5, "$": 2, "@": 6 }
 /** Takes what comes, and gives the keys that are whole. */
 interface Decoder {
   readonly push: (input: string) => ReadonlyArray<Key>
+  /** True when a lone escape waits for what follows. */
+  readonly isEscape: () => boolean
+  /** Gives the escape that waits; nothing follows it. */
+  readonly flush: () => ReadonlyArray<Key>
 }
 
 interface Step {
@@ -143,8 +147,10 @@ export const make = (): Decoder => {
   let pasted: string | undefined
 
   const paste = (): Key | undefined => {
-    const text = (pasted ?? "") + input
-    const end = text.indexOf(pasteEnd)
+    const begun = pasted ?? ""
+    const text = begun + input
+    // The end may lie over the border of two pieces, and nowhere before it.
+    const end = text.indexOf(pasteEnd, Math.max(0, begun.length - pasteEnd.length))
     input = ""
     if (end < 0) {
       pasted = text
@@ -156,6 +162,12 @@ export const make = (): Decoder => {
   }
 
   return {
+    isEscape: () => pasted === undefined && input === "\u001b",
+    flush: () => {
+      if (pasted !== undefined || input !== "\u001b") return []
+      input = ""
+      return [{ _tag: "Key", name: "escape" }]
+    },
     push: (piece) => {
       input += piece
       const keys: Array<Key> = []

@@ -13,6 +13,7 @@ import * as SlashCommands from "./SlashCommands.ts"
 import type { Dialog } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import type { Key } from "./Keys.ts"
+import * as Pastes from "./Pastes.ts"
 import * as StatusLine from "./StatusLine.ts"
 
 /** Two Ctrl+C within this time leave. */
@@ -23,7 +24,8 @@ export const interruptedCode = 130
 
 /** Result of the prompt. */
 export type Prompted =
-  | { readonly _tag: "Line"; readonly text: string }
+  /** `shown` is the line as it was typed, with marks for long pastes, and `text` what it means. */
+  | { readonly _tag: "Line"; readonly text: string; readonly shown: string }
   | { readonly _tag: "Leave"; readonly code: number }
 
 /** Mark before user text. */
@@ -59,6 +61,32 @@ export const complete = (dialog: Dialog): ReadonlyArray<string> => {
   return names.length === 0
     ? []
     : [dialog.screen.asidePaint.text(Width.cut(names.map((name) => `/${name}`).join("  "), columns - 1), "dim")]
+}
+
+/** The line that was sent. */
+export const lineOf = ({ pastes = [], text }: Extract<Editor.Action, { readonly _tag: "Submit" }>): Extract<Prompted, { readonly _tag: "Line" }> =>
+  ({ _tag: "Line", text: Pastes.expand(text, pastes), shown: text })
+
+/** Says that a paste was not taken. */
+export const tooLarge = (paint: Paint, characters: number): string =>
+  paint.text(`The paste has ${Math.ceil(characters / 1_048_576)} MiB and was not taken; at most 1 MiB. Save it in a file and name the file.`, "yellow")
+
+/** Lets the user's editor change what is typed; gives what is to be said about it. */
+const inEditor = ({ editor, options, ...rest }: Dialog, set: (state: Editor.State) => void): Effect.Effect<ReadonlyArray<string>> => {
+  const { editText, terminal: { lend } } = options
+  const { screen } = rest
+  if (editText === undefined || lend === undefined) return Effect.succeed([screen.asidePaint.text("No editor can be opened here.", "dim")])
+  screen.live(Screen.nothing)
+  // An event that comes meanwhile does not throw away the text in the editor.
+  return Effect.uninterruptible(lend(editText(Pastes.expand(editor.text, editor.pastes)))).pipe(
+    Effect.match({
+      onFailure: (error) => [screen.asidePaint.text(SafeText.line(error.message), "yellow")],
+      onSuccess: (text) => {
+        set(Editor.withText({ ...editor, pastes: [] }, SafeText.text(text.trimEnd())))
+        return []
+      }
+    })
+  )
 }
 
 /** Gives each key that is typed to `press`, until it answers; `ended` is the answer when nobody can type any more. */
@@ -104,7 +132,7 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
     dialog.editor = state
     switch (action._tag) {
       case "Submit":
-        return { _tag: "Line", text: action.text } satisfies Prompted
+        return lineOf(action)
       case "Leave":
         return { _tag: "Leave", code: 0 } satisfies Prompted
       case "Interrupt":
@@ -118,6 +146,16 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
       case "Complete":
         below = complete(dialog)
         return undefined
+      case "OpenEditor":
+        below = yield* inEditor(dialog, (next) => {
+          dialog.editor = next
+        })
+        return undefined
+      case "TooLarge":
+        below = [tooLarge(screen.asidePaint, action.characters)]
+        return undefined
+      case "Escape":
+      case "SearchHistory":
       case "None":
         return undefined
     }

@@ -6,7 +6,9 @@
  * the session has the terminal, it gets every key: nothing is echoed, and no key is a signal.
  */
 import type * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import type { Paint } from "../render/Paint.ts"
 import type { Size } from "../render/Screen.ts"
@@ -25,7 +27,12 @@ export interface Terminal {
   readonly events: Queue.Dequeue<TerminalEvent, Cause.Done>
   /** Gives the terminal back and stops the program, until the shell lets it go on. */
   readonly suspend: Effect.Effect<void>
+  /** Gives the terminal to another program for the time of some work; nobody else can have it when absent. */
+  readonly lend?: (<A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>) | undefined
 }
+
+/** Time after which an escape is a key of its own. */
+const escapeTime = Duration.millis(50)
 
 /** A key, or a change of the terminal. */
 type Event = Keys.Key | Exclude<TerminalEvent, { readonly _tag: "Input" }>
@@ -44,9 +51,12 @@ export const keyboard = ({ events }: Pick<Terminal, "events">): Keyboard => {
   const next: Effect.Effect<Event, Cause.Done> = Effect.suspend(() => {
     const key = keys.shift()
     if (key !== undefined) return Effect.succeed(key)
-    return Effect.flatMap(Queue.take(events), (event): Effect.Effect<Event, Cause.Done> => {
-      if (event._tag !== "Input") return Effect.succeed(event)
-      keys.push(...decoder.push(event.text))
+    const arrived: Effect.Effect<TerminalEvent | undefined, Cause.Done> = decoder.isEscape()
+      ? Effect.map(Effect.timeoutOption(Queue.take(events), escapeTime), Option.getOrUndefined)
+      : Queue.take(events)
+    return Effect.flatMap(arrived, (event): Effect.Effect<Event, Cause.Done> => {
+      if (event !== undefined && event._tag !== "Input") return Effect.succeed(event)
+      keys.push(...event === undefined ? decoder.flush() : decoder.push(event.text))
       return next
     })
   })

@@ -93,6 +93,23 @@ export const make = Effect.fnUntraced(function*(writes: Writes = ofProcess()): E
     size: () => ({ columns: screen.columns || 80, rows: screen.rows || 24 }),
     paint: Paint.make(Paint.capabilities(screen.isTTY, CurrentProcess.variables())),
     events,
+    lend: (work) =>
+      Effect.acquireUseRelease(
+        Effect.sync(() => {
+          // Another program reads from the terminal now.
+          stdin.off("data", onData)
+          stdin.pause()
+          release()
+        }),
+        () => work,
+        () =>
+          Effect.sync(() => {
+            take()
+            stdin.on("data", onData)
+            stdin.resume()
+            Queue.offerUnsafe(events, { _tag: "Resumed" })
+          })
+      ),
     suspend: Effect.sync(() => {
       release()
       // The whole group: a launcher that waits for this process has to give the terminal back too.
