@@ -71,6 +71,16 @@ const fakeSpawner = (started: Array<string | undefined>) =>
   )
 
 describe("Runtime", () => {
+  it.effect("a runtime leaves the standard streams of its process alone", () =>
+    Effect.gen(function*() {
+      const listeners = () => [process.stdin, process.stdout].flatMap((stream) => stream.eventNames().map((name) => `${String(name)} ${stream.listenerCount(name)}`))
+      const before = listeners()
+      yield* Agent.run({ prompt: "Reply exactly ok" }).pipe(
+        Effect.andThen(Effect.sync(() => assert.deepStrictEqual(listeners(), before))),
+        Effect.provide(Runtime.layer())
+      )
+    }))
+
   it.live("files are read and written in the file system that the application gives", () =>
     Effect.gen(function*() {
       const folder = yield* temporaryDirectory

@@ -21,6 +21,9 @@
  * Marks are looked for in `/proc`; where there is none (macOS) only the process groups are killed, and on Windows only the exit
  * of this process kills what it started. A program that clears its environment and leaves its group is not found.
  */
+import * as NodeChildProcessSpawner from "@effect/platform-node/NodeChildProcessSpawner"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import * as NodePath from "@effect/platform-node/NodePath"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -30,8 +33,6 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildProcessSpawner"
-import * as Stdio from "effect/Stdio"
-import * as Terminal from "effect/Terminal"
 import { type ChildProcess as NodeProcess, spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 
@@ -193,21 +194,26 @@ const guarded = (inner: ChildProcessSpawner["Service"]): ChildProcessSpawner["Se
     return handle
   }))
 
-/** Node's services, with processes that never outlive this one. */
-export const layer: Layer.Layer<NodeServices.NodeServices> = Layer.effect(
-  ChildProcessSpawner,
-  Effect.map(ChildProcessSpawner, guarded)
-).pipe(Layer.provideMerge(NodeServices.layer))
+/** A spawner whose processes never outlive this one, over another. */
+const guarding = Layer.effect(ChildProcessSpawner, Effect.map(ChildProcessSpawner, guarded))
 
-/** The services of a platform: processes, files, paths, standard streams and the terminal. */
-export type Platform = NodeServices.NodeServices
+/** Node's services, with processes that never outlive this one. */
+export const layer: Layer.Layer<NodeServices.NodeServices> = guarding.pipe(Layer.provideMerge(NodeServices.layer))
+
+/** The services of a platform that an agent uses: processes, files and paths. Standard streams and the terminal belong to the application. */
+export type Platform = ChildProcessSpawner | FileSystem.FileSystem | Path.Path
+
+const ofNode: Layer.Layer<Platform> = guarding.pipe(
+  Layer.provideMerge(NodeChildProcessSpawner.layer),
+  Layer.provideMerge(Layer.mergeAll(NodeFileSystem.layer, NodePath.layer))
+)
 
 /** A platform service that the application gives, or Node's. */
 const givenOrNode = <Self extends Platform, Shape>(key: Context.Key<Self, Shape>): Layer.Layer<Self> =>
   Layer.effect(
     key,
     Effect.flatMap(Effect.serviceOption(key), (given) =>
-      Option.isSome(given) ? Effect.succeed(given.value) : Effect.map(Layer.build(layer), (node) => Context.get(node, key)))
+      Option.isSome(given) ? Effect.succeed(given.value) : Effect.map(Layer.build(ofNode), (node) => Context.get(node, key)))
   )
 
 /** Platform services as the application gives them, and {@link layer} for those that it does not give. */
@@ -215,7 +221,5 @@ export const layerDefault = (): Layer.Layer<Platform> =>
   Layer.mergeAll(
     givenOrNode(ChildProcessSpawner),
     givenOrNode(FileSystem.FileSystem),
-    givenOrNode(Path.Path),
-    givenOrNode(Stdio.Stdio),
-    givenOrNode(Terminal.Terminal)
+    givenOrNode(Path.Path)
   )

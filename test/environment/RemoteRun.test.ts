@@ -7,6 +7,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import * as NodeServices from "@effect/platform-node/NodeServices"
+import type { Platform } from "../../src/platform/ChildProcesses.ts"
 import { spawn, spawnSync } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { userInfo } from "node:os"
@@ -39,7 +40,7 @@ const project = Effect.acquireRelease(
 type Call = readonly [name: string, params: Readonly<Record<string, unknown>>, id?: string]
 
 /** Results of the calls that a model makes one after the other. */
-const results = Effect.fnUntraced(function*<E>(environment: Layer.Layer<CommandEnvironment, E, NodeServices.NodeServices>, cwd: string, calls: ReadonlyArray<Call>) {
+const results = Effect.fnUntraced(function*<E>(environment: Layer.Layer<CommandEnvironment, E, Platform>, cwd: string, calls: ReadonlyArray<Call>) {
   const found: Array<string> = []
   const provider = Scripted.layer([...calls.map(([name, params, id]) => Scripted.complete({ toolCalls: [{ name, params, ...id === undefined ? {} : { id } }] })), Scripted.complete("done")])
   const onEvent = (events: ReadonlyArray<RunEvent.RunEvent>) =>
@@ -53,7 +54,7 @@ const results = Effect.fnUntraced(function*<E>(environment: Layer.Layer<CommandE
 })
 
 /** A result that is kept in a file of this machine is read there by the file tools. */
-const longResult = Effect.fnUntraced(function*<E>(environment: Layer.Layer<CommandEnvironment, E, NodeServices.NodeServices>, cwd: string, directory: string) {
+const longResult = Effect.fnUntraced(function*<E>(environment: Layer.Layer<CommandEnvironment, E, Platform>, cwd: string, directory: string) {
   const path = join(directory, "long.txt")
   const found = yield* results(environment, cwd, [["terminal", { command: "seq 1 5000" }, "long"], ["read_file", { path, offset: 4_000, limit: 4 }], ["search_files", { pattern: "^4999", path }]]).pipe(
     Effect.provide(Layer.provide(Bounds.layerFile(directory), NodeServices.layer))
