@@ -7,7 +7,8 @@
  * The wall is bubblewrap (Linux): namespaces for users, processes, mounts and the network, no new privileges, no capabilities. Each
  * command is started in mounts of its own that follow {@link SandboxRules}; all of them share one network namespace, so that a command
  * reaches the server that another one started. What is fixed inside of the working tree is read-only: `.git/hooks`, `.git/config` and
- * `.hermes`, from which something runs later. Where there is no `.git` or `.hermes`, an empty directory stands until the sandbox ends. A working tree that holds the user's home directory cannot be written.
+ * `.hermes`, from which something runs later. Where there is no `.git` or `.hermes`, an empty directory stands until the sandbox ends; a
+ * repository that a command makes there is kept without what runs programs. A working tree that holds the user's home directory cannot be written.
  *
  * The wall is tried when the layer is built: where it does not stand, the layer fails with a `ConfigError` that says what is missing,
  * and nothing runs.
@@ -58,6 +59,7 @@ import { removeEmptyDirectory } from "../platform/HeldPath.ts"
 import { nodePath } from "../platform/CurrentProcess.ts"
 import { CallDirectory, CommandEnvironment, onThisMachine, type Service as Environment } from "./CommandEnvironment.ts"
 import * as PortForward from "./PortForward.ts"
+import * as NewRepository from "./NewRepository.ts"
 import * as SandboxFiles from "./SandboxFiles.ts"
 import * as SandboxNetwork from "./SandboxNetwork.ts"
 import { described, mounts, ordered, type Rule, within } from "./SandboxRules.ts"
@@ -188,7 +190,8 @@ const makeRules = Effect.fnUntraced(function*(options: Options, temporary: { rea
   })
 
   const known = new Map<string | undefined, { readonly until: number; readonly list: ReadonlyArray<Rule> }>()
-  return Effect.gen(function*() {
+  const forget = Effect.sync(() => known.clear())
+  const rules = Effect.gen(function*() {
     const directory = yield* CallDirectory
     const now = yield* Clock.currentTimeMillis
     const last = known.get(directory)
@@ -197,6 +200,7 @@ const makeRules = Effect.fnUntraced(function*(options: Options, temporary: { rea
     known.set(directory, { until: now + rulesMillis, list })
     return list
   })
+  return { forget, rules }
 })
 
 const noWrite = /read-only file system|EROFS/i
@@ -223,13 +227,13 @@ const build = Effect.fnUntraced(function*(options: Options) {
   const base = yield* host.makeTempDirectoryScoped({ prefix: "hermes-sandbox-" }).pipe(Effect.flatMap(host.realPath))
   const temporary = { tmp: path.join(base, "tmp"), varTmp: path.join(base, "var-tmp") }
   yield* Effect.forEach(Object.values(temporary), (directory) => host.makeDirectory(directory, { mode: 0o700 }), { discard: true })
-  const rules = yield* makeRules(options, temporary)
+  const { forget, rules } = yield* makeRules(options, temporary)
   const { network } = options
   const proxy = typeof network === "string" ? undefined : yield* Effect.mapError(SandboxNetwork.proxy(path.join(base, "proxy"), network), unavailable)
   const joined = yield* SandboxNetwork.make(outer, programs.bwrap, proxy?.socket)
 
   const confined = Effect.fnUntraced(function*(command: ChildProcess.StandardCommand) {
-    const list = yield* rules
+    const list = options.policy === "read-only" ? yield* rules : yield* NewRepository.inPlace(host, path, yield* rules, { base, forget })
     const cwd = command.options.cwd ?? (yield* CallDirectory) ?? "/tmp"
     const namespace = network === "all" ? undefined : yield* joined
     const caller = proxy === undefined ? undefined : yield* proxy.caller

@@ -143,9 +143,8 @@ describe("commands", () => {
         printf ../evil > .git/commondir && echo made`)
       assert.deepStrictEqual([out.split("\n").filter((line) => /^[a-zA-Z]+$/.test(line)), given.has("project/.git/commondir")], [["made"], false])
       const fresh = yield* given.sh(`
-        git init . 2>/dev/null && echo INIT
-        mkdir -p .git/hooks && echo HOOK
-        rmdir .git && echo REMOVED
+        mkdir -p .git/hooks && echo x > .git/hooks/post-commit
+        rm -r .git/hooks; rmdir .git && echo REMOVED
         mv .hermes gone && echo MOVED
         echo x > .hermes/config.yaml && echo AGENT
         echo x > file && echo file`, bare)
@@ -156,6 +155,33 @@ describe("commands", () => {
       writeFileSync(join(bare, ".hermes/theirs"), "")
     }))
     assert.deepStrictEqual([existsSync(join(home, "bare/.git")), existsSync(join(home, "bare/.hermes/theirs")), has("project/.git/hooks")], [false, true, false], "what stood in for it is gone, but for what somebody put there")
+  }))
+
+  live("make a repository where there is none, which is kept without what runs programs", Effect.gen(function*() {
+    const { files, home, sh } = yield* inSandbox()
+    const bare = join(home, "bare")
+    mkdirSync(bare)
+    const first = yield* sh(`
+      git init -q . && git config user.name a && git config user.email a@a.example
+      git config core.fsmonitor "touch planted"; git config alias.x "!touch planted"; git config remote.o.url https://a.example/a.git; git config include.path ../evil
+      printf '[user]\n\tname = b\\\n[core]\n\tpager = touch planted\n[filter "f"]\n\tclean = x\n\tremote = x\n' >> .git/config
+      echo "touch planted" > .git/hooks/post-index-change; chmod +x .git/hooks/post-index-change
+      ln -s ${home}/.npmrc .git/description2; rm -r .git/info; ln -s ${home}/other .git/info; printf ../evil > .git/commondir; rm .git/commondir
+      echo one > one && git -c core.fsmonitor=false add one && git -c core.fsmonitor=false commit -qm one && echo made`, bare)
+    assert.include(first.out, "made", first.out)
+    const config = readFileSync(join(bare, ".git/config"), "utf8")
+    assert.notMatch(config, /planted|include|alias|filter|pager|evil|clean/)
+    assert.match(config, /\[core\]\n[^[]*repositoryformatversion = 0[^]*email = a@a\.example[^]*url = https:\/\/a\.example\/a\.git/)
+    assert.deepStrictEqual(["hooks/post-index-change", "description2", "info", "commondir"].filter((name) => existsSync(join(bare, ".git", name))), [])
+    const { stderr, stdout } = spawnSync("git", ["log", "--format=%s %an", "--stat"], { cwd: bare, encoding: "utf8" })
+    assert.match(stdout, /^one .*\n\n one \| 1 \+/, stderr)
+    const next = yield* sh("echo two > two && git add two && git commit -qm two && git log --format=%s; echo x >> .git/config && echo CONFIG; echo x > .git/hooks/post-commit && echo HOOK", bare)
+    assert.deepStrictEqual(next.out.split("\n").filter((line) => /^[a-zA-Z]+$/.test(line)), ["two", "one"], next.out)
+    const denied = yield* Effect.flip(Effect.provideService(files.writeFileString(join(bare, ".git/config"), "x"), CallDirectory, bare))
+    assert.strictEqual(denied.reason._tag, "PermissionDenied")
+    mkdirSync(join(home, "plain"))
+    yield* sh("mkdir .git/objects; ln -s ../../.npmrc .git/config; echo x > .git/HEAD", join(home, "plain"))
+    assert.deepStrictEqual(readdirSync(join(home, "plain/.git")), [], "what is no repository goes with the command")
   }))
 
   live("rename nothing that holds what is kept", Effect.gen(function*() {
