@@ -164,10 +164,10 @@ export const diff = Effect.fn("hermes batch diff")(function*({ directory, json, 
     const what = [
       ...left.exit === right.exit ? [] : [`exit ${left.exit} → ${right.exit}`],
       ...left.calls === right.calls ? [] : [`model calls ${left.calls} → ${right.calls}`],
-      ...left.tokens === right.tokens ? [] : [`tokens ${left.tokens} → ${right.tokens}`],
       ...left.answer === right.answer ? [] : ["another answer"]
     ]
-    return what.length === 0 ? [] : [{ id, what: what.join(", ") }]
+    // Tokens alone differ with the names in the system prompt.
+    return what.length === 0 ? [] : [{ id, what: [...what, `tokens ${left.tokens} → ${right.tokens}`].join(", ") }]
   })
   if (json) return yield* line(SafeText.json({ runs: [a.name, b.name], rows: ids.length, same: ids.length - differing.length, different: differing }, 2))
   yield* line([

@@ -77,14 +77,18 @@ const streamed = (response: ServerResponse, body: Body): void => {
   write(0)
 }
 
+/** Milliseconds that a model takes for an answer; `npm run bench:batch` sets it. */
+const delay = Number(process.env["BENCH_DELAY_MS"] ?? 0)
+
 const server = createServer((request, response) => {
   const chunks: Array<Buffer> = []
   request.on("data", (chunk: Buffer) => chunks.push(chunk))
   request.on("end", () => {
     if (request.url?.endsWith("/chat/completions") !== true) return void response.setHeader("content-type", "application/json").end("{}")
     const body = JSON.parse(Buffer.concat(chunks).toString()) as Body
-    if (body.stream === true) streamed(response, body)
-    else whole(response, body)
+    const answer = () => body.stream === true ? streamed(response, body) : whole(response, body)
+    if (delay === 0) answer()
+    else setTimeout(answer, delay)
   })
 })
 

@@ -14,6 +14,7 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Path from "effect/Path"
+import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import { SessionId } from "../../domain/Ids.ts"
 import type * as Json from "../../domain/Json.ts"
@@ -135,12 +136,17 @@ const toolsetsOf = Effect.fnUntraced(function*({ onNote }: Options, { distributi
   return { tools, of: (row: Dataset.Row) => Distributions.draw(found, seed, row.id, has) }
 })
 
-/** Checkpoint after each batch, written by one writer. */
+/** Time between two checkpoints at least; the journal itself is never behind. */
+const checkpointMillis = 1000
+
+/** Checkpoint after a batch, written by one writer. */
 const checkpoints = Effect.fnUntraced(function*(path: string, { dataset, runName }: Options, journal: RowJournal.Journal, batchOf: (row: Dataset.Row) => number) {
   const batches = new Map<number, { readonly rows: ReadonlyArray<Dataset.Row>; open: number; failed: number }>()
   const open = new Set(RowPool.remaining(dataset.rows, journal).map(({ id }) => id))
   for (const [number, rows] of Map.groupBy(dataset.rows, batchOf)) batches.set(number, { rows, open: rows.filter(({ id }) => open.has(id)).length, failed: 0 })
-  const write = Effect.gen(function*() {
+  const turn = yield* Semaphore.make(1)
+  let writtenAt = 0
+  const write = turn.withPermits(1)(Effect.gen(function*() {
     const done = dataset.rows.filter(({ id }) => journal.entries.has(id))
     const stats = Array.from(batches, ([number, { failed, rows }]) => {
       const entries = rows.flatMap(({ id }) => journal.entries.get(id) ?? [])
@@ -151,16 +157,17 @@ const checkpoints = Effect.fnUntraced(function*(path: string, { dataset, runName
       run_name: runName,
       completed_prompts: done.map(({ index }) => index),
       batch_stats: Object.fromEntries(stats),
-      last_updated: new Date(yield* Clock.currentTimeMillis).toISOString()
+      last_updated: new Date(writtenAt = yield* Clock.currentTimeMillis).toISOString()
     })
-  })
+  }))
+  const due = Effect.flatMap(Clock.currentTimeMillis, (now) => now - writtenAt < checkpointMillis ? Effect.void : write)
   const settled = (row: Dataset.Row, end: RowPool.RowEnd) =>
     Effect.suspend(() => {
       const batch = batches.get(batchOf(row))
       if (batch === undefined) return Effect.void
       batch.open--
       if (end === "failed") batch.failed++
-      return batch.open === 0 ? write : Effect.void
+      return batch.open === 0 ? due : Effect.void
     })
   return { settled, write }
 })

@@ -163,7 +163,7 @@ export const compress = Effect.fnUntraced(function*<E, R>(
     if (made._tag === "Success" && !made.success.isCut && made.success.text.trim() !== "") summary = made.success.text.trim()
     else {
       errors++
-      problem = made._tag === "Failure" ? made.failure instanceof Error ? made.failure.message : String(made.failure) : made.success.isCut ? "it was cut by its length" : "it was empty"
+      problem = made._tag === "Failure" ? made.failure instanceof Error ? made.failure.message || made.failure.name : String(made.failure) : made.success.isCut ? "it was cut by its length" : "it was empty"
     }
   }
   const stated = summary?.startsWith(label) === true ? summary : `${label} ${summary ?? placeholder}`
