@@ -143,6 +143,7 @@ describe("Architecture", () => {
       "platform/ChildProcesses.ts", // the spawner itself
       "platform/StandardStreams.ts", // starts nothing
       "plugin/Git.ts", // git, which fetches plugins and runs nothing of them
+      "runner/swe/GitCommand.ts", // git over copies that a run made, without their configuration, hooks and filters
       "tool/fence/Scanner.ts" // the scanner that judges commands before they run
     ]
     const found = all.filter((source) => starts(source) && roomOf(source.path) !== "environment").map(({ path }) => path)
@@ -150,9 +151,11 @@ describe("Architecture", () => {
     assert.deepStrictEqual(offences(({ path, text }) => port[path]?.test(text) === false ? ["does not take its spawner from the environment"] : []), [])
     // The shell itself: of tools in the environment; of the user (`!command`, scripts of jobs) on this machine.
     const shells = all.filter((source) => source.imports.some(({ specifier, typeOnly }) => !typeOnly && specifier.startsWith(".") && target(source, specifier) === "tool/builtin/terminal/Shell.ts")).map(({ path }) => path)
-    assert.deepStrictEqual(shells.toSorted(), ["cli/interactive/ShellLine.ts", "runner/cron/JobScript.ts", "tool/builtin/Terminal.ts", "tool/builtin/terminal/ProcessRegistry.ts"])
+    assert.deepStrictEqual(shells.toSorted(), ["cli/interactive/ShellLine.ts", "runner/cron/JobScript.ts", "runner/swe/BoundedCommand.ts", "tool/builtin/Terminal.ts", "tool/builtin/terminal/ProcessRegistry.ts"])
     assert.match(all.find(({ path }) => path === "tool/builtin/Terminal.ts")?.text ?? "", /Toolset\.inEnvironment\(/)
-    assert.match(all.find(({ path }) => path === "tool/builtin/terminal/ProcessRegistry.ts")?.text ?? "", /yield\* provide\(Shell\.make\)/)
+    for (const path of ["tool/builtin/terminal/ProcessRegistry.ts", "runner/swe/BoundedCommand.ts"]) {
+      assert.match(all.find((source) => source.path === path)?.text ?? "", /yield\* provide\(Shell\.make\)/)
+    }
   })
 
   it("heavy dependencies are loaded only when they are used, each in one place", () => {

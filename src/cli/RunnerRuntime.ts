@@ -1,0 +1,80 @@
+/**
+ * The runtime of commands that run many tasks without a user (`hermes swe`, `hermes eval`), and the place of the commands that check them.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { Agent } from "../agent/Agent.ts"
+import type { AgentFile } from "../config/AgentFile.ts"
+import * as Config from "../config/Config.ts"
+import { Environment, Home } from "../config/Environment.ts"
+import type { Values } from "../config/Settings.ts"
+import { CommandEnvironment, layerLocal } from "../environment/CommandEnvironment.ts"
+import * as Leases from "../platform/Leases.ts"
+import * as Offline from "../provider/Offline.ts"
+import { Auxiliary } from "../routing/Auxiliary.ts"
+import { ModelRouter } from "../routing/ModelRouter.ts"
+import { SessionStore } from "../session/SessionStore.ts"
+import * as ConfiguredEnvironment from "../tool/ConfiguredEnvironment.ts"
+import { ToolRegistry } from "../tool/ToolRegistry.ts"
+import { notDone } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import { hermes } from "./Hermes.ts"
+import { Program, type Start } from "./Program.ts"
+import { note } from "./ProgramOutput.ts"
+
+/** Loads the settings under the shared flags and those of the command. */
+export const settingsOf = Effect.fnUntraced(function*(flags: ReadonlyArray<Config.Flag>, agentFile?: AgentFile) {
+  const options = Flags.configOptions({ ...yield* hermes, agentFile })
+  const { settings, warnings } = yield* Config.load({ ...options, flags: [...options.flags ?? [], ...flags] })
+  for (const warning of warnings) yield* Effect.logWarning(warning)
+  return settings
+})
+
+/**
+ * Settings of a runtime for workspaces that it made itself: what is in them may be written, whatever folder the program was started in. No
+ * session begins with the user's own files.
+ */
+const inWorkspaces = (settings: Values): Values => {
+  const { sandbox } = settings.terminal
+  return { ...settings, terminal: { ...settings.terminal, sandbox: { ...sandbox, policy: sandbox.policy ?? "workspace-write" } } }
+}
+
+/** Opens the place of commands that the settings choose. */
+const environmentOf = Effect.fnUntraced(function*(settings: Values) {
+  const { layer } = yield* ConfiguredEnvironment.choose(settings, { environment: yield* Environment, home: yield* Home })
+  return Context.get(yield* Layer.build(layer ?? layerLocal), CommandEnvironment)
+})
+
+/** Opens a runtime, and beside it the place of commands that check what was done. */
+export const open = Effect.fnUntraced(function*(given: Values, start: Pick<Start, "agentFile" | "database" | "replay" | "script">) {
+  const program = yield* Program
+  const settings = inWorkspaces(given)
+  const { backend, dockerBinary, dockerImage } = settings.terminal
+  // Before a token is spent.
+  if (backend === "docker") yield* Effect.flatMap(Effect.promise(() => import("../environment/Container.ts")), ({ fetchImage }) => fetchImage(dockerBinary, dockerImage))
+  const environment = yield* environmentOf(settings)
+  const services = yield* Layer.build(program.layer(settings, { ...start, ignoreRules: true }))
+  const router = Context.get(services, ModelRouter)
+  const { provider } = yield* router.primary
+  if (provider === Offline.route.provider && start.script === undefined && start.replay === undefined && settings.model.provider.toLowerCase() !== provider) yield* note(`Note: ${Offline.notice}`)
+  return {
+    agent: Context.get(services, Agent),
+    auxiliary: Context.get(services, Auxiliary),
+    router,
+    store: Context.get(services, SessionStore),
+    registry: Context.get(services, ToolRegistry),
+    environment
+  }
+})
+
+/** Keeps other processes from the results of a run, for as long as the scope lives. */
+export const hold = Effect.fnUntraced(function*(results: string) {
+  const { database, ensure } = yield* Home
+  yield* ensure
+  const leases = Context.get(yield* Layer.build(Leases.layer(database)), Leases.Leases)
+  yield* Effect.mapError(leases.take(`results of ${results}`), ({ message }) => notDone(message))
+})
+
+/** Opens the place of commands without a runtime. */
+export const openEnvironment = (settings: Values) => environmentOf(inWorkspaces(settings))

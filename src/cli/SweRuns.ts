@@ -1,0 +1,233 @@
+/**
+ * Actions of `hermes swe run` and `hermes swe evaluate`.
+ *
+ * A line for each task on stderr as it ends, the table or JSON on stdout. Exit code 0: every task has a result, solved or not; 1: some could
+ * not be run. A run that is interrupted keeps its results, and the same command goes on.
+ *
+ * Source: `hermes-product.md` §5.3.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import * as Scope from "effect/Scope"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import type * as Config from "../config/Config.ts"
+import type { Environment, Home } from "../config/Environment.ts"
+import type { Values } from "../config/Settings.ts"
+import type { ConfigError } from "../domain/AgentError.ts"
+import * as Json from "../domain/Json.ts"
+import { CommandEnvironment } from "../environment/CommandEnvironment.ts"
+import { workingDirectory } from "../platform/CurrentProcess.ts"
+import * as Dataset from "../runner/batch/Dataset.ts"
+import * as SweEvaluation from "../runner/swe/SweEvaluation.ts"
+import * as SwePool from "../runner/swe/SwePool.ts"
+import * as SweRun from "../runner/swe/SweRun.ts"
+import * as SweTask from "../runner/swe/SweTask.ts"
+import * as TaskFolder from "../runner/swe/TaskFolder.ts"
+import * as TestReport from "../runner/swe/TestReport.ts"
+import * as WorkingCopy from "../runner/swe/WorkingCopy.ts"
+import { surroundings } from "./CommandSettings.ts"
+import { failed, InterruptCode, notDone, silent, usage } from "./Failure.ts"
+import type { Program } from "./Program.ts"
+import { line, note, Output, table, warn } from "./ProgramOutput.ts"
+import * as RunnerRuntime from "./RunnerRuntime.ts"
+import * as SafeText from "./render/SafeText.ts"
+import type { EvaluateFlags, RunFlags, TaskFlags } from "./SweCommand.ts"
+
+const defaultOutput = "swe-results/results.jsonl"
+const defaultSeconds = 600
+
+const positive = (name: string, value: number | undefined) =>
+  value !== undefined && value < 1 ? usage(`--${name} ${value} is too small: pass 1 or more`) : Effect.void
+
+/** Settings that the flags of a command stand for. */
+const configured = ({ apiKey, env, image }: TaskFlags & { readonly apiKey?: string | undefined }): ReadonlyArray<Config.Flag> => [
+  { name: "--env", key: "terminal.backend", value: env },
+  { name: "--image", key: "terminal.docker_image", value: image },
+  { name: "--api-key", key: "model.api_key", value: apiKey }
+]
+
+const defaultsOf = Effect.fnUntraced(function*(flags: TaskFlags) {
+  yield* Effect.all([positive("workers", flags.workers), positive("limit", flags.limit), positive("eval-timeout", flags.evalTimeout)])
+  const paths = yield* Path.Path
+  const absolute = (path: string | undefined) => path === undefined ? undefined : paths.resolve(workingDirectory(), path)
+  return {
+    cwd: absolute(flags.cwd),
+    workspace: flags.workspace ?? "clone",
+    repositories: absolute(flags.repos),
+    image: flags.image,
+    setup: flags.setup,
+    evaluation: flags.evalCommand,
+    evaluationSeconds: flags.evalTimeout ?? defaultSeconds
+  } satisfies SweTask.Defaults as SweTask.Defaults
+})
+
+/** Mentions files of the user's that are not in the commit that a workspace begins with. */
+const mentionUncommitted = Effect.fnUntraced(function*({ source }: Pick<SweTask.SweTask, "source">) {
+  if (source._tag !== "Commit" || source.commit !== "HEAD") return
+  const isUncommitted = yield* Effect.orElseSucceed(WorkingCopy.hasUncommitted(source.repository), () => false)
+  if (isUncommitted) yield* note(`${source.repository} has changes that are not committed; the workspace is its last commit. Pass --workspace copy to include them.`)
+})
+
+/** The tasks of the flags; those that cannot be run are told. */
+const tasksOf = Effect.fnUntraced(function*(flags: TaskFlags & { readonly task?: string | undefined }) {
+  const defaults = yield* defaultsOf(flags)
+  const { promptsFile, task } = flags
+  if ((task === undefined) === (promptsFile === undefined)) {
+    return yield* usage(task === undefined ? "name the tasks by --prompts-file PATH, or one by --task TEXT" : "pass --task or --prompts-file, not both")
+  }
+  if (task !== undefined) {
+    const one = yield* SweTask.ofText(task, defaults)
+    if (typeof one === "string") return yield* usage(one)
+    yield* mentionUncommitted(one)
+    return [one]
+  }
+  const path = promptsFile ?? ""
+  const isFolder = yield* TaskFolder.isThere(path)
+  const { problems, tasks } = yield* (isFolder ? TaskFolder.read(path, defaults) : SweTask.read(path, defaults)).pipe(
+    Effect.mapError(({ message }: Dataset.DatasetError) => usage(message))
+  )
+  yield* warn(problems.map((problem) => SafeText.line(problem)))
+  if (tasks.length === 0) return yield* usage(`${path} has no task that can be run`)
+  return tasks.slice(0, flags.limit)
+})
+
+type Needs = ChildProcessSpawner | Environment | FileSystem.FileSystem | Home | Path.Path | Program | Output
+
+/** A runtime for each image, opened by the first task that needs it; all are closed with the scope. */
+const runtimes = Effect.fnUntraced(function*(settings: Values, script: string | undefined, database: string) {
+  const context = yield* Effect.context<Needs>()
+  const scope = yield* Effect.scope
+  const opened = new Map<string, Effect.Effect<SweRun.Runtime, ConfigError>>()
+  const openOnce = Effect.fnUntraced(function*(image: string) {
+    const found = opened.get(image)
+    if (found !== undefined) return yield* found
+    const terminal = { ...settings.terminal, dockerImage: image }
+    const once = yield* Effect.cached(RunnerRuntime.open({ ...settings, terminal }, { database, script }).pipe(Scope.provide(scope), Effect.provideContext(context)))
+    opened.set(image, once)
+    return yield* once
+  })
+  return SweRun.SweRuntime.of({ open: ({ image }) => openOnce(image ?? settings.terminal.dockerImage) })
+})
+
+const shownSeconds = (seconds: number): string => `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`
+
+const shownCost = (usd: number | undefined): string => usd === undefined ? "" : `$${usd.toFixed(usd > 0 && usd < 0.01 ? 4 : 2)}`
+
+const shownStatus = (status: string | undefined): string => status === undefined ? "not evaluated" : status.replaceAll("_", " ")
+
+const ratio = ({ passed, total }: { readonly passed: number; readonly total: number }): string => total === 0 ? "" : `${passed}/${total}`
+
+const maxName = 32
+
+const rowsTable = (rows: ReadonlyArray<SwePool.ScoredRow>): string =>
+  table([
+    ["TASK", "STATUS", "F2P", "P2P", "CALLS", "TIME", "COST"],
+    ...rows.map(({ calls, costUsd, failToPass, id, passToPass, seconds, status }) => [
+      SafeText.line(id.length > maxName ? `${id.slice(0, maxName - 1)}…` : id), shownStatus(status), ratio(failToPass), ratio(passToPass), String(calls), shownSeconds(seconds), shownCost(costUsd)
+    ])
+  ])
+
+const percent = (share: number): string => `${(share * 100).toFixed(1)} %`
+
+/** The score of all tasks, in a line. */
+const totalLine = (rows: ReadonlyArray<SwePool.ScoredRow>): string => {
+  const { evaluated, interval, passToPass, failToPass, resolved } = SwePool.totalsOf(rows)
+  if (evaluated === 0) return `${rows.length} ${rows.length === 1 ? "task" : "tasks"} done, none evaluated: pass --eval-command`
+  const range = interval === undefined ? "" : `, 95 % ${percent(interval.low)} to ${percent(interval.high)} (Wilson)`
+  const tests = failToPass.total + passToPass.total === 0 ? "" : `; tests F2P ${ratio(failToPass) || "0/0"}, P2P ${ratio(passToPass) || "0/0"}`
+  return `${resolved} of ${evaluated} resolved: ${percent(resolved / evaluated)}${range}${tests}`
+}
+
+const rowJson = ({ calls, costUsd, detail, failToPass, id, model, passToPass, patch, seconds, status }: SwePool.ScoredRow) => ({
+  instance_id: id, status: status ?? null, fail_to_pass: failToPass, pass_to_pass: passToPass, model, api_calls: calls, seconds, cost_usd: costUsd ?? null, patch_bytes: new TextEncoder().encode(patch).length, detail
+})
+
+const totalsJson = (rows: ReadonlyArray<SwePool.ScoredRow>) => {
+  const { evaluated, failToPass, interval, passToPass, resolved } = SwePool.totalsOf(rows)
+  return { tasks: rows.length, evaluated, resolved, rate: evaluated === 0 ? null : resolved / evaluated, interval: interval ?? null, fail_to_pass: failToPass, pass_to_pass: passToPass }
+}
+
+/** The directory of output exists, and is one. */
+const outputAt = Effect.fnUntraced(function*(path: string) {
+  const paths = yield* Path.Path
+  return SwePool.filesOf(paths.resolve(workingDirectory(), path.endsWith(".jsonl") ? path : `${path}.jsonl`))
+})
+
+/** Runs tasks. */
+export const run = Effect.fn("hermes swe run")(function*(flags: RunFlags) {
+  yield* Effect.all([positive("max-iterations", flags.maxIterations), positive("timeout", flags.timeout)])
+  const output = yield* Output
+  yield* output.protect
+  const interruptCode = yield* InterruptCode
+  const settings = yield* RunnerRuntime.settingsOf([...configured(flags), { name: "--timeout", key: "terminal.timeout", value: flags.timeout ?? 60 }])
+  const tasks = yield* tasksOf(flags)
+  const files = yield* outputAt(flags.outputFile ?? defaultOutput)
+  yield* RunnerRuntime.hold(files.results)
+  const journal = yield* Effect.mapError(SwePool.journalOf(files), ({ message }) => usage(message))
+  yield* warn(journal.problems)
+  const left = tasks.filter(({ digest, id }) => journal.entries.get(id)?.digest !== digest)
+  if (left.length < tasks.length) yield* note(`${tasks.length - left.length} of ${tasks.length} tasks have a result in ${files.results} and are left out`)
+  let ended = tasks.length - left.length
+  const { rows, summary } = yield* SwePool.run({
+    files,
+    journal,
+    tasks,
+    concurrency: flags.workers ?? 4,
+    settings: {
+      maxIterations: flags.maxIterations ?? 15,
+      approvals: settings.approvals.unattendedMode,
+      setupSeconds: flags.evalTimeout ?? defaultSeconds
+    },
+    onSolved: ({ evaluated, fields, task }, seconds) => {
+      ended++
+      const calls = Json.word(fields["api_calls"])
+      return output.err(`[${ended}/${tasks.length}] ${SafeText.line(task.id)}: ${shownStatus(evaluated?.status)}, ${calls} calls, ${shownSeconds(seconds)}\n`)
+    }
+  }).pipe(
+    Effect.provideService(SweRun.SweRuntime, yield* runtimes(settings, flags.script, files.sessions)),
+    Effect.mapError(({ message }) => notDone(message)),
+    Effect.onExit((exit) => Exit.hasInterrupts(exit) ? output.err(`interrupted: ${ended} of ${tasks.length} tasks have a result in ${files.results}; the same command goes on (exit code ${interruptCode()})\n`) : Effect.void)
+  )
+  yield* warn(summary.failures.map(({ id, message }) => `task ${id} failed: ${SafeText.line(message)}`))
+  if (flags.json) yield* line(SafeText.json({ ...totalsJson(rows), failed: summary.failures, files, rows: rows.map(rowJson) }, 2))
+  else yield* line([rowsTable(rows), "", totalLine(rows), `results      ${files.results}`, `predictions  ${files.predictions}`].join("\n"))
+  if (summary.failures.length > 0) return yield* silent(failed)
+}, Effect.scoped, Effect.provide(surroundings))
+
+/** Patches of a predictions file by the ids of their tasks. */
+const predictionsIn = Effect.fnUntraced(function*(path: string | undefined) {
+  if (path === undefined) return yield* usage("name the patches by --predictions PATH")
+  const { problems, rows } = yield* Effect.mapError(Dataset.read(path, { required: ["instance_id"], idField: "instance_id" }), ({ message }) => usage(message))
+  yield* warn(problems.map(({ file, line, message }) => `${file}${line === undefined ? "" : ` line ${line}`}: ${message}`))
+  return new Map(rows.map(({ fields, id }) => [id, { patch: Json.string(fields["model_patch"] ?? fields["patch"]) ?? "", model: Json.string(fields["model_name_or_path"]) ?? "" }]))
+})
+
+/** Evaluates patches. */
+export const evaluate = Effect.fn("hermes swe evaluate")(function*(flags: EvaluateFlags) {
+  const output = yield* Output
+  const settings = yield* RunnerRuntime.settingsOf(configured(flags))
+  const tasks = yield* tasksOf(flags)
+  const predictions = yield* predictionsIn(flags.predictions)
+  const unknown = Array.from(predictions.keys()).filter((id) => !tasks.some((task) => task.id === id))
+  yield* warn(unknown.map((id) => `${SafeText.line(id)} is no task of ${flags.promptsFile ?? ""} and is left out`))
+  const wanted = tasks.filter(({ id }) => predictions.has(id))
+  if (wanted.length === 0) return yield* usage("no prediction is for one of the tasks: check instance_id")
+  const folder = wanted.find(({ check }) => check?.folder !== undefined)
+  if (folder !== undefined) return yield* usage(`task ${folder.id} is a folder, whose tests are about more than a patch: use \`hermes swe run\``)
+  const environment = yield* RunnerRuntime.openEnvironment(settings)
+  let ended = 0
+  const rows = yield* Effect.forEach(wanted, Effect.fnUntraced(function*(task): Effect.fn.Return<SwePool.ScoredRow, never, WorkingCopy.Needs> {
+    const { model, patch } = predictions.get(task.id) ?? { model: "", patch: "" }
+    const evaluated = task.check === undefined ? undefined : yield* Effect.provideService(SweEvaluation.ofPatch(task, task.check, patch), CommandEnvironment, environment)
+    ended++
+    yield* output.err(`[${ended}/${wanted.length}] ${SafeText.line(task.id)}: ${shownStatus(evaluated?.status)}\n`)
+    const score = evaluated?.score ?? TestReport.unresolved({ failToPass: [], passToPass: [] })
+    const { failToPass, passToPass } = score
+    return { id: task.id, model, patch, status: evaluated?.status, failToPass, passToPass, calls: 0, seconds: evaluated?.seconds ?? 0, costUsd: undefined, detail: evaluated?.detail ?? "" }
+  }), { concurrency: flags.workers ?? 4 })
+  if (flags.json) return yield* line(SafeText.json({ ...totalsJson(rows), rows: rows.map(rowJson) }, 2))
+  yield* line([rowsTable(rows), "", totalLine(rows)].join("\n"))
+}, Effect.scoped, Effect.provide(surroundings))
+

@@ -1,0 +1,163 @@
+/**
+ * Many tasks: some at a time, each finished once, with results that harnesses read.
+ *
+ * **Details**
+ *
+ * The results file is the journal of the run (`batch/RowJournal`): a line for each task, written when it is over. Beside it stand, for a
+ * results file `x.jsonl`, the predictions of SWE-bench (`x.predictions.jsonl`: `instance_id`, `model_name_or_path`, `model_patch`), made anew at every end,
+ * and the rows of tasks that the model failed in (`x.failed.jsonl`), which the next run tries again.
+ *
+ * Source: `hermes-product.md` §5.3.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import * as Stream from "effect/Stream"
+import * as Json from "../../domain/Json.ts"
+import { reasonOf } from "../../domain/PathProblem.ts"
+import * as Usage from "../../domain/Usage.ts"
+import * as RowJournal from "../batch/RowJournal.ts"
+import * as RowPool from "../batch/RowPool.ts"
+import * as EvalStatistics from "../eval/EvalStatistics.ts"
+import * as SweRun from "./SweRun.ts"
+import type { SweTask } from "./SweTask.ts"
+import type { Part } from "./TestReport.ts"
+import * as WorkingCopy from "./WorkingCopy.ts"
+
+/** Files of a run. Paths are absolute. */
+export interface Files {
+  readonly results: string
+  readonly predictions: string
+  readonly failed: string
+  /** Sessions of the tasks, apart from those of the user. */
+  readonly sessions: string
+}
+
+/** Files beside a results file. */
+export const filesOf = (results: string): Files => {
+  const stem = results.replace(/\.jsonl$/, "")
+  return { results, predictions: `${stem}.predictions.jsonl`, failed: `${stem}.failed.jsonl`, sessions: `${stem}.sessions.db` }
+}
+
+/** Opens the journal of a results file. */
+export const journalOf = Effect.fnUntraced(function*({ results }: Files) {
+  const paths = yield* Path.Path
+  const name = paths.basename(results)
+  return yield* RowJournal.open({ directory: paths.dirname(results), fileOf: () => name, isResults: (file) => file === name })
+})
+
+/** A scored task, as its row has it. */
+export interface ScoredRow {
+  readonly id: string
+  readonly model: string
+  readonly patch: string
+  /** undefined: the task has no evaluation. */
+  readonly status: string | undefined
+  readonly failToPass: Part
+  readonly passToPass: Part
+  readonly calls: number
+  readonly seconds: number
+  readonly costUsd: number | undefined
+  readonly detail: string
+}
+
+const number = (value: unknown): number => typeof value === "number" && Number.isFinite(value) ? value : 0
+
+const partOf = (value: unknown): Part => {
+  const { missing, passed, total } = Json.fields(value)
+  return { passed: number(passed), total: number(total), missing: Json.items(missing).map(Json.word) }
+}
+
+const scoredRow = ({ fields, id }: RowJournal.ResultLine): ScoredRow => {
+  const evaluation = Json.fields(fields["evaluation"])
+  const usd = Json.fields(fields["cost"])["estimated_cost_usd"]
+  return {
+    id,
+    model: Json.string(Json.fields(fields["metadata"])["model"]) ?? "",
+    patch: Json.string(fields["model_patch"]) ?? "",
+    status: Json.string(evaluation["status"]),
+    failToPass: partOf(evaluation["fail_to_pass"]),
+    passToPass: partOf(evaluation["pass_to_pass"]),
+    calls: number(fields["api_calls"]),
+    seconds: number(fields["duration_ms"]) / 1000,
+    costUsd: typeof usd === "number" ? usd : undefined,
+    detail: Json.string(evaluation["detail"]) ?? ""
+  }
+}
+
+/** Rows of tasks in the order of the tasks. */
+export const rowsOf = Effect.fnUntraced(function*(journal: RowJournal.Journal, tasks: ReadonlyArray<Pick<SweTask, "id">>) {
+  const rows = new Map((yield* Stream.runCollect(journal.results)).map((line) => [line.id, scoredRow(line)]))
+  return tasks.flatMap(({ id }) => rows.get(id) ?? [])
+})
+
+const unwritable = (path: string) => (error: Parameters<typeof reasonOf>[0]) =>
+  new RowJournal.JournalError({ path, message: `${path} cannot be written: ${reasonOf(error)}`, canResume: true })
+
+/** Writes the predictions of all rows, in one piece. */
+const writePredictions = Effect.fnUntraced(function*({ predictions }: Files, rows: ReadonlyArray<ScoredRow>) {
+  const fs = yield* FileSystem.FileSystem
+  const lines = rows.map(({ id, model, patch }) => `${JSON.stringify({ instance_id: id, model_name_or_path: model, model_patch: patch })}\n`)
+  yield* fs.writeFileString(`${predictions}.new`, lines.join(""), { mode: 0o600 }).pipe(
+    Effect.andThen(fs.rename(`${predictions}.new`, predictions)),
+    Effect.mapError(unwritable(predictions))
+  )
+})
+
+/** Options of a run. */
+export interface Options {
+  readonly files: Files
+  readonly journal: RowJournal.Journal
+  readonly tasks: ReadonlyArray<SweTask>
+  readonly concurrency: number
+  readonly settings: SweRun.Settings
+  readonly onProgress?: ((progress: RowPool.Progress) => Effect.Effect<void>) | undefined
+  readonly onSolved?: ((solved: SweRun.Solved, seconds: number) => Effect.Effect<void>) | undefined
+}
+
+/** Runs the tasks that have no result yet. */
+export const run = Effect.fn("SwePool.run")(function*(
+  { concurrency, files, journal, onProgress, onSolved, settings, tasks }: Options
+): Effect.fn.Return<{ readonly summary: RowPool.Summary; readonly rows: ReadonlyArray<ScoredRow> }, RowJournal.JournalError, SweRun.SweRuntime | WorkingCopy.Needs> {
+  const fs = yield* FileSystem.FileSystem
+  const keepFailed = (fields: Json.Fields): Effect.Effect<void> =>
+    fs.writeFileString(files.failed, `${JSON.stringify(fields)}\n`, { flag: "a", mode: 0o600 }).pipe(
+      Effect.catch((error) => Effect.logWarning(unwritable(files.failed)(error).message))
+    )
+  const predictions = Effect.flatMap(rowsOf(journal, tasks), (rows) => writePredictions(files, rows))
+  const summary = yield* RowPool.run({
+    rows: tasks,
+    journal,
+    concurrency,
+    onProgress,
+    // The runtime repeats requests itself; what it gives up, and a workspace that cannot be made, is not better a moment later.
+    onFailure: () => "fail",
+    run: (task: SweTask) =>
+      Effect.scoped(Effect.gen(function*() {
+        const solved = yield* SweRun.run(task, settings, keepFailed)
+        yield* onSolved?.(solved, number(solved.fields["duration_ms"]) / 1000) ?? Effect.void
+        return RowPool.finished(solved.fields, { tokens: Usage.totalTokens(solved.usage), costUsd: solved.costUsd })
+      }))
+  }).pipe(Effect.onInterrupt(() => Effect.ignore(predictions)))
+  yield* predictions
+  return { summary, rows: yield* rowsOf(journal, tasks) }
+})
+
+/** Score of all tasks of a run that were evaluated. */
+export interface Totals {
+  readonly evaluated: number
+  readonly resolved: number
+  /** Of the share of resolved tasks; undefined where none was evaluated. */
+  readonly interval: EvalStatistics.Interval | undefined
+  readonly failToPass: { readonly passed: number; readonly total: number }
+  readonly passToPass: { readonly passed: number; readonly total: number }
+}
+
+/** Adds the scores of rows up. */
+export const totalsOf = (rows: ReadonlyArray<ScoredRow>): Totals => {
+  const evaluated = rows.filter(({ status }) => status !== undefined)
+  const resolved = evaluated.filter(({ status }) => status === "resolved").length
+  const sum = (part: "failToPass" | "passToPass") =>
+    evaluated.reduce((all, row) => ({ passed: all.passed + row[part].passed, total: all.total + row[part].total }), { passed: 0, total: 0 })
+  return { evaluated: evaluated.length, resolved, interval: EvalStatistics.wilson(resolved, evaluated.length), failToPass: sum("failToPass"), passToPass: sum("passToPass") }
+}

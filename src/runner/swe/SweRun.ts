@@ -1,0 +1,178 @@
+/**
+ * One task from its workspace to its row: the agent with one tool, `terminal`, in the loop of every other run; the patch of what it
+ * changed; and the evaluation of that patch.
+ *
+ * **Details**
+ *
+ * The agent begins in a session of its own (source `swe`), without context files and memory. It is done when a command prints
+ * {@link sentinel}, when it answers without a call, or at its limits. Nobody can be asked: what needs an approval is decided by
+ * `approvals.unattended_mode`. A failure of the model is a failure of the row, which the next run tries again; what was done until then is
+ * told to `onFailed`.
+ *
+ * Source: `hermes-product.md` §5.3, `hermes-llm.md` §20.3.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as FileSystem from "effect/FileSystem"
+import type * as Scope from "effect/Scope"
+import type { Agent } from "../../agent/Agent.ts"
+import type { AgentError, ConfigError } from "../../domain/AgentError.ts"
+import * as Cost from "../../domain/Cost.ts"
+import * as Ids from "../../domain/Ids.ts"
+import type * as Json from "../../domain/Json.ts"
+import type { RunEvent, RunResult } from "../../domain/RunEvent.ts"
+import * as Usage from "../../domain/Usage.ts"
+import { CommandEnvironment } from "../../environment/CommandEnvironment.ts"
+import type { SessionStore } from "../../session/SessionStorePort.ts"
+import { InteractiveMode, unattended } from "../../tool/approval/InteractiveMode.ts"
+import type { Selection, ToolRegistry } from "../../tool/ToolRegistry.ts"
+import * as ShareGpt from "../batch/ShareGpt.ts"
+import * as SweEvaluation from "./SweEvaluation.ts"
+import type { SweTask } from "./SweTask.ts"
+import * as TaskFolder from "./TaskFolder.ts"
+import * as WorkingCopy from "./WorkingCopy.ts"
+
+/** Text that a command prints when the task is done. */
+export const sentinel = "MINI_SWE_AGENT_FINAL_OUTPUT"
+
+/** Services of a runtime that a task works with. */
+export interface Runtime {
+  readonly agent: Agent["Service"]
+  readonly store: SessionStore["Service"]
+  readonly registry: ToolRegistry["Service"]
+  /** The place of the setup and of the evaluation: as the agent's, and apart from it. */
+  readonly environment: CommandEnvironment["Service"]
+}
+
+/** Opens the runtime of a task. */
+export class SweRuntime extends Context.Service<SweRuntime, {
+  readonly open: (task: Pick<SweTask, "image">) => Effect.Effect<Runtime, ConfigError, Scope.Scope>
+}>()("hermes-effect/runner/SweRuntime") {}
+
+/** Settings of a run of tasks. */
+export interface Settings {
+  readonly maxIterations: number
+  /** Decision on what needs an approval. */
+  readonly approvals: "deny" | "approve"
+  /** Seconds that a setup may take. */
+  readonly setupSeconds: number
+  readonly onEvent?: ((task: SweTask, events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
+}
+
+/** The workspace could not be made, or prepared. */
+type Failure = AgentError | ConfigError | WorkingCopy.WorkspaceError
+
+/** A solved task, or one that was tried. */
+export interface Solved {
+  readonly task: SweTask
+  readonly patch: string
+  readonly model: string
+  readonly evaluated: SweEvaluation.Evaluated | undefined
+  readonly usage: Usage.Usage
+  readonly costUsd: number | undefined
+  readonly fields: Json.Fields
+}
+
+const terminalOnly: Selection = { toolset: (name) => name === "terminal", tool: (name) => name === "terminal" }
+
+const systemPrompt = [
+  "You solve one task of software engineering by commands. Your working directory is the root of the project, which is yours alone: change its " +
+  "files until the task is done. There is one tool, terminal, and each call of it is a new shell.",
+  "Read what the task is about before you change anything. Make the smallest change that solves it, in the style of the code around it. Check it by " +
+  "running what the project has for that, and do not change tests that exist unless the task says so. Do not ask questions: there is no one to answer.",
+  `When the task is done, run \`echo ${sentinel}\` as a command of its own. Everything that is not in a file then is lost.`
+].join("\n\n")
+
+/** Runs the agent; the run is stopped when a command printed the sentinel. */
+const ask = Effect.fnUntraced(function*({ agent }: Runtime, task: SweTask, cwd: string, root: string, settings: Settings) {
+  const sessionId = yield* Ids.makeSessionId
+  let isDone = false
+  const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> => {
+    const told = settings.onEvent?.(task, events) ?? Effect.void
+    if (isDone || !events.some((event) => event._tag === "ToolFinished" && event.output.includes(sentinel))) return told
+    isDone = true
+    return Effect.andThen(told, agent.stop(sessionId))
+  }
+  const result = yield* agent.run({
+    prompt: TaskFolder.instructionFor(task, root),
+    sessionId,
+    source: "swe",
+    systemPrompt,
+    cwd,
+    tools: terminalOnly,
+    maxIterations: settings.maxIterations,
+    budget: { seconds: task.agentSeconds },
+    streaming: false,
+    readsText: false,
+    onEvent
+  }).pipe(Effect.provideService(InteractiveMode, unattended("swe run", settings.approvals)), Effect.exit)
+  return { isDone, result, sessionId }
+})
+
+/** Trajectory of a session. */
+const conversationOf = Effect.fnUntraced(function*({ registry, store }: Runtime, sessionId: string) {
+  const messages = yield* Effect.orElseSucceed(store.messages(Ids.SessionId.make(sessionId)), () => [])
+  const { definitions } = yield* registry.snapshot(terminalOnly)
+  return ShareGpt.conversations(messages.filter(({ role }) => role !== "system"), definitions)
+})
+
+const usdOf = ({ cost }: RunResult): number | undefined => cost.status === "unknown" && cost.usd === 0 ? undefined : cost.usd ?? undefined
+
+/** Runs one task. `onFailed` gets the row of a run that the model failed in. */
+export const run = Effect.fn("SweRun.run")(function*(
+  task: SweTask,
+  settings: Settings,
+  onFailed: (fields: Json.Fields) => Effect.Effect<void>
+): Effect.fn.Return<Solved, Failure, SweRuntime | WorkingCopy.Needs | Scope.Scope> {
+  const fs = yield* FileSystem.FileSystem
+  const runtime = yield* (yield* SweRuntime).open(task)
+  const began = yield* Clock.currentTimeMillis
+  const copy = yield* WorkingCopy.make(task.source)
+  const below = `${copy.directory}/${task.prefix}`
+  const cwd = (yield* Effect.orElseSucceed(fs.exists(below), () => false)) ? below.replace(/\/$/, "") : copy.directory
+  const inPlace = Effect.provideService(CommandEnvironment, runtime.environment)
+  const unprepared = yield* SweEvaluation.prepare(task, cwd, settings.setupSeconds).pipe(Effect.catch(({ message }) => Effect.succeed(message)), inPlace)
+  if (unprepared !== undefined) return yield* new WorkingCopy.WorkspaceError({ message: unprepared })
+
+  const { isDone, result, sessionId } = yield* ask(runtime, task, cwd, copy.directory, settings)
+  const base = {
+    instance_id: task.id,
+    conversations: yield* conversationOf(runtime, Exit.isSuccess(result) ? result.value.sessionId : sessionId)
+  }
+  const metadata = (model: string) => ({ model, env_type: runtime.environment.name, timestamp: new Date(began).toISOString() })
+  if (Exit.isFailure(result)) {
+    yield* onFailed({ ...base, completed: false, api_calls: 0, metadata: metadata("") })
+    return yield* Effect.failCause(result.cause)
+  }
+  const { exit, model, steps, usage } = result.value
+  const patch = yield* copy.patch
+  const { check } = task
+  const evaluating = check === undefined ? Effect.undefined : check.folder === undefined
+    ? SweEvaluation.ofPatch(task, check, patch)
+    : SweEvaluation.ofFolder(check, check.folder, copy.directory)
+  const evaluated = yield* inPlace(evaluating)
+  const costUsd = usdOf(result.value)
+  return {
+    task,
+    patch,
+    model,
+    evaluated,
+    usage,
+    costUsd,
+    fields: {
+      ...base,
+      completed: isDone || exit === "text_response",
+      api_calls: steps,
+      metadata: metadata(model),
+      exit: isDone ? "final_output" : exit,
+      session_id: result.value.sessionId,
+      model_patch: patch,
+      usage: Usage.toWire(usage),
+      cost: Cost.toWire(result.value.cost),
+      duration_ms: (yield* Clock.currentTimeMillis) - began,
+      ...evaluated === undefined ? {} : { evaluation: SweEvaluation.wire(evaluated) }
+    }
+  }
+})

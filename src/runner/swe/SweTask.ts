@@ -1,0 +1,196 @@
+/**
+ * Tasks of software engineering: one of the command line, rows of a prompts file, SWE-bench instances whose repositories are here, and
+ * task folders (`TaskFolder`).
+ *
+ * **Details**
+ *
+ * A row says its task by `problem_statement`, `prompt` or `task`. `repo` with `base_commit` is a repository at a commit, `cwd` a directory; a
+ * row with neither works in the directory of the command line, else in an empty one. Paths are relative to the file that names them. A repository by its name
+ * (`owner/name`) is looked for below the directory of repositories, as `owner__name`, `owner/name` or `name`.
+ *
+ * Evaluation is a command (`eval_command`, `test_command`), with `test_patch` applied before it, and the tests of `FAIL_TO_PASS` and
+ * `PASS_TO_PASS`, which are lists or JSON texts of lists. `setup` runs before the agent and before the evaluation.
+ *
+ * Source: `hermes-product.md` §5.3.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Json from "../../domain/Json.ts"
+import type { Row } from "../batch/Dataset.ts"
+import * as Dataset from "../batch/Dataset.ts"
+import type { Expected } from "./TestReport.ts"
+import * as WorkingCopy from "./WorkingCopy.ts"
+
+/** Check of a solved task. */
+export interface Check {
+  readonly command: string
+  readonly timeoutSeconds: number
+  /** Applied before the command; files that it is about are taken from the base commit first. */
+  readonly testPatch: string | undefined
+  readonly expected: Expected
+  /** A folder of test files that come into the workspace when the agent is done; the command runs in the workspace that the agent left. */
+  readonly folder: TestFolder | undefined
+}
+
+/** Test files of a task folder. */
+export interface TestFolder {
+  readonly path: string
+  /** Absolute directory that the task has in its container, for which the workspace stands. */
+  readonly workdir: string
+}
+
+/** A task. */
+export interface SweTask {
+  readonly id: string
+  /** Tells the task from a changed one of the same id. */
+  readonly digest: string
+  readonly instruction: string
+  readonly source: WorkingCopy.Source
+  /** Directory below the root of the workspace that the agent begins in. */
+  readonly prefix: string
+  readonly image: string | undefined
+  readonly setup: string | undefined
+  /** Seconds for the agent; without a limit when undefined. */
+  readonly agentSeconds: number | undefined
+  readonly check: Check | undefined
+}
+
+/** Values for what a task does not say. Paths are absolute. */
+export interface Defaults {
+  readonly cwd: string | undefined
+  /** `clone`: the commit that is checked out, where the directory is a repository's; `copy`: the directory as it is. */
+  readonly workspace: "clone" | "copy"
+  readonly repositories: string | undefined
+  readonly image: string | undefined
+  readonly setup: string | undefined
+  readonly evaluation: string | undefined
+  readonly evaluationSeconds: number
+}
+
+/** Tasks that can be run, and lines about those that cannot. */
+export interface Tasks {
+  readonly tasks: ReadonlyArray<SweTask>
+  readonly problems: ReadonlyArray<string>
+}
+
+/** Tests of a field: a list, or its JSON text. */
+const testNames = (value: unknown): ReadonlyArray<string> => {
+  const list = typeof value === "string" ? Option.getOrUndefined(Json.parse(value)) : value
+  return Json.items(list).filter((name): name is string => typeof name === "string")
+}
+
+const textOf = (fields: Json.Fields, names: ReadonlyArray<string>): string | undefined =>
+  names.map((name) => Json.string(fields[name])).find((value) => value !== undefined && value.trim() !== "")
+
+const secondsOf = (value: unknown): number | undefined => typeof value === "number" && value > 0 ? value : undefined
+
+/** A directory as a workspace: the commit of the repository that it lies in, or a copy. */
+export const sourceOf = Effect.fnUntraced(function*(directory: string, workspace: Defaults["workspace"]) {
+  const repository = workspace === "copy" ? undefined : yield* WorkingCopy.repositoryOf(directory)
+  if (repository === undefined) return { source: { _tag: "Directory", path: directory } as const, prefix: "" }
+  const source = { _tag: "Commit", repository: repository.root, commit: "HEAD" } as const
+  return { source, prefix: repository.prefix }
+})
+
+/** The directory of a repository that a task names. */
+const repositoryAt = Effect.fnUntraced(function*(name: string, base: string, repositories: string | undefined) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const places = [
+    paths.resolve(base, name),
+    ...repositories === undefined ? [] : [name.replace("/", "__"), name, paths.basename(name)].map((below) => paths.join(repositories, below))
+  ]
+  for (const place of places) {
+    if (yield* Effect.orElseSucceed(fs.exists(place), () => false)) return place
+  }
+  return undefined
+})
+
+/** The workspace that a row names; a text is the reason why there is none. */
+const placeOf = Effect.fnUntraced(function*(fields: Json.Fields, base: string, { cwd, repositories, workspace }: Defaults) {
+  const paths = yield* Path.Path
+  const [repo, directory] = [textOf(fields, ["repo", "repository"]), textOf(fields, ["cwd"])]
+  const commit = textOf(fields, ["base_commit", "commit"])
+  if (repo === undefined && directory === undefined && commit === undefined && cwd === undefined) return { source: { _tag: "Empty" } as const, prefix: "" }
+  const named = repo === undefined ? paths.resolve(base, directory ?? cwd ?? ".") : yield* repositoryAt(repo, base, repositories)
+  if (named === undefined) {
+    return `repository "${repo}" not found: clone it to ${paths.join(repositories ?? "DIR", (repo ?? "").replace("/", "__"))}${repositories === undefined ? " and pass --repos DIR" : ""}`
+  }
+  return commit === undefined ? yield* sourceOf(named, repo === undefined ? workspace : "clone") : { source: { _tag: "Commit", repository: named, commit } as const, prefix: "" }
+})
+
+/** The task of a row; a text is the reason why there is none. */
+const ofRow = Effect.fnUntraced(function*({ digest, fields, id }: Pick<Row, "digest" | "fields" | "id">, base: string, defaults: Defaults): Effect.fn.Return<SweTask | string, never, WorkingCopy.Needs> {
+  const instruction = textOf(fields, ["problem_statement", "prompt", "task", "instruction"])
+  if (instruction === undefined) return `it has no "problem_statement", "prompt" or "task"`
+  const place = yield* placeOf(fields, base, defaults)
+  if (typeof place === "string") return place
+  const command = textOf(fields, ["eval_command", "test_command", "test_cmd"]) ?? defaults.evaluation
+  return {
+    id,
+    digest,
+    instruction,
+    ...place,
+    image: textOf(fields, ["image", "docker_image", "image_name"]) ?? defaults.image,
+    setup: textOf(fields, ["setup", "setup_command"]) ?? defaults.setup,
+    agentSeconds: secondsOf(fields["timeout_seconds"]),
+    check: command === undefined ? undefined : {
+      command,
+      timeoutSeconds: secondsOf(fields["eval_timeout"]) ?? defaults.evaluationSeconds,
+      testPatch: textOf(fields, ["test_patch"]),
+      expected: { failToPass: testNames(fields["FAIL_TO_PASS"] ?? fields["fail_to_pass"]), passToPass: testNames(fields["PASS_TO_PASS"] ?? fields["pass_to_pass"]) },
+      folder: undefined
+    }
+  }
+})
+
+/** The task of a command line. */
+export const ofText = Effect.fnUntraced(function*(instruction: string, defaults: Defaults): Effect.fn.Return<SweTask | string, never, WorkingCopy.Needs> {
+  const { row } = rowOf(instruction, 0)
+  return yield* ofRow(row, "/", defaults)
+})
+
+/** A line of a file that is not JSON, as a row: the prompt itself. */
+const rowOf = (prompt: string, index: number) => {
+  const fields: Json.Fields = { prompt }
+  const digest = Dataset.digestOf([{ id: prompt, digest: "" }]).slice(0, 16)
+  return { index, row: { id: `task-${digest}`, digest, fields } }
+}
+
+/** Rows of a file of lines, each a prompt, or a JSON object or text. */
+const rowsOfLines = (text: string): { readonly rows: ReadonlyArray<Pick<Row, "digest" | "fields" | "id">>; readonly problems: ReadonlyArray<string> } => {
+  const rows = new Map<string, Pick<Row, "digest" | "fields" | "id">>()
+  const problems: Array<string> = []
+  text.replace(/^\uFEFF/, "").split("\n").forEach((line, index) => {
+    if (line.trim() === "") return
+    const value = Option.getOrUndefined(Json.parse(line))
+    const { row } = rowOf(typeof value === "string" ? value : Json.isFields(value) ? line : line.trim(), index)
+    const fields = Json.isFields(value) && !Array.isArray(value) ? value : row.fields
+    const id = textOf(fields, ["id", "instance_id", "task_id"]) ?? row.id
+    if (rows.has(id)) problems.push(`line ${index + 1}: "${id}" was read already`)
+    else rows.set(id, { id, digest: row.digest, fields })
+  })
+  return { rows: Array.from(rows.values()), problems }
+}
+
+/** Reads the tasks of a file of prompts or instances. */
+export const read = Effect.fn("SweTask.read")(function*(path: string, defaults: Defaults): Effect.fn.Return<Tasks, Dataset.DatasetError, WorkingCopy.Needs> {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const base = paths.dirname(paths.resolve(path))
+  const isLines = /\.(?:txt|md|prompts)$/i.test(path)
+  const { problems, rows } = isLines
+    ? rowsOfLines(yield* Effect.mapError(fs.readFileString(path), () => new Dataset.DatasetError({ path, message: `${path} cannot be read: name a file that exists` })))
+    : yield* Effect.map(Dataset.read(path), ({ problems, rows }) => ({
+      rows,
+      problems: problems.map(({ file, line, message }) => `${file}${line === undefined ? "" : ` line ${line}`}: ${message}`)
+    }))
+  if (rows.length === 0) return yield* new Dataset.DatasetError({ path, message: `${path} has no task: it is empty` })
+  const all = yield* Effect.forEach(rows, (row) => Effect.map(ofRow(row, base, defaults), (task) => typeof task === "string" ? `task ${row.id}: ${task}` : task))
+  return {
+    tasks: all.filter((task) => typeof task !== "string"),
+    problems: [...problems, ...all.filter((task) => typeof task === "string")]
+  }
+})

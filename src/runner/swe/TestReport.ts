@@ -1,0 +1,160 @@
+/**
+ * Results of single tests, read from the output of a test program, and the score of a task by them.
+ *
+ * **Details**
+ *
+ * Read are TAP (`node --test --test-reporter=tap`), marks before names (`✔`, `✓`, `✖`, `×`: the reporters of node, jest, vitest and
+ * mocha), pytest (`-rA` and `-v`), unittest (`-v`), `go test -v` and `cargo test`. A line is read by the first form that it has, so that nothing needs
+ * to be said about the program.
+ *
+ * A task is resolved when every test of `FAIL_TO_PASS` passes (the problem is solved) and every test of `PASS_TO_PASS` still does (nothing
+ * else was broken). Where a task names no tests, the exit code of the command decides. A test that is named and does not appear in the
+ * output has not passed.
+ *
+ * **Example** (A fixed test and a broken one)
+ *
+ * ```ts
+ * import { TestReport } from "hermes-effect"
+ *
+ * const tests = TestReport.read("ok 1 - adds\nnot ok 2 - divides\n")
+ * const score = TestReport.score({ tests, exitCode: 1 }, { failToPass: ["adds"], passToPass: ["divides"] })
+ *
+ * console.log(score.resolved, score.failToPass.passed, score.passToPass.missing)
+ * // => false 1 [ 'divides' ]
+ * ```
+ */
+
+/** Outcome of one test. */
+export type Outcome = "passed" | "failed" | "skipped"
+
+/** Tests of a run by their names. */
+export type Tests = ReadonlyMap<string, Outcome>
+
+/** Tests that a task names. */
+export interface Expected {
+  /** They fail before the problem is solved, and pass when it is. */
+  readonly failToPass: ReadonlyArray<string>
+  /** They pass before and after. */
+  readonly passToPass: ReadonlyArray<string>
+}
+
+/** Outcome of one list of tests. */
+export interface Part {
+  readonly passed: number
+  readonly total: number
+  /** Tests that did not pass. */
+  readonly missing: ReadonlyArray<string>
+}
+
+/** Score of a task; it is made of test results alone, whichever model solved the task. */
+export interface Score {
+  readonly resolved: boolean
+  readonly failToPass: Part
+  readonly passToPass: Part
+}
+
+const escapes = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*[A-Za-z]`, "g")
+
+const outcomes: Readonly<Record<string, Outcome>> = {
+  ok: "passed", pass: "passed", passed: "passed", xpass: "passed", "✔": "passed", "✓": "passed", "√": "passed",
+  "not ok": "failed", fail: "failed", failed: "failed", error: "failed", "✖": "failed", "✗": "failed", "×": "failed", "✕": "failed",
+  skip: "skipped", skipped: "skipped", ignored: "skipped", xfail: "skipped", xfailed: "skipped", "﹣": "skipped", "↓": "skipped", "○": "skipped"
+}
+
+/** A line of a result: its outcome, its name, and what stands for the depth of the test in a suite. */
+interface Line {
+  readonly outcome: string
+  readonly name: string
+  readonly indent?: number
+}
+
+const words = "PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS"
+
+const forms: ReadonlyArray<(line: string) => Line | undefined> = [
+  (line) => {
+    const [, space = "", outcome, name = ""] = /^(\s*)(ok|not ok)\b(?:\s+\d+)?\s*(?:-\s*)?(.*)$/.exec(line) ?? []
+    if (outcome === undefined) return undefined
+    const [, own = name, directive] = /^(.*?)\s+#\s*(SKIP|TODO)\b.*$/i.exec(name) ?? []
+    return { outcome: directive === undefined ? outcome : "skip", name: own, indent: space.length }
+  },
+  (line) => {
+    const [, space = "", outcome, name = ""] = /^(\s*)([✔✓√✖✗×✕﹣↓○])\s+(.+?)(?:\s+\(?[\d.]+\s?m?s\)?)?(?:\s+# SKIP.*)?$/u.exec(line) ?? []
+    return outcome === undefined ? undefined : { outcome, name, indent: space.length }
+  },
+  (line) => {
+    const [, outcome, name = ""] = new RegExp(`^(${words}) (\\S+::.+?|\\S+\\.py)(?: - .*)?$`).exec(line) ?? []
+    return outcome === undefined ? undefined : { outcome, name }
+  },
+  (line) => {
+    const [, name = "", outcome] = new RegExp(`^(\\S+::.+?) (${words})(?:\\s+\\(.*\\))?(?:\\s+\\[\\s*\\d+%\\])?$`).exec(line) ?? []
+    return outcome === undefined ? undefined : { outcome, name }
+  },
+  (line) => {
+    const [, outcome, name = ""] = /^\s*--- (PASS|FAIL|SKIP): (\S+)/.exec(line) ?? []
+    return outcome === undefined ? undefined : { outcome, name }
+  },
+  (line) => {
+    const [, name = "", outcome] = /^test (.+?) \.\.\. (ok|FAILED|ignored)\b/.exec(line) ?? []
+    return outcome === undefined ? undefined : { outcome, name }
+  },
+  (line) => {
+    const [, name = "", outcome] = /^(\w+ \([\w.]+\)).* \.\.\. (ok|FAIL|ERROR|skipped)\b/.exec(line) ?? []
+    return outcome === undefined ? undefined : { outcome, name }
+  }
+]
+
+const lineOf = (line: string): Line | undefined => {
+  for (const form of forms) {
+    const found = form(line)
+    if (found !== undefined && found.name !== "") return found
+  }
+  return undefined
+}
+
+const suite = /^(\s*)(?:# Subtest: (.+)|▶ (.+?)(?: \([\d.]+ms\))?)$/
+
+/**
+ * Reads the tests of an output. A test in a suite is named by itself, and by the names of its suites with ` > ` between; of two results
+ * of one name the failed one counts.
+ */
+export const read = (output: string): Tests => {
+  const tests = new Map<string, Outcome>()
+  const note = (name: string, outcome: Outcome): void => {
+    if (tests.get(name) !== "failed") tests.set(name, outcome)
+  }
+  /** Suites that are open, by their indentation. */
+  let suites: ReadonlyArray<{ readonly indent: number; readonly name: string }> = []
+  for (const raw of output.replace(escapes, "").split("\n")) {
+    const line = raw.trimEnd()
+    const [, space = "", subtest, group] = suite.exec(line) ?? []
+    const opened = subtest ?? group
+    if (opened !== undefined) {
+      suites = [...suites.filter(({ indent }) => indent < space.length), { indent: space.length, name: opened }]
+      continue
+    }
+    const found = lineOf(line)
+    const outcome = outcomes[found?.outcome.toLowerCase() ?? ""]
+    if (found === undefined || outcome === undefined) continue
+    const { indent, name } = found
+    note(name, outcome)
+    const above = indent === undefined ? [] : suites.filter((suite) => suite.indent < indent)
+    if (above.length > 0) note([...above.map((suite) => suite.name), name].join(" > "), outcome)
+  }
+  return tests
+}
+
+const part = (names: ReadonlyArray<string>, tests: Tests): Part => {
+  const missing = names.filter((name) => tests.get(name) !== "passed")
+  return { passed: names.length - missing.length, total: names.length, missing }
+}
+
+/** Scores the end of an evaluation command. `exitCode` is undefined where the command was stopped. */
+export const score = ({ exitCode, tests }: { readonly tests: Tests; readonly exitCode: number | undefined }, expected: Expected): Score => {
+  const [failToPass, passToPass] = [part(expected.failToPass, tests), part(expected.passToPass, tests)]
+  const isNamed = failToPass.total + passToPass.total > 0
+  const resolved = isNamed ? failToPass.missing.length === 0 && passToPass.missing.length === 0 : exitCode === 0
+  return { resolved, failToPass, passToPass }
+}
+
+/** Score of a task that could not be evaluated. */
+export const unresolved = (expected: Expected): Score => ({ ...score({ tests: new Map(), exitCode: undefined }, expected), resolved: false })

@@ -1,0 +1,181 @@
+/**
+ * The isolated workspace of a task: a copy of a repository at a commit, or of a directory, which is gone with its scope, and the patch
+ * of what was changed in it.
+ *
+ * **Details**
+ *
+ * A copy has two repositories. `git` inside of the workspace belongs to whoever works there: it has the history up to the base commit and
+ * no other branch, tag or later commit of the source, so that a solution cannot be read from it. The patch is made by a repository
+ * outside of the workspace, which takes what stands in the files: commits, resets or a removed `.git` change nothing about it, and no
+ * configuration from inside has an effect.
+ *
+ * The patch has new files, removed files, modes and binary contents (`git apply` takes it), and leaves out what `.gitignore` names.
+ * Text that is not UTF-8 is written as binary.
+ *
+ * **Gotchas**
+ *
+ * A linked worktree (`git worktree`) would share refs and objects with the user's repository, which commands could then write; a copy
+ * costs the time of a checkout and shares nothing. Submodules stay empty, files of LFS are pointers.
+ *
+ * Source: `hermes-product.md` §5.3 (the environment is always cleaned).
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as GitCommand from "./GitCommand.ts"
+
+/** A workspace cannot be made or read; the line says what to correct. */
+export class WorkspaceError extends Schema.TaggedError<WorkspaceError>("hermes-effect/runner/swe/WorkspaceError")("WorkspaceError", {
+  message: Schema.String
+}) {}
+
+/** A patch that does not fit the files it is for. */
+export class PatchRejected extends Schema.TaggedError<PatchRejected>("hermes-effect/runner/swe/PatchRejected")("PatchRejected", {
+  message: Schema.String
+}) {}
+
+/** Contents of a workspace. */
+export type Source =
+  /** A commit of a repository: nothing that is not committed. */
+  | { readonly _tag: "Commit"; readonly repository: string; readonly commit: string }
+  /** A directory as it is, ignored files included, but for some names in it. */
+  | { readonly _tag: "Directory"; readonly path: string; readonly without?: ReadonlyArray<string> }
+  | { readonly _tag: "Empty" }
+
+/** A workspace. */
+export interface WorkingCopy {
+  /** Absolute directory to work in. */
+  readonly directory: string
+  /** Changes since the workspace was made; empty where there are none. */
+  readonly patch: Effect.Effect<string, WorkspaceError, Needs>
+  /** Applies a patch to the files; nothing is changed where it does not fit. */
+  readonly apply: (patch: string) => Effect.Effect<void, PatchRejected | WorkspaceError, Needs>
+  /** Gives files the contents that they had at first; those that were not there are removed. */
+  readonly restore: (paths: ReadonlyArray<string>) => Effect.Effect<void, WorkspaceError, Needs>
+}
+
+/** Services that workspaces are made with. */
+export type Needs = ChildProcessSpawner | FileSystem.FileSystem | Path.Path
+
+const problem = (message: string): WorkspaceError => new WorkspaceError({ message })
+
+const told = ({ message }: GitCommand.GitFailed | PlatformError): WorkspaceError => problem(message)
+
+const git = (args: ReadonlyArray<string>, cwd: string) => Effect.mapError(GitCommand.text(args, { cwd }), told)
+
+/** The repository that a directory lies in, and the directory below its root; undefined where there is none. */
+export const repositoryOf = Effect.fnUntraced(function*(directory: string) {
+  const found = yield* Effect.option(GitCommand.text(["rev-parse", "--show-toplevel", "--show-prefix"], { cwd: directory }))
+  if (found._tag === "None") return undefined
+  const [root = directory, prefix = ""] = found.value.split("\n")
+  return { root, prefix: prefix.replace(/\/$/, "") }
+})
+
+/** True where files of a repository differ from its last commit. */
+export const hasUncommitted = (repository: string) =>
+  Effect.map(git(["status", "--porcelain", "--untracked-files=normal"], repository), (status) => status !== "")
+
+const isDirectory = Effect.fnUntraced(function*(path: string) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* Effect.match(fs.stat(path), { onFailure: () => false, onSuccess: ({ type }) => type === "Directory" })
+})
+
+/** The whole name of a commit of a repository. */
+const commitOf = Effect.fnUntraced(function*(repository: string, commit: string) {
+  if (!(yield* isDirectory(repository))) return yield* problem(`the repository ${repository} does not exist: clone it there, or name its directory`)
+  if ((yield* repositoryOf(repository)) === undefined) return yield* problem(`${repository} is no git repository: name one, or leave out the commit`)
+  return yield* GitCommand.text(["rev-parse", "--verify", "--quiet", "--end-of-options", `${commit}^{commit}`], { cwd: repository }).pipe(
+    Effect.mapError(() => problem(`${repository} has no commit "${commit}": fetch it there, or correct base_commit`))
+  )
+})
+
+/** Lets a repository read the objects of another one. */
+const borrow = Effect.fnUntraced(function*(gitDirectory: string, repository: string) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const at = (name: string) => git(["rev-parse", "--path-format=absolute", "--git-path", name], repository)
+  yield* Effect.mapError(fs.writeFileString(paths.join(gitDirectory, "objects/info/alternates"), `${yield* at("objects")}\n`), told)
+  const shallow = yield* at("shallow")
+  if (yield* Effect.mapError(fs.exists(shallow), told)) yield* Effect.mapError(fs.copyFile(shallow, paths.join(gitDirectory, "shallow")), told)
+})
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+/** Makes a workspace, for as long as the scope lives. */
+export const make = Effect.fn("WorkingCopy.make")(function*(source: Source): Effect.fn.Return<WorkingCopy, WorkspaceError, Needs | Scope.Scope> {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const commit = source._tag === "Commit" ? yield* commitOf(source.repository, source.commit) : undefined
+  if (source._tag === "Directory" && !(yield* isDirectory(source.path))) return yield* problem(`the directory ${source.path} does not exist: name one that does`)
+  const root = yield* Effect.mapError(fs.makeTempDirectoryScoped({ prefix: "hermes-swe-" }).pipe(Effect.flatMap(fs.realPath)), told)
+  const [outer, directory] = [paths.join(root, "base.git"), paths.join(root, "work")]
+  const base = (...args: ReadonlyArray<string>) => [`--git-dir=${outer}`, `--work-tree=${directory}`, ...args]
+  // Exit code 1: something cannot be added (a repository without a commit, a file that cannot be read), and everything else was.
+  const add = GitCommand.bytes(base("add", "--all", "--ignore-errors"), { cwd: directory }).pipe(
+    Effect.catch((error) => error.code === 1 ? Effect.logWarning(`a file is left out of the patch: ${error.message}`) : Effect.fail(told(error)))
+  )
+
+  yield* Effect.mapError(fs.makeDirectory(directory), told)
+  yield* git(["init", "--quiet", "--bare", "--template=", outer], root)
+  yield* Effect.mapError(fs.makeDirectory(paths.join(outer, "info"), { recursive: true }), told)
+  if (source._tag === "Commit") yield* borrow(outer, source.repository)
+  if (source._tag === "Directory") {
+    yield* Effect.mapError(GitCommand.copyDirectory(source.path, directory), told)
+    for (const name of [".git", ...source.without ?? []]) {
+      yield* Effect.mapError(fs.remove(paths.join(directory, name), { recursive: true, force: true }), told)
+    }
+  }
+  if (commit === undefined) {
+    yield* add
+    yield* git(base("commit", "--quiet", "--no-verify", "--allow-empty", "--message", "Start"), directory)
+  }
+  const start = commit ?? (yield* git(base("rev-parse", "HEAD"), directory))
+  yield* git(["init", "--quiet", "--template=", directory], root)
+  yield* git(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", outer, start], directory)
+  yield* git(["update-ref", "refs/heads/main", start], directory)
+  yield* git(["reset", "--quiet", commit === undefined ? "--mixed" : "--hard", "main"], directory)
+  yield* git(base("read-tree", start), directory)
+
+  const differences = Effect.mapError(GitCommand.bytes(base(
+    "diff", "--cached", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", start
+  ), { cwd: directory }), told)
+
+  const patch = Effect.gen(function*() {
+    if (!(yield* isDirectory(directory))) return yield* problem("the workspace was removed: its changes are lost")
+    yield* add
+    const text = Effect.flatMap(differences, (bytes) => Effect.try({ try: () => utf8.decode(bytes), catch: () => problem("the patch is not UTF-8") }))
+    const attributes = paths.join(outer, "info/attributes")
+    return yield* Effect.catch(text, () => Effect.mapError(fs.writeFileString(attributes, "* -diff\n"), told).pipe(
+      Effect.andThen(text),
+      Effect.ensuring(Effect.ignore(fs.remove(attributes)))
+    ))
+  })
+
+  const apply: WorkingCopy["apply"] = (patch) =>
+    patch.trim() === "" ? Effect.void : GitCommand.bytes(base("apply", "--whitespace=nowarn", "-"), { cwd: directory, input: patch.endsWith("\n") ? patch : `${patch}\n` }).pipe(
+      Effect.asVoid,
+      Effect.mapError(({ message }) => new PatchRejected({ message: `the patch does not apply: ${message.replace(/^git apply failed: (?:error: )?/, "")}` }))
+    )
+
+  const restore: WorkingCopy["restore"] = Effect.fnUntraced(function*(names) {
+    const there = new Set((yield* git(base("ls-tree", "-r", "--name-only", "-z", start), directory)).split("\0"))
+    for (const name of names) {
+      // The path comes from a patch: one that leads out of the workspace is not touched.
+      if (!paths.join(directory, name).startsWith(`${directory}${paths.sep}`)) continue
+      if (there.has(name)) yield* git(base("checkout", start, "--", `:(literal)${name}`), directory)
+      else yield* Effect.mapError(fs.remove(paths.join(directory, name), { recursive: true, force: true }), told)
+    }
+  })
+
+  return { directory, patch, apply, restore }
+})
+
+/** Paths of the files that a patch is about. */
+export const pathsOf = (patch: string): ReadonlyArray<string> => {
+  const named = Array.from(patch.matchAll(/^(?:---|\+\+\+) (?:"[ab]\/(.+)"|[ab]\/([^\t\n]+))/gm), ([, quoted, plain]) => quoted ?? plain ?? "")
+  return Array.from(new Set(named.filter((name) => name !== "")))
+}
