@@ -6,12 +6,10 @@
  *
  * Source: `hermes-product.md` §5.1, `ARCHITECTURE.md` §6.
  */
-import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FileSystem from "effect/FileSystem"
-import * as Logger from "effect/Logger"
 import * as Path from "effect/Path"
 import type { AgentFile } from "../config/AgentFile.ts"
 import * as Config from "../config/Config.ts"
@@ -25,7 +23,6 @@ import { RowRefused } from "../runner/batch/BatchRow.ts"
 import * as BatchRun from "../runner/batch/BatchRun.ts"
 import * as Dataset from "../runner/batch/Dataset.ts"
 import * as Distributions from "../runner/batch/Distributions.ts"
-import type { Progress } from "../runner/batch/RowPool.ts"
 import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
 import * as Json from "../domain/Json.ts"
 import type { RunFlags } from "./BatchCommand.ts"
@@ -33,12 +30,11 @@ import * as CommandSettings from "./CommandSettings.ts"
 import { failed, type Failure, InterruptCode, notDone, silent, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
-import * as LogLine from "./LogLine.ts"
 import { Output, table } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
+import * as ProgressDisplay from "./ProgressDisplay.ts"
 import * as BatchProgress from "./render/BatchProgress.ts"
 import * as SafeText from "./render/SafeText.ts"
-import * as Screen from "./render/Screen.ts"
 
 /** Flags without which nothing can be run. */
 const required = (flags: RunFlags) => {
@@ -116,40 +112,6 @@ const distributions = (): string =>
     `${description}: ${Object.entries(toolsets).map(([toolset, percentage]) => `${toolset} ${percentage}`).join(", ")}`
   ]))
 
-/** Seconds between progress lines where they stay. */
-const lineMillis = 10_000
-const frameMillis = 250
-
-/** Shows progress: a live line on a terminal, a line now and then elsewhere. */
-const display = Effect.fnUntraced(function*() {
-  const { streams } = yield* Output
-  const screen = Screen.make(streams)
-  let last: Progress | undefined
-  let toldAt = yield* Clock.currentTimeMillis
-  const draw = Effect.sync(() => screen.live(({ columns }) => ({ lines: last === undefined ? [] : [BatchProgress.bar(last, columns - 1, screen.asidePaint)] })))
-  if (streams.aside.terminal) yield* Effect.forkScoped(Effect.forever(Effect.andThen(draw, Effect.sleep(frameMillis))))
-  yield* Effect.addFinalizer(() => Effect.sync(() => screen.live(Screen.nothing)))
-  const say = (text: string) => Effect.sync(() => screen.say(`${SafeText.line(text)}\n`))
-  return {
-    say,
-    progress: (now: Progress) =>
-      Effect.flatMap(Clock.currentTimeMillis, (at) => {
-        last = now
-        if (streams.aside.terminal || at - toldAt < lineMillis) return Effect.void
-        toldAt = at
-        return say(BatchProgress.text(now))
-      }),
-    last: () => last,
-    clear: Effect.sync(() => {
-      const shown = last
-      last = undefined
-      screen.live(Screen.nothing)
-      last = shown
-    }),
-    log: Logger.layer([Logger.make<unknown, void>(({ logLevel, message }) => screen.say(LogLine.render(logLevel, message)))])
-  }
-})
-
 const resumeLine = (runName: string): string => `Go on with the same command and --resume (run "${runName}").`
 
 const count = (number: number, one: string): string => `${number} ${one}${number === 1 ? "" : "s"}`
@@ -209,7 +171,7 @@ export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
     refusal
   )
   const agentFile = flags.agent === undefined ? undefined : yield* Effect.flatMap(Effect.promise(() => import("./AgentChoice.ts")), ({ choose }) => choose(flags.agent ?? "", true))
-  const shown = yield* display()
+  const shown = yield* ProgressDisplay.make()
   yield* mention(dataset.problems, shown.say)
   const options = Flags.configOptions({ ...shared, agentFile })
   const { settings, warnings } = yield* Config.load({ ...options, flags: [...options.flags ?? [], ...settingsOf(flags, dataset.rows.some((row) => imageIn(row) !== undefined), paths)] })

@@ -1,0 +1,270 @@
+/**
+ * Actions of `hermes eval run`, `show` and `compare`.
+ *
+ * A directory of results holds `results.jsonl` (the attempts), `evaluation.json` (what was evaluated, and how), `report.json` and
+ * `report.html`. The same command goes on with what is missing; other rules, or another model, need another directory.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
+import type { AgentFile } from "../config/AgentFile.ts"
+import * as Json from "../domain/Json.ts"
+import { CommandEnvironment } from "../environment/CommandEnvironment.ts"
+import { workingDirectory } from "../platform/CurrentProcess.ts"
+import * as Offline from "../provider/Offline.ts"
+import * as Dataset from "../runner/batch/Dataset.ts"
+import * as RowJournal from "../runner/batch/RowJournal.ts"
+import * as EvalPage from "../runner/eval/EvalPage.ts"
+import * as EvalReport from "../runner/eval/EvalReport.ts"
+import * as EvalRun from "../runner/eval/EvalRun.ts"
+import * as JudgeScorer from "../runner/eval/JudgeScorer.ts"
+import * as Scorer from "../runner/eval/Scorer.ts"
+import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
+import { ToolRegistry } from "../tool/ToolRegistry.ts"
+import { surroundings } from "./CommandSettings.ts"
+import type { RunFlags } from "./EvalCommand.ts"
+import { failed, type Failure, InterruptCode, notDone, silent, usage } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import { hermes } from "./Hermes.ts"
+import * as OutputFile from "./OutputFile.ts"
+import { line, Output, table, warn } from "./ProgramOutput.ts"
+import * as ProgressDisplay from "./ProgressDisplay.ts"
+import * as BatchProgress from "./render/BatchProgress.ts"
+import * as SafeText from "./render/SafeText.ts"
+import * as RunnerRuntime from "./RunnerRuntime.ts"
+import * as RunOptions from "./RunOptions.ts"
+
+const folder = "eval-results"
+const files = { results: "results.jsonl", evaluation: "evaluation.json", report: "report.json", page: "report.html", sessions: "sessions.db" }
+
+/** Stands in `evaluation.json`. */
+interface Evaluation {
+  readonly name: string
+  readonly dataset: string
+  readonly digest: string
+  /** Model, agent file and rules: two attempts with different ones are not of one configuration. */
+  readonly configuration: Json.Fields
+  readonly attempts: ReadonlyArray<string>
+}
+
+const positive = (name: string, value: number | undefined) => value !== undefined && value < 1 ? usage(`--${name} ${value} is too small: pass 1 or more`) : Effect.void
+
+const kOf = (text: string | undefined) => {
+  if (text === undefined) return Effect.undefined
+  const values = Flags.names(text).map(Number)
+  return values.length > 0 && values.every((value) => Number.isInteger(value) && value > 0) ? Effect.succeed(values) : Effect.fail(usage(`--k "${text}" is invalid: pass whole numbers such as 1,5`))
+}
+
+/** The rules that the flags name. */
+const rulesOf = Effect.fnUntraced(function*(flags: RunFlags): Effect.fn.Return<EvalRun.Rules, Failure> {
+  yield* Effect.all([positive("runs", flags.runs), positive("workers", flags.workers), positive("limit", flags.limit), positive("command-timeout", flags.commandTimeout), positive("max-turns", flags.maxTurns)])
+  if (flags.scorer.length === 0) return yield* usage(`name a scorer by --scorer: ${Scorer.kinds.join(", ")}`)
+  const scorers: Array<Scorer.Spec> = []
+  for (const text of flags.scorer) {
+    const parsed = Scorer.parse(text)
+    if (Result.isFailure(parsed)) return yield* usage(parsed.failure)
+    scorers.push(parsed.success)
+  }
+  const isJudged = scorers.some(({ kind }) => kind === "judge")
+  if (!isJudged && (flags.judge.length > 0 || flags.criteria !== undefined)) return yield* usage("--judge and --criteria are for the scorer judge: add --scorer judge")
+  const named = flags.judge.map(JudgeScorer.parse)
+  return {
+    scorers,
+    judges: named.length === 0 ? [JudgeScorer.configured] : named.map((judge, index) => named.findIndex(({ name }) => name === judge.name) === index ? judge : { ...judge, name: `${judge.name} (${index + 1})` }),
+    criteria: flags.criteria,
+    promptField: flags.promptField ?? "prompt",
+    referenceField: flags.referenceField,
+    labelField: flags.labelField ?? "label",
+    runs: flags.runs ?? 1,
+    commandSeconds: flags.commandTimeout ?? 60
+  }
+})
+
+const safeName = (name: string): string => name.replaceAll(/[^\w.-]+/g, "-").replaceAll(/^[-.]+|-+$/g, "") || "model"
+
+/** The directory of a name: one that exists, else the one in the folder of results. */
+const placeOf = Effect.fnUntraced(function*(name: string) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const own = paths.resolve(workingDirectory(), name)
+  const isOwn = yield* Effect.orElseSucceed(fs.exists(paths.join(own, files.evaluation)), () => false)
+  return isOwn ? own : paths.resolve(workingDirectory(), folder, name)
+})
+
+const evaluationIn = Effect.fnUntraced(function*(directory: string) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const text = yield* Effect.option(fs.readFileString(paths.join(directory, files.evaluation)))
+  const fields = Json.fields(Option.getOrUndefined(Option.flatMap(text, Json.parse)))
+  const [name, dataset, digest] = [Json.string(fields["name"]), Json.string(fields["dataset"]), Json.string(fields["digest"])]
+  if (name === undefined || dataset === undefined || digest === undefined) return undefined
+  const evaluation: Evaluation = { name, dataset, digest, configuration: Json.fields(fields["configuration"]), attempts: Json.items(fields["attempts"]).map(Json.word) }
+  return evaluation
+})
+
+/** Attempts of a directory that belong to its last run. */
+const attemptsIn = Effect.fnUntraced(function*(journal: RowJournal.Journal, { attempts }: Pick<Evaluation, "attempts">) {
+  const lines = new Map((yield* Stream.runCollect(journal.results)).map((found) => [found.id, found]))
+  return attempts.flatMap((id) => {
+    const found = lines.get(id)
+    return found === undefined ? [] : EvalReport.attemptOf(found) ?? []
+  })
+}, Effect.mapError(({ message }) => notDone(message)))
+
+const opened = (directory: string) => Effect.mapError(RowJournal.open({ directory }), ({ message }) => usage(message))
+
+/** Names of the values that two configurations do not share. */
+const differences = (before: Json.Fields, now: Json.Fields): ReadonlyArray<string> =>
+  Array.from(new Set([...Object.keys(before), ...Object.keys(now)])).filter((key) => JSON.stringify(before[key]) !== JSON.stringify(now[key]))
+
+/** A directory has results of one configuration. */
+const sameConfiguration = Effect.fnUntraced(function*(directory: string, now: Json.Fields) {
+  const before = yield* evaluationIn(directory)
+  const changed = before === undefined ? [] : differences(before.configuration, now)
+  if (changed.length > 0) return yield* usage(`${directory} has results that differ in ${changed.join(", ")}: pass another --name or --output-dir`)
+})
+
+const factsTable = (report: EvalReport.Report): string => table(EvalPage.factsOf(report).map(([name, value]) => [name, SafeText.line(value)]))
+
+const pathText = (path: string, paths: Path.Path): string => {
+  const relative = paths.relative(workingDirectory(), path)
+  return relative.startsWith("..") ? path : relative
+}
+
+const agentFileOf = (reference: string | undefined) =>
+  reference === undefined ? Effect.undefined : Effect.flatMap(Effect.promise(() => import("./AgentChoice.ts")), ({ choose }) => choose(reference, true))
+
+/** Runs an evaluation. */
+export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
+  const output = yield* Output
+  yield* output.protect
+  const paths = yield* Path.Path
+  const fs = yield* FileSystem.FileSystem
+  const interruptCode = yield* InterruptCode
+  const shared = yield* hermes
+  const rules = yield* rulesOf(flags)
+  const ks = yield* kOf(flags.k)
+  const dataset = yield* Effect.mapError(Dataset.read(flags.dataset, { idField: flags.idField, limit: flags.limit, split: flags.split }), ({ message }) => usage(message))
+  yield* warn(dataset.problems.map(({ file, line, message }) => SafeText.line(`${file}${line === undefined ? "" : ` line ${line}`}: ${message}`)))
+  const problem = EvalRun.problemOf(dataset.rows, rules)
+  if (problem !== undefined) return yield* usage(SafeText.line(problem))
+  const agentFile: AgentFile | undefined = yield* agentFileOf(flags.agent)
+  const settings = yield* RunnerRuntime.settingsOf([{ name: "--max-turns", key: "agent.max_turns", value: flags.maxTurns }], agentFile)
+
+  const name = flags.name ?? safeName(settings.model.default ?? Offline.route.model)
+  const directory = paths.resolve(workingDirectory(), flags.outputDir ?? paths.join(folder, safeName(name)))
+  yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), ({ message }) => usage(`--output-dir: ${message}`))
+  const database = paths.join(directory, files.sessions)
+  const runtime = yield* RunnerRuntime.open(settings, { agentFile, script: flags.script, replay: flags.replay, database })
+  const { model, provider } = yield* runtime.router.primary
+  const configuration: Json.Fields = {
+    model: `${provider}/${model}`,
+    agent: flags.agent ?? null,
+    toolsets: shared.toolsets ?? null,
+    max_turns: flags.maxTurns ?? null,
+    scorers: rules.scorers.map(Scorer.nameOf),
+    judges: rules.scorers.some(({ kind }) => kind === "judge") ? rules.judges.map((judge) => judge.name) : [],
+    criteria: rules.criteria ?? null
+  }
+  yield* sameConfiguration(directory, configuration)
+  if (rules.scorers.some(({ kind }) => kind === "judge")) {
+    yield* Effect.forEach(rules.judges, ({ name, route }) => runtime.auxiliary.resolve("judge", route).pipe(
+      Effect.flatMap((found) => found === undefined ? usage(`no model for the judge ${name}: set auxiliary.judge.provider, or pass --judge provider=NAME,model=NAME`) : Effect.void)
+    ), { discard: true })
+  }
+  yield* RunnerRuntime.hold(directory)
+  const journal = yield* opened(directory)
+  yield* warn(journal.problems)
+  const evaluation: Evaluation = { name, dataset: flags.dataset, digest: dataset.digest, configuration, attempts: EvalRun.attemptsOf(dataset.rows, rules).map(({ id }) => id) }
+  yield* OutputFile.write(paths.join(directory, files.evaluation), `${JSON.stringify(evaluation, null, 2)}\n`)
+
+  const tools = (yield* RunOptions.toolsOf(agentFile, yield* runtime.registry.list, settings)) ??
+    (yield* Effect.provideService(RunOptions.selectTools(shared, settings), ToolRegistry, runtime.registry))
+  const ask: EvalRun.Subject["ask"] = (prompt) =>
+    Effect.gen(function*() {
+      // Attempts do not see each other's files.
+      const cwd = yield* Effect.orDie(Effect.flatMap(fs.makeTempDirectoryScoped({ prefix: "hermes-eval-" }), fs.realPath))
+      const result = yield* Effect.provideService(runtime.agent.run({ prompt, source: "eval", cwd, tools, maxIterations: settings.agent.maxTurns, streaming: false }), InteractiveMode, unattended("eval run", settings.approvals.unattendedMode))
+      const { cost, exit, model, sessionId, text, usage } = result
+      return { text, model, exit, sessionId, usage, cost }
+    }).pipe(Effect.scoped)
+
+  const shown = yield* ProgressDisplay.make()
+  const summary = yield* EvalRun.run({
+    subject: { ask, auxiliary: runtime.auxiliary },
+    rows: dataset.rows,
+    rules,
+    journal,
+    concurrency: flags.workers ?? 4,
+    onProgress: shown.progress
+  }).pipe(
+    Effect.provideService(CommandEnvironment, runtime.environment),
+    Effect.mapError(({ message }) => notDone(message)),
+    Effect.provide(shown.log),
+    Effect.onExit((exit) => {
+      if (!Exit.hasInterrupts(exit)) return shown.clear
+      const last = shown.last()
+      const done = last === undefined ? "nothing" : (BatchProgress.facts(last)[0] ?? "").replace("rows", "attempts")
+      return Effect.andThen(shown.clear, output.err(`interrupted: ${done} done, the results are in ${directory}; the same command goes on (exit code ${interruptCode()})\n`))
+    })
+  )
+  const { failures, stopped } = summary
+  const shownFailures = failures.slice(0, 20)
+  yield* warn(shownFailures.map(({ id, message }) => SafeText.line(`attempt ${id} failed: ${message}`)))
+  if (failures.length > shownFailures.length) yield* warn([`${failures.length - shownFailures.length} further attempts failed`])
+  const attempts = yield* attemptsIn(journal, evaluation)
+  const report = EvalReport.make(name, attempts, ks)
+  yield* OutputFile.write(paths.join(directory, files.report), `${SafeText.json({ ...EvalReport.wire(report), dataset: flags.dataset, failed: failures.length }, 2)}\n`)
+  yield* OutputFile.write(paths.join(directory, files.page), EvalPage.render(`Evaluation of ${name}`, [{ report, attempts }]))
+  if (flags.json) yield* line(SafeText.json({ ...EvalReport.wire(report), failed: failures, stopped: stopped ?? null, directory }, 2))
+  else if (attempts.length > 0) yield* line([factsTable(report), "", `results  ${pathText(directory, paths)}`, `page     ${pathText(paths.join(directory, files.page), paths)}`].join("\n"))
+  if (stopped !== undefined) return yield* notDone(`stopped: ${SafeText.line(stopped)}`)
+  if (failures.length > 0) return yield* silent(failed)
+}, Effect.scoped, Effect.provide(surroundings))
+
+/** The results that a name stands for. */
+const resultsOf = Effect.fnUntraced(function*(name: string) {
+  const directory = yield* placeOf(name)
+  const evaluation = yield* evaluationIn(directory)
+  if (evaluation === undefined) return yield* usage(`no results in ${directory}: run \`hermes eval run\` first, or name another directory`)
+  const attempts = yield* attemptsIn(yield* opened(directory), evaluation)
+  if (attempts.length === 0) return yield* usage(`${directory} has no finished attempt: run \`hermes eval run\` again`)
+  return { attempts, evaluation, name: evaluation.name }
+})
+
+/** Shows results. */
+export const show = Effect.fn("hermes eval show")(function*({ json, k, results }: { readonly results: string; readonly k: string | undefined; readonly json: boolean }) {
+  const ks = yield* kOf(k)
+  const { attempts, evaluation, name } = yield* resultsOf(results)
+  const report = EvalReport.make(name, attempts, ks)
+  const missing = evaluation.attempts.length - attempts.length
+  if (missing > 0) yield* warn([`${missing} of ${evaluation.attempts.length} attempts have no result yet`])
+  yield* line(json ? SafeText.json(EvalReport.wire(report), 2) : factsTable(report))
+})
+
+/** Compares results. */
+export const compare = Effect.fn("hermes eval compare")(function*(flags: { readonly first: string; readonly second: string; readonly page: string | undefined; readonly json: boolean }) {
+  const [first, second] = [yield* resultsOf(flags.first), yield* resultsOf(flags.second)]
+  const [a, b] = first.name === second.name ? [{ ...first, name: flags.first }, { ...second, name: flags.second }] : [first, second]
+  if (a.evaluation.digest !== b.evaluation.digest) yield* warn(["the datasets are not the same: rows that both have are compared"])
+  if (differences({ s: a.evaluation.configuration["scorers"] }, { s: b.evaluation.configuration["scorers"] }).length > 0) yield* warn(["the scorers are not the same: what passed means something else in each"])
+  const comparison = EvalReport.compare(a, b)
+  if (comparison.commonItems === 0) return yield* usage("the two have no row in common: compare results of one dataset")
+  if (flags.page !== undefined) {
+    const parts = [a, b].map(({ attempts, name }) => ({ attempts, report: EvalReport.make(name, attempts) }))
+    yield* OutputFile.write(flags.page, EvalPage.render(`${b.name} against ${a.name}`, parts, comparison))
+  }
+  if (flags.json) return yield* line(SafeText.json(EvalReport.wireComparison(comparison), 2))
+  const facts = [comparison.first, comparison.second].map((report) => new Map(EvalPage.factsOf(report)))
+  const names = Array.from(new Set(facts.flatMap((one) => Array.from(one.keys()))))
+  const text = (name: string) => facts.map((one) => SafeText.line(one.get(name) ?? "").replace(/ \(95 %.*\)$/, ""))
+  yield* line([
+    table([["", SafeText.line(a.name), SafeText.line(b.name)], ...names.map((name) => [name, ...text(name)])]),
+    "",
+    EvalPage.comparisonText(comparison).replaceAll("; ", "\n")
+  ].join("\n"))
+})

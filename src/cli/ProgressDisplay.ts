@@ -1,0 +1,47 @@
+/**
+ * Progress of many rows while they run: a live line below the messages on a terminal, else a line now and then, and the messages of the run
+ * above it.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import type { Progress } from "../runner/batch/RowPool.ts"
+import * as LogLine from "./LogLine.ts"
+import { Output } from "./ProgramOutput.ts"
+import * as BatchProgress from "./render/BatchProgress.ts"
+import * as SafeText from "./render/SafeText.ts"
+import * as Screen from "./render/Screen.ts"
+
+/** Seconds between progress lines where they stay. */
+const lineMillis = 10_000
+const frameMillis = 250
+
+/** Shows progress: a live line on a terminal, a line now and then elsewhere. */
+export const make = Effect.fnUntraced(function*() {
+  const { streams } = yield* Output
+  const screen = Screen.make(streams)
+  let last: Progress | undefined
+  let toldAt = yield* Clock.currentTimeMillis
+  const draw = Effect.sync(() => screen.live(({ columns }) => ({ lines: last === undefined ? [] : [BatchProgress.bar(last, columns - 1, screen.asidePaint)] })))
+  if (streams.aside.terminal) yield* Effect.forkScoped(Effect.forever(Effect.andThen(draw, Effect.sleep(frameMillis))))
+  yield* Effect.addFinalizer(() => Effect.sync(() => screen.live(Screen.nothing)))
+  const say = (text: string) => Effect.sync(() => screen.say(`${SafeText.line(text)}\n`))
+  return {
+    say,
+    progress: (now: Progress) =>
+      Effect.flatMap(Clock.currentTimeMillis, (at) => {
+        last = now
+        if (streams.aside.terminal || at - toldAt < lineMillis) return Effect.void
+        toldAt = at
+        return say(BatchProgress.text(now))
+      }),
+    last: () => last,
+    clear: Effect.sync(() => {
+      const shown = last
+      last = undefined
+      screen.live(Screen.nothing)
+      last = shown
+    }),
+    log: Logger.layer([Logger.make<unknown, void>(({ logLevel, message }) => screen.say(LogLine.render(logLevel, message)))])
+  }
+})

@@ -1,0 +1,116 @@
+/**
+ * Results of an evaluation, or of two, as one HTML page that needs nothing else: no script, no address, no file beside it.
+ *
+ * **Details**
+ *
+ * The page has the numbers of each configuration, the comparison where there are two, and every attempt with its prompt, answer and verdicts.
+ * What models and datasets say is escaped. Texts are cut at {@link shownChars}.
+ */
+import * as Redaction from "../../domain/Redaction.ts"
+import * as TextCut from "../../domain/TextCut.ts"
+import type { AttemptResult, Comparison, Report } from "./EvalReport.ts"
+import type { Interval } from "./EvalStatistics.ts"
+
+/** Characters of a prompt and of an answer that a page shows. */
+export const shownChars = 20_000
+
+/** Attempts on a page; those that did not pass come first. */
+export const shownAttempts = 2000
+
+const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", "\"": "&quot;", "'": "&#39;" }
+
+const escape = (text: string): string => text.replace(/[&<>"']/g, (char) => entities[char] ?? char)
+
+const shown = (text: string): string => escape(Redaction.redactText(TextCut.middle(text, shownChars)))
+
+/** A share as per cent. */
+export const percent = (share: number): string => `${(share * 100).toFixed(1)} %`
+
+/** Name of the method of an interval, for people. */
+export const methodName = ({ method }: Pick<Interval, "method">): string => method === "wilson" ? "Wilson" : "bootstrap"
+
+/** An interval for people; empty where there is none. */
+export const intervalText = (interval: Interval | undefined): string =>
+  interval === undefined ? "" : `${percent(interval.low)} to ${percent(interval.high)}`
+
+/** A cost for people. */
+export const costText = (usd: number | undefined): string => usd === undefined ? "unknown" : `$${usd.toFixed(usd > 0 && usd < 0.01 ? 5 : 2)}`
+
+/** Facts of a configuration, each with its name and value. */
+export const factsOf = (report: Report): ReadonlyArray<readonly [name: string, value: string]> => [
+  ["model", report.models.join(", ")],
+  ["rows", report.attempts === report.items ? String(report.items) : `${report.items}, ${report.attempts} attempts`],
+  ["passed", `${percent(report.passRate.value)}${report.passRate.interval === undefined ? "" : ` (95 %: ${intervalText(report.passRate.interval)}, ${methodName(report.passRate.interval)})`}`],
+  // pass@1 is the pass rate.
+  ...report.passAtK.filter(({ k }) => k > 1).map(({ interval, k, value }) => [`pass@${k}`, `${percent(value)}${interval === undefined ? "" : ` (95 %: ${intervalText(interval)}, ${methodName(interval)})`}`] as const),
+  ...report.scorers.length < 2 && report.scorers.every(({ meanScore, passRate }) => meanScore === passRate) ? [] : report.scorers.map(({ meanScore, name, passRate }) => [name, `${percent(passRate)} passed, mean score ${meanScore.toFixed(3)}`] as const),
+  ...report.agreements.map(({ between, items, kappa, share }) => [`${between.join(" and ")} agree`, `on ${percent(share)} of ${items}, kappa ${kappa === undefined ? "undefined" : kappa.toFixed(2)}`] as const),
+  ...report.incomplete === 0 ? [] : [["incomplete", `${report.incomplete} runs ended early`] as const],
+  ["tokens", `${report.inputTokens} read, ${report.outputTokens} written`],
+  ["cost", `${costText(report.costUsd)}${report.judgeCostUsd === undefined ? "" : `, judges ${costText(report.judgeCostUsd)}`}`],
+  ...report.latency === undefined ? [] : [["latency", `p50 ${report.latency.p50.toFixed(1)} s, p95 ${report.latency.p95.toFixed(1)} s`] as const]
+]
+
+/** The result of a comparison, in a sentence. */
+export const comparisonText = ({ better, commonItems, difference, test, worse }: Comparison): string => {
+  if (difference === undefined || test === undefined) return "The two have no row in common."
+  const points = (value: number): string => `${value >= 0 ? "+" : "-"}${Math.abs(value * 100).toFixed(1)}`
+  const method = test.method === "mcnemar" ? "exact McNemar test" : "paired bootstrap"
+  return `${points(difference.mean)} points on ${commonItems} common rows (95 %: ${points(difference.interval.low)} to ${points(difference.interval.high)}, paired bootstrap); ` +
+    `better on ${better.length}, worse on ${worse.length}; p = ${test.p < 0.001 ? test.p.toExponential(1) : test.p.toFixed(3)} (${method})`
+}
+
+const style = [
+  ":root{color-scheme:light dark;--line:#8884}",
+  "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}",
+  "table{border-collapse:collapse;margin:1rem 0}th,td{border-bottom:1px solid var(--line);padding:.3rem .8rem .3rem 0;text-align:left;vertical-align:top}",
+  "pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#8881;padding:.6rem;margin:.3rem 0}",
+  "details{border-bottom:1px solid var(--line);padding:.3rem 0}summary{cursor:pointer}",
+  ".pass::before{content:'✓ ';color:#2a2}.fail::before{content:'✗ ';color:#c33}"
+].join("")
+
+const row = (cells: ReadonlyArray<string>, tag: "td" | "th" = "td"): string => `<tr>${cells.map((cell) => `<${tag}>${cell}</${tag}>`).join("")}</tr>`
+
+/** Facts of configurations side by side. */
+const numbers = (reports: ReadonlyArray<Report>): string => {
+  const facts = reports.map((report) => new Map(factsOf(report)))
+  const names = Array.from(new Set(facts.flatMap((one) => Array.from(one.keys()))))
+  return `<table>${row(["", ...reports.map(({ name }) => escape(name))], "th")}${names.map((name) => row([escape(name), ...facts.map((one) => escape(one.get(name) ?? ""))])).join("")}</table>`
+}
+
+const attempt = ({ answer, exit, item, passed, prompt, run, scores }: AttemptResult): string => {
+  const verdicts = Array.from(scores, ([name, { detail, passed, score }]) => row([`<span class="${passed ? "pass" : "fail"}">${escape(name)}</span>`, score.toFixed(2), shown(detail)])).join("")
+  const ending = exit === "text_response" || exit === "recorded" ? "" : ` (${escape(exit)})`
+  return `<details><summary class="${passed ? "pass" : "fail"}">${escape(item)} #${run}${ending}</summary><pre>${shown(prompt)}</pre><pre>${shown(answer)}</pre><table>${verdicts}</table></details>`
+}
+
+/** Configuration with its attempts. */
+export interface Part {
+  readonly report: Report
+  readonly attempts: ReadonlyArray<AttemptResult>
+}
+
+const section = ({ attempts, report }: Part): string => {
+  const ordered = attempts.toSorted((a, b) => Number(a.passed) - Number(b.passed))
+  const left = ordered.length - shownAttempts
+  return `<h2>${escape(report.name)}</h2>${ordered.slice(0, shownAttempts).map(attempt).join("\n")}${left > 0 ? `<p>${left} more attempts that passed are in results.jsonl.</p>` : ""}`
+}
+
+/** The page of one configuration, or of two with their comparison. */
+export const render = (title: string, parts: ReadonlyArray<Part>, comparison?: Comparison): string =>
+  [
+    "<!doctype html>",
+    "<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">",
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+    `<title>${escape(title)}</title><style>${style}</style></head><body>`,
+    `<h1>${escape(title)}</h1>`,
+    numbers(comparison === undefined ? parts.map(({ report }) => report) : [comparison.first, comparison.second]),
+    ...comparison === undefined ? [] : [
+      `<p>${escape(comparison.second.name)} against ${escape(comparison.first.name)}: ${escape(comparisonText(comparison))}</p>`,
+      ...comparison.better.length === 0 ? [] : [`<p>Better: ${comparison.better.slice(0, 200).map(escape).join(", ")}</p>`],
+      ...comparison.worse.length === 0 ? [] : [`<p>Worse: ${comparison.worse.slice(0, 200).map(escape).join(", ")}</p>`]
+    ],
+    ...parts.map(section),
+    "</body></html>",
+    ""
+  ].join("\n")

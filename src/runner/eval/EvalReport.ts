@@ -1,0 +1,213 @@
+/**
+ * Results of an evaluation as numbers: pass rate and pass@k with intervals, scores of each scorer, agreement of judges, cost, tokens and
+ * latency; and the comparison of two configurations on the rows that both answered. Pure.
+ *
+ * **Details**
+ *
+ * The pass rate is the mean over rows of the share of their attempts that passed, so that every row weighs the same. Intervals are Wilson's
+ * where every row counts 0 or 1 (one attempt each), else a bootstrap over rows. pass@k counts rows with at least `k` attempts.
+ *
+ * Two configurations are compared by the exact McNemar test where every common row has one attempt in both, else by a paired bootstrap of
+ * the differences of their rates.
+ */
+import * as Json from "../../domain/Json.ts"
+import type { ResultLine } from "../batch/RowJournal.ts"
+import * as EvalStatistics from "./EvalStatistics.ts"
+import * as JudgeScorer from "./JudgeScorer.ts"
+
+/** A finished attempt. */
+export interface AttemptResult {
+  readonly item: string
+  readonly run: number
+  readonly passed: boolean
+  readonly scores: ReadonlyMap<string, { readonly passed: boolean; readonly score: number; readonly detail: string }>
+  readonly opinions: ReadonlyArray<JudgeScorer.Opinion>
+  readonly label: boolean | undefined
+  readonly prompt: string
+  readonly answer: string
+  readonly exit: string
+  readonly model: string
+  readonly seconds: number | undefined
+  readonly inputTokens: number
+  readonly outputTokens: number
+  readonly costUsd: number | undefined
+  readonly judgeCostUsd: number | undefined
+}
+
+/** An estimate of a share. */
+export interface Estimate {
+  readonly value: number
+  readonly interval: EvalStatistics.Interval | undefined
+}
+
+/** Results of one configuration. */
+export interface Report {
+  readonly name: string
+  readonly models: ReadonlyArray<string>
+  readonly items: number
+  readonly attempts: number
+  readonly passRate: Estimate
+  readonly passAtK: ReadonlyArray<Estimate & { readonly k: number; readonly items: number }>
+  readonly scorers: ReadonlyArray<{ readonly name: string; readonly passRate: number; readonly meanScore: number }>
+  readonly agreements: ReadonlyArray<JudgeScorer.Agreed>
+  /** Attempts whose run did not end by an answer. */
+  readonly incomplete: number
+  readonly inputTokens: number
+  readonly outputTokens: number
+  /** undefined where no cost is known. */
+  readonly costUsd: number | undefined
+  readonly judgeCostUsd: number | undefined
+  readonly latency: { readonly mean: number; readonly p50: number; readonly p95: number } | undefined
+}
+
+/** Results of two configurations on common rows. */
+export interface Comparison {
+  readonly first: Report
+  readonly second: Report
+  readonly commonItems: number
+  /** Rate of the second less that of the first. */
+  readonly difference: EvalStatistics.PairedDifference | undefined
+  readonly test: { readonly method: "mcnemar" | "paired_bootstrap"; readonly p: number } | undefined
+  /** Rows of which the second passed a larger share than the first. */
+  readonly better: ReadonlyArray<string>
+  readonly worse: ReadonlyArray<string>
+}
+
+const number = (value: unknown): number | undefined => typeof value === "number" && Number.isFinite(value) ? value : undefined
+
+/** The attempt of a line of results; undefined where it is none. */
+export const attemptOf = ({ fields }: Pick<ResultLine, "fields">): AttemptResult | undefined => {
+  const item = Json.string(fields["item"])
+  const run = number(fields["run"])
+  if (item === undefined || run === undefined) return undefined
+  const usage = Json.fields(fields["usage"])
+  return {
+    item,
+    run,
+    passed: fields["passed"] === true,
+    scores: new Map(Object.entries(Json.fields(fields["scores"])).map(([name, value]) => {
+      const { detail, passed, score } = Json.fields(value)
+      return [name, { passed: passed === true, score: number(score) ?? 0, detail: Json.string(detail) ?? "" }]
+    })),
+    opinions: Json.items(fields["opinions"]).map(Json.fields).map(({ judge, passed, reason }) => ({ judge: Json.word(judge), passed: passed === true, reason: Json.string(reason) ?? "" })),
+    label: typeof fields["label"] === "boolean" ? fields["label"] : undefined,
+    prompt: Json.string(fields["prompt"]) ?? "",
+    answer: Json.string(fields["answer"]) ?? "",
+    exit: Json.string(fields["exit"]) ?? "",
+    model: Json.string(fields["model"]) ?? "",
+    seconds: number(fields["seconds"]),
+    inputTokens: number(usage["prompt_tokens"]) ?? 0,
+    outputTokens: number(usage["completion_tokens"]) ?? 0,
+    costUsd: number(fields["cost_usd"]),
+    judgeCostUsd: number(fields["judge_cost_usd"])
+  }
+}
+
+/** Attempts by their rows. */
+const byItem = (attempts: ReadonlyArray<AttemptResult>): ReadonlyMap<string, ReadonlyArray<AttemptResult>> => Map.groupBy(attempts, ({ item }) => item)
+
+const rateOf = (attempts: ReadonlyArray<AttemptResult>): number => EvalStatistics.mean(attempts.map(({ passed }) => Number(passed)))
+
+/** Sum of what is known; undefined where nothing is. */
+const sumOf = (values: ReadonlyArray<number | undefined>): number | undefined => {
+  const known = values.filter((value) => value !== undefined)
+  return known.length === 0 ? undefined : known.reduce((sum, value) => sum + value, 0)
+}
+
+const passAt = (items: ReadonlyArray<ReadonlyArray<AttemptResult>>, k: number) => {
+  const values = items.flatMap((attempts) => EvalStatistics.passAtK(attempts.length, attempts.filter(({ passed }) => passed).length, k) ?? [])
+  return values.length === 0 ? [] : [{ k, items: values.length, value: EvalStatistics.mean(values), interval: EvalStatistics.ofRows(values) }]
+}
+
+/** Powers of two up to the number of attempts, where nothing else is asked for. */
+export const usualK = (runs: number): ReadonlyArray<number> => Array.from({ length: 12 }, (_, power) => 2 ** power).filter((k) => k <= runs)
+
+/** The report of a configuration. */
+export const make = (name: string, attempts: ReadonlyArray<AttemptResult>, ks?: ReadonlyArray<number>): Report => {
+  const items = Array.from(byItem(attempts).values())
+  const rates = items.map(rateOf)
+  const most = Math.max(0, ...items.map(({ length }) => length))
+  const seconds = attempts.flatMap(({ seconds }) => seconds ?? [])
+  const scorers = Array.from(new Set(attempts.flatMap(({ scores }) => Array.from(scores.keys()))))
+  return {
+    name,
+    models: Array.from(new Set(attempts.map(({ model }) => model))),
+    items: items.length,
+    attempts: attempts.length,
+    passRate: { value: EvalStatistics.mean(rates), interval: EvalStatistics.ofRows(rates) },
+    passAtK: (ks ?? (most > 1 ? usualK(most) : [])).flatMap((k) => passAt(items, k)),
+    scorers: scorers.map((scorer) => {
+      const verdicts = attempts.flatMap(({ scores }) => scores.get(scorer) ?? [])
+      return { name: scorer, passRate: EvalStatistics.mean(verdicts.map(({ passed }) => Number(passed))), meanScore: EvalStatistics.mean(verdicts.map(({ score }) => score)) }
+    }),
+    agreements: JudgeScorer.agreements(attempts.filter(({ opinions }) => opinions.length > 0)),
+    incomplete: attempts.filter(({ exit }) => exit !== "text_response" && exit !== "recorded").length,
+    inputTokens: attempts.reduce((sum, { inputTokens }) => sum + inputTokens, 0),
+    outputTokens: attempts.reduce((sum, { outputTokens }) => sum + outputTokens, 0),
+    costUsd: sumOf(attempts.map(({ costUsd }) => costUsd)),
+    judgeCostUsd: sumOf(attempts.map(({ judgeCostUsd }) => judgeCostUsd)),
+    latency: seconds.length === 0 ? undefined : {
+      mean: EvalStatistics.mean(seconds),
+      p50: EvalStatistics.quantile(seconds, 0.5) ?? 0,
+      p95: EvalStatistics.quantile(seconds, 0.95) ?? 0
+    }
+  }
+}
+
+/** Compares two configurations on the rows that both have. */
+export const compare = (
+  first: { readonly name: string; readonly attempts: ReadonlyArray<AttemptResult> },
+  second: { readonly name: string; readonly attempts: ReadonlyArray<AttemptResult> }
+): Comparison => {
+  const [a, b] = [byItem(first.attempts), byItem(second.attempts)]
+  const common = Array.from(a.keys()).filter((item) => b.has(item))
+  const pairs = common.map((item) => {
+    const [before, after] = [a.get(item) ?? [], b.get(item) ?? []]
+    return { item, isSingle: before.length === 1 && after.length === 1, difference: rateOf(after) - rateOf(before) }
+  })
+  const difference = EvalStatistics.pairedBootstrap(pairs.map((pair) => pair.difference))
+  const better = pairs.filter((pair) => pair.difference > 0).map(({ item }) => item)
+  const worse = pairs.filter((pair) => pair.difference < 0).map(({ item }) => item)
+  const inCommon = (attempts: ReadonlyArray<AttemptResult>) => attempts.filter(({ item }) => a.has(item) && b.has(item))
+  return {
+    first: make(first.name, inCommon(first.attempts)),
+    second: make(second.name, inCommon(second.attempts)),
+    commonItems: common.length,
+    difference,
+    test: difference === undefined ? undefined : pairs.every(({ isSingle }) => isSingle)
+      ? { method: "mcnemar", p: EvalStatistics.mcnemar(worse.length, better.length) }
+      : { method: "paired_bootstrap", p: difference.p },
+    better,
+    worse
+  }
+}
+
+/** The report as JSON has it. */
+export const wire = (report: Report) => ({
+  name: report.name,
+  models: report.models,
+  items: report.items,
+  attempts: report.attempts,
+  incomplete: report.incomplete,
+  pass_rate: report.passRate.value,
+  pass_rate_interval: report.passRate.interval ?? null,
+  pass_at_k: report.passAtK.map(({ interval, items, k, value }) => ({ k, value, interval: interval ?? null, items })),
+  scorers: report.scorers.map(({ meanScore, name, passRate }) => ({ name, pass_rate: passRate, mean_score: meanScore })),
+  agreement: report.agreements.map(({ between, items, kappa, share }) => ({ between, items, share, kappa: kappa ?? null })),
+  input_tokens: report.inputTokens,
+  output_tokens: report.outputTokens,
+  cost_usd: report.costUsd ?? null,
+  judge_cost_usd: report.judgeCostUsd ?? null,
+  latency_seconds: report.latency ?? null
+})
+
+/** The comparison as JSON has it. */
+export const wireComparison = ({ better, commonItems, difference, first, second, test, worse }: Comparison) => ({
+  first: wire(first),
+  second: wire(second),
+  common_items: commonItems,
+  difference: difference === undefined ? null : { mean: difference.mean, interval: difference.interval },
+  test: test ?? null,
+  better,
+  worse
+})
