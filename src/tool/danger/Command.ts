@@ -86,28 +86,9 @@ export const hasFlag = (args: ReadonlyArray<string>, letters: string, long: Read
 // Source: `hermes-llm.md` §19.7 ("each pattern has a human description which is also its approval key").
 
 /** The families of dangerous commands. */
-const families = [
-  "file destruction",
-  "privilege",
-  "disk",
-  "exfiltration",
-  "history rewriting",
-  "publication",
-  "process kill",
-  "remote code",
-  "encoded payload",
-  "configuration tampering",
-  "database",
-  "service",
-  "inline code",
-  "container",
-  "shutdown",
-  "unreadable",
-  "unknown"
-] as const
-
-/** One of {@link families}. */
-export type Family = typeof families[number]
+export type Family =
+  | "file destruction" | "privilege" | "disk" | "exfiltration" | "history rewriting" | "publication" | "process kill" | "remote code" | "encoded payload"
+  | "configuration tampering" | "database" | "service" | "inline code" | "container" | "shutdown" | "unreadable" | "unknown"
 
 /** Gravity: `floor` never runs, whatever allows it; `ask` runs when it is approved. */
 export type Gravity = "floor" | "ask"
@@ -142,3 +123,14 @@ export const asksForHelp = (args: ReadonlyArray<string>): boolean =>
 
 /** A set of names from a text of words. */
 export const named = (words: string): ReadonlySet<string> => new Set(words.trim().split(/\s+/))
+
+/** A danger by the name of a program and what its words say. */
+export type Row = readonly [program: RegExp, words: RegExp, family: Family, key: string]
+
+/** The first row that fits a command. */
+export const listed = (rows: ReadonlyArray<Row>, wordsOf: (args: ReadonlyArray<string>) => string = (args) => args.join(" ")): Rule => ({ args, program }) => {
+  const own = program === "" || asksForHelp(args) ? [] : rows.filter(([name]) => name.test(program))
+  const words = own.length === 0 ? "" : wordsOf(args)
+  const found = own.find(([, pattern]) => pattern.test(words))
+  return found === undefined ? undefined : ask(found[2], found[3])
+}

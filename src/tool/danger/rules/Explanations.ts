@@ -6,14 +6,11 @@
  * Nothing hangs on completeness here: where a wall stands, it stops these; where none stands, every command that is not known to
  * only read is asked about. What is found says what an approval of a prefix may not hold for.
  */
-import { ask, asksForHelp, type Command, type Family, type Finding, named, operands, type Rule, written } from "../Command.ts"
+import { ask, type Command, type Finding, listed, named, operands, type Row, type Rule, written } from "../Command.ts"
 import * as PathClass from "../PathClass.ts"
 import { interpreters, shells } from "../EmbeddedCommands.ts"
 
 const downloaders = named("curl wget aria2c fetch http https xh nc ncat netcat socat scp ftp tftp telnet iwr irm")
-
-/** A sentence about a program, where its words match. */
-type Row = readonly [program: RegExp, words: RegExp, family: Family, key: string]
 
 const rows: ReadonlyArray<Row> = [
   [/^(?:su|runuser|gosu|su-exec|pkexec|doas)$/, /^/, "privilege", "rights of another user"],
@@ -41,15 +38,6 @@ const rows: ReadonlyArray<Row> = [
   [/^(?:pip3?|uvx?|npx|bunx|npm|pnpm|yarn|deno)$/, /^(?:(?:install|i|add|run|dlx) )?(?:-(?!-?(?:index|extra|find|i ))[\w-]+ )*(?:git\+)?https?:\/\//, "remote code", "program from an address that is run or installed at once"],
   [/^(?:ngrok|cloudflared|localtunnel|lt|bore|chisel|frpc)$/, /./, "exfiltration", "tunnel into this machine"]
 ]
-
-const listed: Rule = ({ args, program }) => {
-  if (program === "" || asksForHelp(args)) return undefined
-  const row = rows.find(([name]) => name.test(program))
-  if (row === undefined) return undefined
-  const words = args.join(" ")
-  const found = rows.find(([name, pattern]) => name.test(program) && pattern.test(words))
-  return found === undefined ? undefined : ask(found[2], found[3])
-}
 
 const writesFiles = /^(?:tee|sponge|truncate|cp|mv|install|ln|sed|gsed|perl|dd)$/
 
@@ -138,4 +126,4 @@ const inline: Rule = ({ args, program }) => {
 }
 
 /** Explanations. */
-export const rules: ReadonlyArray<Rule> = [credentials, configuration, piped, inline, listed]
+export const rules: ReadonlyArray<Rule> = [credentials, configuration, piped, inline, listed(rows)]

@@ -2,7 +2,7 @@
  * Losses that no wall stops: of files of the working tree, uncommitted work, history of repositories, data in databases; and what is
  * published.
  */
-import { ask, asksForHelp, type Command, type Finding, hasFlag, named, operands, type Rule } from "../Command.ts"
+import { ask, asksForHelp, type Command, type Finding, hasFlag, listed, named, operands, type Row, type Rule } from "../Command.ts"
 
 /** Programs that delete what they are given. */
 export const deleters = named("rm srm grm remove-item ri rd rmdir del erase unlink shred trash rimraf wipe")
@@ -38,85 +38,40 @@ const emptied: Rule = ({ args, fields, program }) => {
 const valued = new Set(["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"])
 
 /** The subcommand of git and what follows it. */
-const subcommand = ({ args }: Command): readonly [verb: string, rest: ReadonlyArray<string>] => {
+const subcommand = (args: ReadonlyArray<string>): string => {
   let index = 0
   while (index < args.length && args[index]?.startsWith("-") === true) index += valued.has(args[index] ?? "") ? 2 : 1
-  return [args[index] ?? "", args.slice(index + 1)]
+  return args.slice(index).join(" ")
 }
 
 const rewrites = "rewriting of history (git)"
+const git = /^git$/
 
-const git: Rule = (command) => {
-  if (command.program !== "git") return undefined
-  const [verb, args] = subcommand(command)
-  const targets = operands(args)
-  switch (verb) {
-    case "reset":
-      return hasFlag(args, "", ["hard", "merge", "keep"]) && args.some((arg) => arg.startsWith("--h"))
-        ? ask("history rewriting", "loss of uncommitted changes (git reset --hard)")
-        : undefined
-    case "push":
-      if (
-        hasFlag(args, "f", ["force", "force-with-lease", "force-if-includes", "mirror", "prune"]) ||
-        targets.some((target) => target.startsWith("+"))
-      ) {
-        return ask("history rewriting", "forced push (git push --force)")
-      }
-      return hasFlag(args, "d", ["delete"]) || targets.slice(1).some((target) => target.startsWith(":"))
-        ? ask("history rewriting", "delete of a remote branch or tag")
-        : hasFlag(args, "n", ["dry-run"]) ? undefined : ask("publication", "push to a remote repository (git push)")
-    case "clean":
-      return hasFlag(args, "f", ["force"]) && !hasFlag(args, "n", ["dry-run"])
-        ? ask("history rewriting", "delete of untracked files (git clean -f)")
-        : undefined
-    case "branch":
-      return args.some((arg) => /^-[a-z]*D/.test(arg)) || hasFlag(args, "d", ["delete"]) && hasFlag(args, "f", ["force"])
-        ? ask("history rewriting", "forced delete of a branch (git branch -D)")
-        : undefined
-    case "filter-branch":
-    case "filter-repo":
-    case "replace":
-      return ask("history rewriting", rewrites)
-    case "rebase":
-      return hasFlag(args, "", ["root"]) || args.some((arg) => /^(?:-x|--exec)/.test(arg))
-        ? ask("history rewriting", rewrites)
-        : undefined
-    case "update-ref":
-      return hasFlag(args, "d", ["delete", "stdin"]) ? ask("history rewriting", rewrites) : undefined
-    case "reflog":
-      return /^(?:expire|delete)$/.test(targets[0] ?? "") ? ask("history rewriting", rewrites) : undefined
-    case "gc":
-      return args.some((arg) => /^--prune=(?:now|all)/.test(arg) || arg === "--aggressive" && args.includes("--prune=now"))
-        ? ask("history rewriting", rewrites)
-        : undefined
-    case "prune":
-      return hasFlag(args, "n", ["dry-run"]) ? undefined : ask("history rewriting", rewrites)
-    case "stash":
-      return /^(?:drop|clear)$/.test(targets[0] ?? "") ? ask("history rewriting", "loss of stashed changes") : undefined
-    case "checkout":
-    case "switch":
-      return hasFlag(args, "f", ["force", "discard-changes"]) ||
-        targets.some((target) => target === "." || target === ":/") && !args.includes("-b")
-        ? ask("history rewriting", "loss of uncommitted changes (git checkout)")
-        : undefined
-    case "restore":
-      return targets.some((target) => target === "." || target === ":/") &&
-        (!hasFlag(args, "S", ["staged"]) || hasFlag(args, "W", ["worktree"]))
-        ? ask("history rewriting", "loss of uncommitted changes (git restore)")
-        : undefined
-    case "worktree":
-      return targets[0] === "remove" && hasFlag(args, "f", ["force"])
-        ? ask("history rewriting", "loss of uncommitted changes (git worktree)")
-        : undefined
-    default:
-      return undefined
-  }
-}
+const repositories: ReadonlyArray<Row> = [
+  [git, /^reset .*--h/, "history rewriting", "loss of uncommitted changes (git reset --hard)"],
+  [git, /^push.* (?:-[a-zA-Z]*f|--for|--mir|--pru|\+\S)/, "history rewriting", "forced push (git push --force)"],
+  [git, /^push.* (?:-[a-zA-Z]*d|--del|:\S)/, "history rewriting", "delete of a remote branch or tag"],
+  [git, /^push(?!.* (?:-[a-zA-Z]*n|--dry))/, "publication", "push to a remote repository (git push)"],
+  [git, /^clean(?=.* (?:-[a-zA-Z]*f|--for))(?!.* (?:-[a-zA-Z]*n|--dry))/, "history rewriting", "delete of untracked files (git clean -f)"],
+  [git, /^branch(?:.* -[a-zA-Z]*D|(?=.* (?:-[a-zA-Z]*d|--del)).* (?:-[a-zA-Z]*f|--for))/, "history rewriting", "forced delete of a branch (git branch -D)"],
+  [git, /^(?:filter-branch|filter-repo|replace)\b|^rebase.* (?:--root|-x|--exec)|^update-ref.* (?:-d|--del|--stdin)|^reflog (?:expire|delete)|^gc.* --prune=(?:now|all)|^prune(?!.* (?:-n|--dry))/, "history rewriting", rewrites],
+  [git, /^stash (?:drop|clear)/, "history rewriting", "loss of stashed changes"],
+  [git, /^(?:checkout|switch)(?:.* (?:-[a-zA-Z]*f|--for|--dis)|(?!.* -b).* (?:\.|:\/)(?: |$))/, "history rewriting", "loss of uncommitted changes (git checkout)"],
+  [git, /^restore(?=.* (?:\.|:\/)(?: |$))(?:(?!.* (?:-[a-zA-Z]*S|--sta))|.* (?:-[a-zA-Z]*W|--wor))/, "history rewriting", "loss of uncommitted changes (git restore)"],
+  [git, /^worktree remove.* (?:-[a-zA-Z]*f|--for)/, "history rewriting", "loss of uncommitted changes (git worktree)"]
+]
 
-const published: Rule = ({ args, program }) =>
-  /^(?:npm|yarn|pnpm|cargo|twine|gem)$/.test(program) && /^(?:publish|unpublish|yank|deprecate|push|upload)$/.test(operands(args)[0] ?? "")
-    ? ask("publication", "change of a published package")
-    : undefined
+const elsewhere: ReadonlyArray<Row> = [
+  [/^(?:npm|yarn|pnpm|cargo|twine|gem)$/, /^(?:-\S+ )*(?:publish|unpublish|yank|deprecate|push|upload)\b/, "publication", "change of a published package"],
+  [/^(?:dropdb|dropuser)$/, /^/, "database", "SQL DROP"],
+  [/^mysqladmin$/, /\bdrop\b/i, "database", "SQL DROP"],
+  [/^redis-cli$/, /\bflush(?:all|db)\b/i, "database", "emptying of a database"],
+  [/^mongo(?:sh)?$/, /dropdatabase|\.drop\(|(?:deletemany|\.remove)\(\s*\{\s*\}/i, "database", "emptying of a database"],
+  [/^(?:rails|rake)$/, /\bdb:(?:drop|reset|purge|schema:load|migrate:reset)\b/i, "database", "SQL DROP"],
+  [/^(?:prisma|npm|npx|yarn|pnpm|bunx?)$/, /\bmigrate reset\b|--force-reset|--accept-data-loss/, "database", "SQL DROP"],
+  [/^(?:php|artisan)$/, /\bmigrate:(?:fresh|reset|refresh)\b|\bdb:wipe\b/i, "database", "SQL DROP"],
+  [/^(?:python[\d.]*|django-admin)$/, /(?:^|manage\.py )(?:flush|reset_db|sqlflush)\b/i, "database", "emptying of a database"]
+]
 
 const databases = named(`
   psql mysql mariadb sqlite sqlite3 sqlcmd osql isql duckdb clickhouse clickhouse-client cqlsh cockroach sqlplus
@@ -150,35 +105,8 @@ const statement = (text: string): Finding | undefined => {
   return isWhole(short, updates) ? ask("database", "SQL UPDATE without WHERE") : undefined
 }
 
-const database: Rule = (command) => {
-  const { args, input, program, redirects, stdin } = command
-  const verb = operands(args).join(" ").toLowerCase()
-  if (/^(?:dropdb|dropuser)$/.test(program) || program === "mysqladmin" && /\bdrop\b/.test(verb)) {
-    return ask("database", "SQL DROP")
-  }
-  if (program === "redis-cli" && /\bflush(?:all|db)\b/.test(verb)) return ask("database", "emptying of a database")
-  if (
-    /^(?:mongo|mongosh)$/.test(program) &&
-    /dropdatabase|\.drop\(|deletemany\(\s*\{\s*\}|\.remove\(\s*\{\s*\}/i.test(args.join(" "))
-  ) {
-    return ask("database", "emptying of a database")
-  }
-  if (/^(?:rails|rake|bin\/rails)$/.test(program) && /\bdb:(?:drop|reset|purge|schema:load|migrate:reset)\b/.test(verb)) {
-    return ask("database", "SQL DROP")
-  }
-  if (/prisma/.test(`${program} ${verb}`) && /\bmigrate reset\b|--force-reset|--accept-data-loss/.test(args.join(" "))) {
-    return ask("database", "SQL DROP")
-  }
-  if (/^(?:php|artisan)$/.test(program) && /\bmigrate:(?:fresh|reset|refresh)\b|\bdb:wipe\b/.test(verb)) {
-    return ask("database", "SQL DROP")
-  }
-  if (
-    /^(?:python[\d.]*|django-admin)$/.test(program) &&
-    /\b(?:flush|reset_db|sqlflush)\b/.test(verb) &&
-    /manage\.py|django/.test(`${program} ${verb}`)
-  ) {
-    return ask("database", "emptying of a database")
-  }
+/** Statements in the arguments, the input and the documents of programs that may run them. */
+const database: Rule = ({ args, input, program, redirects, stdin }) => {
   if (textual.has(program)) return undefined
   const given = statement(args.join("\n"))
   if (given !== undefined) return given
@@ -198,4 +126,4 @@ const remote: Rule = ({ args, program }) =>
     : undefined
 
 /** Losses. */
-export const rules: ReadonlyArray<Rule> = [deletion, emptied, git, published, database, remote]
+export const rules: ReadonlyArray<Rule> = [deletion, emptied, listed(repositories, subcommand), listed(elsewhere), database, remote]
