@@ -22,17 +22,10 @@ import * as Command from "effect/cli/Command"
 import type { RunInput } from "../agent/RunInput.ts"
 import { type Failure, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
+import { imageTypes } from "./interactive/Attachments.ts"
 import { hermes } from "./Hermes.ts"
 import { note, Output } from "./ProgramOutput.ts"
 import type { ChatFlags } from "./RunOptions.ts"
-
-const mediaTypes: Readonly<Record<string, string>> = {
-  ".png": "image/png",
-  ".jpg": "image/jpeg",
-  ".jpeg": "image/jpeg",
-  ".gif": "image/gif",
-  ".webp": "image/webp"
-}
 
 const why = (error: PlatformError): string => {
   switch (error.reason._tag) {
@@ -107,7 +100,7 @@ const withInput = (query: string | undefined, input: string | undefined): string
 const image = Effect.fnUntraced(function*(path: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const mediaType = mediaTypes[paths.extname(path).toLowerCase()]
+  const mediaType = imageTypes[paths.extname(path).toLowerCase()]
   if (mediaType === undefined) {
     return yield* usage(`unsupported image type of --image ${path}: use PNG, JPEG, GIF or WebP`)
   }

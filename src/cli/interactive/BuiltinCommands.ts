@@ -31,6 +31,7 @@ import * as Width from "../render/Width.ts"
 import * as BusyPrompt from "./BusyPrompt.ts"
 import { complain, type Dialog, type DialogCommand, note, resumeCommand, say, type SessionServices } from "./Dialog.ts"
 import * as Overview from "./Overview.ts"
+import * as Picker from "./Picker.ts"
 import * as Recap from "./Recap.ts"
 import * as SessionSwitch from "./SessionSwitch.ts"
 import { type Next, stay } from "./SlashCommands.ts"
@@ -65,6 +66,9 @@ const help = doing((_, dialog) =>
         ["Alt+Enter, Ctrl+J, \\ Enter", "Insert a line break"],
         ["Esc", "Stop the turn"],
         ["Ctrl+C", "Stop the turn, or clear the line; twice to exit"],
+        ["@PATH", "Attach a file; :10-20 behind it attaches these lines"],
+        ["Tab", "Complete a command or a file"],
+        ["Ctrl+R", "Search what was sent before"],
         ["Ctrl+G", "Write in $VISUAL or $EDITOR"],
         ["Ctrl+D", "Leave"]
       ]),
@@ -185,9 +189,25 @@ const compact: DialogCommand["run"] = Effect.fnUntraced(function*(argument, dial
   return stay
 })
 
+/** Sessions that can be chosen. */
+const pickable = 200
+
+const pickSession = Effect.fnUntraced(function*(dialog: Dialog) {
+  const list = yield* SessionStore.use((store) => store.list({ limit: pickable }))
+  const { session: { id } } = yield* dialog.live.state
+  const now = yield* Clock.currentTimeMillis
+  const choices = list.filter((session) => session.id !== id).map((session) => ({
+    label: SafeText.line(session.title ?? session.id),
+    detail: `${Overview.ago(now - (session.endedAt ?? session.startedAt))}, ${UsageText.counted(session.messageCount, "message")}${session.title === undefined ? "" : `, ${session.id}`}`,
+    value: session.id
+  }))
+  if (choices.length === 0) return say(dialog, "No other session to resume.", "")
+  return yield* Picker.choose(dialog, { title: "Sessions", choices })
+})
+
 const resume = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
-  if (argument === "") return say(dialog, "No session given. Use /resume with an id, id prefix, title or `latest`; /sessions lists them.", "")
-  yield* SessionSwitch.resume(dialog, argument)
+  const reference = argument === "" ? yield* pickSession(dialog) : argument
+  if (reference !== undefined) yield* SessionSwitch.resume(dialog, reference)
 }))
 
 const status = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
@@ -321,7 +341,7 @@ export const commands: ReadonlyArray<DialogCommand> = [
   { name: "expand", usage: "[WORDS]", help: "Show what compaction left out of the conversation", run: expand },
   { name: "history", help: "Show the messages of this session", run: history },
   { name: "title", usage: "[NAME]", help: "Show or set the title of this session", run: title },
-  { name: "resume", usage: "SESSION", help: "Resume another session", run: resume },
+  { name: "resume", usage: "[SESSION]", help: "Resume another session; without one, choose it", run: resume },
   { name: "sessions", help: "List the latest sessions", run: sessions },
   { name: "verbose", usage: "[LEVEL]", help: "Set the detail of tool output: off, new, all, verbose", run: verbose },
   { name: "status", help: "Show the state of this session", run: status },

@@ -22,6 +22,7 @@ import * as SafeText from "../render/SafeText.ts"
 import * as Screen from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
 import * as SlashCommands from "./SlashCommands.ts"
+import { attached } from "./Attachments.ts"
 import { type Dialog, note, remember, type SessionServices, type TypedLine } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import type * as Keys from "./Keys.ts"
@@ -100,6 +101,7 @@ const watch = Effect.fnUntraced(function*<A, E>(
   work: Pick<Work<A, E, never>, "stop" | "view">,
   fiber: Fiber.Fiber<A, E>
 ): Effect.fn.Return<WorkResult<A, E>, never, SessionServices> {
+  const context = yield* Effect.context<SessionServices>()
   const { live, options, screen } = dialog
   let stopped = false
   let typedAt = -Infinity
@@ -132,7 +134,8 @@ const watch = Effect.fnUntraced(function*<A, E>(
     const isMessage = SlashCommands.parse(line.text) === undefined && !isShell(line.text)
     if (isMessage && dialog.waiting.length === 0) {
       yield* remember(dialog, line)
-      yield* live.send({ prompt: line.text.trim(), shown: line.shown, busy })
+      const prompt = yield* attached(dialog, line.text.trim())
+      yield* live.send({ prompt, shown: line.shown, busy })
     } else dialog.waiting.push(line)
   })
 
@@ -143,7 +146,7 @@ const watch = Effect.fnUntraced(function*<A, E>(
     if (command !== undefined && found?._tag === "Command" && found.command.meanwhile !== undefined) {
       return yield* found.command.meanwhile(command.argument, dialog, {
         stop,
-        send: (text, busy) => keep({ shown: literal(text), text: literal(text) }, busy)
+        send: (text, busy) => Effect.provideContext(keep({ shown: literal(text), text: literal(text) }, busy), context)
       })
     }
     const { busyInputMode } = options.display

@@ -25,6 +25,7 @@ import type { Failure } from "../Failure.ts"
 import * as SafeText from "../render/SafeText.ts"
 import type { Screen } from "../render/Screen.ts"
 import type { Verbosity } from "../render/ToolFeed.ts"
+import type { FileList } from "./Completions.ts"
 import type * as Editor from "./Editor.ts"
 import type { History } from "./InputHistory.ts"
 import type { Pending } from "./Questions.ts"
@@ -107,6 +108,8 @@ export interface Dialog {
   readonly commands: ReadonlyArray<DialogCommand>
   readonly feed: Feed
   readonly statusLine: StatusLine | undefined
+  /** Files that `@` names. */
+  readonly files: FileList
   verbosity: Verbosity
   /** Typed text, also during a turn. */
   editor: Editor.State

@@ -30,9 +30,12 @@ import * as Screen from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
 import * as Wrap from "../render/Wrap.ts"
 import * as BuiltinCommands from "./BuiltinCommands.ts"
+import * as Completions from "./Completions.ts"
+import { attached } from "./Attachments.ts"
 import { complain, type Dialog, type DialogCommand, type Feed, type InteractiveOptions, remember, type SessionServices, say, type TypedLine } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import * as Overview from "./Overview.ts"
+import * as Picker from "./Picker.ts"
 import * as PromptLine from "./PromptLine.ts"
 import * as SessionSwitch from "./SessionSwitch.ts"
 import * as ShellLine from "./ShellLine.ts"
@@ -114,6 +117,7 @@ const make = Effect.fnUntraced(function*(
     screen,
     feed,
     statusLine,
+    files: yield* Completions.fileList,
     keyboard: keyboard(terminal),
     commands: [
       ...BuiltinCommands.commands,
@@ -173,7 +177,7 @@ const perform: (dialog: Dialog, typed: TypedLine, depth: number) => Effect.Effec
     if (line.trim() === "") return undefined
     if (line.startsWith("!") && line.trim() !== "!") return yield* held(ShellLine.run(dialog, line.slice(1).trim()))
     const parsed = SlashCommands.parse(line)
-    if (parsed === undefined) return yield* send(dialog, { prompt: line.trim(), shown })
+    if (parsed === undefined) return yield* Effect.flatMap(attached(dialog, line.trim()), (prompt) => send(dialog, { prompt, shown }))
     const found = SlashCommands.find(dialog.commands, parsed.name)
     if (found._tag !== "Command" || depth > maxTyped) {
       const said = found._tag === "Command" ? `/${parsed.name} names itself: correct quick_commands.` : misunderstood(parsed.name, found)
@@ -226,6 +230,14 @@ const nextLine = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<P
   return typed
 })
 
+/** Lets the user choose a line that was sent before, the newest first. */
+const searchHistory = Effect.fnUntraced(function*(dialog: Dialog) {
+  const entries = Array.from(new Set(dialog.options.history.entries().toReversed()))
+  const choices = entries.map((value) => ({ label: SafeText.line(redactText(value)), value }))
+  const found = yield* Picker.choose(dialog, { title: "History", choices })
+  if (found !== undefined) dialog.editor = Editor.withText(Editor.empty, found)
+})
+
 const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<number, never, SessionServices> {
   while (true) {
     const event = dialog.reader.poll()
@@ -237,6 +249,10 @@ const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<n
     const line = yield* nextLine(dialog)
     if (line === undefined) continue
     if (line._tag === "Leave") return line.code
+    if (line._tag === "Search") {
+      yield* searchHistory(dialog)
+      continue
+    }
     if (line.text.trim() === "") continue
     PromptLine.echo(dialog, line.shown)
     yield* remember(dialog, line)

@@ -10,6 +10,7 @@ import type { Paint } from "../render/Paint.ts"
 import * as Screen from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
 import * as SlashCommands from "./SlashCommands.ts"
+import * as Completions from "./Completions.ts"
 import type { Dialog } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import type { Key } from "./Keys.ts"
@@ -27,6 +28,8 @@ export type Prompted =
   /** `shown` is the line as it was typed, with marks for long pastes, and `text` what it means. */
   | { readonly _tag: "Line"; readonly text: string; readonly shown: string }
   | { readonly _tag: "Leave"; readonly code: number }
+  /** The history is to be searched for a line. */
+  | { readonly _tag: "Search" }
 
 /** Mark before user text. */
 export const mark = (paint: Paint): string => `${paint.text("›", "bold", "cyan")} `
@@ -52,6 +55,33 @@ export const suspend = ({ options, screen }: Pick<Dialog, "options" | "screen">)
     }),
     options.terminal.suspend
   )
+
+/** Something to choose from a list. */
+export interface Choice<out A> {
+  readonly label: string
+  /** More about it, in one line. */
+  readonly detail?: string | undefined
+  readonly value: A
+}
+
+/** Rows of a list at most, and columns of its labels. */
+const mostRows = 8
+const widestLabel = 32
+
+/** The rows of a list around the one that is marked. */
+export const rows = (choices: ReadonlyArray<Choice<unknown>>, selected: number, size: Screen.Size, paint: Paint): ReadonlyArray<string> => {
+  const most = Math.max(1, Math.min(mostRows, size.rows - 6))
+  const first = Math.max(0, Math.min(selected - (most >> 1), choices.length - most))
+  const room = Math.max(1, size.columns - 3)
+  const label = Math.min(room, widestLabel, Math.max(0, ...choices.map((choice) => Width.of(choice.label))))
+  return choices.slice(first, first + most).map((choice, index) => {
+    const isMarked = first + index === selected
+    const name = Width.cut(choice.label, choice.detail === undefined ? room : label)
+    const detail = choice.detail === undefined ? "" : Width.cut(choice.detail, Math.max(0, room - label - 2))
+    const padded = detail === "" ? name : `${Width.pad(name, label)}  `
+    return `${isMarked ? paint.text("❯ ", "bold", "cyan") : "  "}${isMarked ? paint.text(padded, "bold") : padded}${paint.text(detail, "dim")}`
+  })
+}
 
 /** Completes what is typed; the names that it could become are shown under it. */
 export const complete = (dialog: Dialog): ReadonlyArray<string> => {
@@ -109,11 +139,34 @@ export const typed = <A, R>(
     // The keyboard fails with its end alone.
   }).pipe(Effect.catch(() => Effect.succeed(ended)))
 
+/** The list below the line, as long as there is a word to complete. */
+interface Popup {
+  readonly token: Completions.Token
+  readonly selected: number
+  /** True where the user went through the list. */
+  readonly isMoved: boolean
+}
+
+/** Follows what is typed with a list: where it was put away, it comes back with another word. */
+const popupOf = (editor: Editor.State, before: Popup | undefined, hidden: string | undefined): Popup | undefined => {
+  const token = editor.text === hidden ? undefined : Completions.tokenAt(editor)
+  if (token === undefined) return undefined
+  const isSame = before?.token.query === token.query && before.token.from === token.from
+  return isSame ? { ...before, token } : { token, selected: 0, isMoved: false }
+}
+
 /** Reads a line. */
 export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<Prompted> {
-  const { options, screen } = dialog
+  const { commands, files, live, options, screen } = dialog
   let below: ReadonlyArray<string> = []
-  const show = (): void => screen.live(view(dialog, below))
+  let popup: Popup | undefined
+  /** The line whose list was put away. */
+  let hidden: string | undefined
+  const listed = (): ReadonlyArray<Choice<Completions.Completion>> =>
+    popup === undefined ? [] : Completions.of(popup.token, commands, files.files())
+  const show = (): void =>
+    screen.live((size) =>
+      view(dialog, [...rows(listed(), popup?.selected ?? 0, size, screen.asidePaint), ...below])(size))
   show()
 
   const interrupt = Effect.map(Clock.currentTimeMillis, (now): Prompted | undefined => {
@@ -126,15 +179,67 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
     return undefined
   })
 
-  const press = Effect.fnUntraced(function*(key: Key) {
+  /** Puts what is marked into the line; gives the line where it is complete with it. */
+  const accept = ({ from, isComplete, text }: Completions.Completion): Prompted | undefined => {
+    const { editor } = dialog
+    const rest = editor.text.slice(editor.cursor)
+    const line = editor.text.slice(0, from) + text + rest
+    dialog.editor = { ...Editor.withText(editor, line), cursor: line.length - rest.length }
+    if (!isComplete) return undefined
+    dialog.editor = { ...Editor.empty, killed: editor.killed }
+    return { _tag: "Line", text: line, shown: line }
+  }
+
+  /** Gives a key to the list; undefined where it is one for the line. */
+  const inPopup = (key: Key): { readonly line: Prompted | undefined } | undefined => {
+    if (popup === undefined || key._tag !== "Key") return undefined
+    const choices = listed()
+    const chosen = choices[popup.selected]
+    if (chosen === undefined) return undefined
+    const { isMoved, selected, token } = popup
+    const go = (to: number) => {
+      popup = { token, selected: Math.max(0, Math.min(choices.length - 1, to)), isMoved: true }
+      return { line: undefined }
+    }
+    switch (key.name) {
+      case "down":
+        return go(selected + 1)
+      case "up":
+        return go(selected - 1)
+      case "escape":
+        hidden = dialog.editor.text
+        return { line: undefined }
+      case "tab":
+        return { line: accept({ ...chosen.value, isComplete: false }) }
+      case "enter": {
+        const isExact = token.kind === "file" && choices.some(({ label }) => label === token.query)
+        // A command is what was typed, unless the user went to another one.
+        return isMoved || (token.kind === "file" && !isExact) ? { line: accept(chosen.value) } : undefined
+      }
+      default:
+        return undefined
+    }
+  }
+
+  const follow = Effect.gen(function*() {
+    popup = popupOf(dialog.editor, popup, hidden)
+    if (popup === undefined && dialog.editor.text !== hidden) hidden = undefined
+    if (popup?.token.kind !== "file") return
+    const { cwd = options.about.cwd } = (yield* live.state).session
+    yield* Effect.forkChild(Effect.andThen(files.load(cwd), Effect.sync(show)))
+  })
+
+  const edit = Effect.fnUntraced(function*(key: Key): Effect.fn.Return<Prompted | undefined> {
     below = []
+    const listedKey = inPopup(key)
+    if (listedKey !== undefined) return listedKey.line
     const { action, state } = Editor.apply(dialog.editor, key, options.history.entries())
     dialog.editor = state
     switch (action._tag) {
       case "Submit":
         return lineOf(action)
       case "Leave":
-        return { _tag: "Leave", code: 0 } satisfies Prompted
+        return { _tag: "Leave", code: 0 }
       case "Interrupt":
         return yield* interrupt
       case "Suspend":
@@ -142,9 +247,6 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
         return undefined
       case "ClearScreen":
         screen.clear()
-        return undefined
-      case "Complete":
-        below = complete(dialog)
         return undefined
       case "OpenEditor":
         below = yield* inEditor(dialog, (next) => {
@@ -154,12 +256,16 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
       case "TooLarge":
         below = [tooLarge(screen.asidePaint, action.characters)]
         return undefined
-      case "Escape":
       case "SearchHistory":
+        return { _tag: "Search" }
+      case "Complete":
+      case "Escape":
       case "None":
         return undefined
     }
   })
+
+  const press = (key: Key): Effect.Effect<Prompted | undefined> => Effect.tap(edit(key), follow)
 
   const ended: Prompted = { _tag: "Leave", code: 0 }
   return yield* typed(dialog, press, Effect.sync(show), ended).pipe(

@@ -1,0 +1,95 @@
+/**
+ * Files that a message names by `@path`, or `@path:10-20` for some lines of one: their contents follow the message, images stand
+ * beside it. What is no file stays a word; a file that is too large is named in a note, and the agent can read it.
+ *
+ * Source: `hermes-product.md` §1.2 and §1.8.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import * as Prompt from "effect/ai/Prompt"
+import type { RunInput } from "../../agent/RunInput.ts"
+import * as SafeText from "../render/SafeText.ts"
+import { type Dialog, note } from "./Dialog.ts"
+
+/** Bytes of one file, and files of one message, at most. */
+const mostBytes = 262_144
+const mostFiles = 20
+
+/** Media types of images that can be attached, by their extension. */
+export const imageTypes: Readonly<Record<string, string>> = {
+  ".png": "image/png",
+  ".jpg": "image/jpeg",
+  ".jpeg": "image/jpeg",
+  ".gif": "image/gif",
+  ".webp": "image/webp"
+}
+
+/** A message with its files. */
+interface Attached {
+  readonly prompt: RunInput["prompt"]
+  /** Files that are not attached, and why. */
+  readonly notes: ReadonlyArray<string>
+}
+
+interface Named {
+  readonly path: string
+  readonly from: number | undefined
+  readonly to: number | undefined
+}
+
+const namedIn = (text: string): ReadonlyArray<Named> => {
+  const found = Array.from(text.matchAll(/(?<=^|\s)@([^\s@]+)/g), ([, word = ""]): Named => {
+    const bare = word.replace(/[.,;:!?)]+$/, "")
+    const [, path = bare, from, to] = /^(.+?):(\d+)(?:-(\d+))?$/.exec(bare) ?? []
+    return { path, from: from === undefined ? undefined : Number(from), to: from === undefined ? undefined : Number(to ?? from) }
+  })
+  return found.filter((one, index) => found.findIndex(({ from, path, to }) => path === one.path && from === one.from && to === one.to) === index)
+}
+
+type Part = { readonly text: string } | { readonly image: Prompt.FilePart } | { readonly note: string }
+
+const read = Effect.fnUntraced(function*(cwd: string, { from, path, to }: Named): Effect.fn.Return<Part | undefined, never, FileSystem.FileSystem | Path.Path> {
+  const files = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const file = paths.resolve(cwd, path)
+  const info = yield* Effect.orElseSucceed(files.stat(file), () => undefined)
+  if (info === undefined || info.type !== "File") return undefined
+  const shown = SafeText.line(path)
+  const mediaType = imageTypes[paths.extname(file).toLowerCase()]
+  if (Number(info.size) > (mediaType === undefined ? mostBytes : 20 * mostBytes)) {
+    return { note: `${shown} has ${Math.ceil(Number(info.size) / 1024)} KiB and is not attached; the agent can read it.` }
+  }
+  const bytes = yield* Effect.orElseSucceed(files.readFile(file), () => undefined)
+  if (bytes === undefined) return { note: `${shown} cannot be read and is not attached.` }
+  if (mediaType !== undefined) return { image: Prompt.filePart({ mediaType, data: bytes, fileName: paths.basename(file) }) }
+  if (bytes.includes(0)) return { note: `${shown} is no text and is not attached.` }
+  const all = new TextDecoder().decode(bytes).split("\n")
+  const lines = from === undefined ? all : all.slice(Math.max(0, from - 1), to)
+  const range = from === undefined ? "" : ` lines="${from}-${to ?? from}"`
+  return { text: `<file path=${JSON.stringify(path)}${range}>\n${lines.join("\n").replace(/\n?$/, "\n")}</file>` }
+})
+
+/** A message with the files that it names, relative to the working directory. */
+const attach = Effect.fnUntraced(function*(text: string, cwd: string): Effect.fn.Return<Attached, never, FileSystem.FileSystem | Path.Path> {
+  const parts: Array<Part> = []
+  const named = namedIn(text)
+  for (const one of named.slice(0, mostFiles)) {
+    const part = yield* read(cwd, one)
+    if (part !== undefined) parts.push(part)
+  }
+  const texts = parts.flatMap((part) => "text" in part ? [part.text] : [])
+  const images = parts.flatMap((part) => "image" in part ? [part.image] : [])
+  const notes = parts.flatMap((part) => "note" in part ? [part.note] : [])
+  const whole = [text, ...texts].join("\n\n")
+  return { prompt: images.length === 0 ? whole : [Prompt.textPart({ text: whole }), ...images], notes }
+})
+
+/** The prompt of a message with the files that it names; says what is not attached. */
+export const attached = Effect.fnUntraced(function*(dialog: Dialog, text: string): Effect.fn.Return<RunInput["prompt"], never, FileSystem.FileSystem | Path.Path> {
+  if (!text.includes("@")) return text
+  const { cwd = dialog.options.about.cwd } = (yield* dialog.live.state).session
+  const { notes, prompt } = yield* attach(text, cwd)
+  for (const line of notes) note(dialog, dialog.screen.asidePaint.text(line, "yellow"))
+  return prompt
+})

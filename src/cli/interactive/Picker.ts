@@ -1,0 +1,67 @@
+/**
+ * A list to choose from, with fuzzy search: below the line that is typed, or in place of it. Up and down go through it, Enter and
+ * Tab take what is marked, Esc takes nothing.
+ *
+ * Source: `hermes-product.md` §1.8.
+ */
+import * as Effect from "effect/Effect"
+import type { Paint } from "../render/Paint.ts"
+import * as SafeText from "../render/SafeText.ts"
+import * as Screen from "../render/Screen.ts"
+import * as Width from "../render/Width.ts"
+import type { Dialog } from "./Dialog.ts"
+import * as Editor from "./Editor.ts"
+import * as FuzzyMatch from "./FuzzyMatch.ts"
+import type { Key } from "./Keys.ts"
+import * as PromptLine from "./PromptLine.ts"
+
+/** A list to choose from in place of the prompt. */
+interface Choosing<A> {
+  readonly title: string
+  readonly choices: ReadonlyArray<PromptLine.Choice<A>>
+}
+
+/** Choices that are ranked. */
+const mostRanked = 200
+
+const searched = <A>(choices: ReadonlyArray<PromptLine.Choice<A>>, query: string): ReadonlyArray<PromptLine.Choice<A>> =>
+  FuzzyMatch.rank(query, choices, ({ detail = "", label }) => `${label} ${detail}`, mostRanked)
+
+/** Lets the user choose; undefined where nothing was chosen. */
+export const choose = Effect.fnUntraced(function*<A>(dialog: Dialog, { choices, title }: Choosing<A>): Effect.fn.Return<A | undefined> {
+  const { screen } = dialog
+  const { asidePaint } = screen
+  let query = Editor.empty
+  let selected = 0
+  const found = (): ReadonlyArray<PromptLine.Choice<A>> => searched(choices, query.text)
+  const show = Effect.sync(() => screen.live((size) => {
+    const rows = found()
+    const listed = rows.length === 0 ? [asidePaint.text("  Nothing fits. Esc goes back.", "dim")] : PromptLine.rows(rows, selected, size, asidePaint)
+    return Editor.render(query, { prompt: PromptLine.mark(asidePaint), indent: 2, below: [...listed, hint(title, size.columns, asidePaint)] }, size)
+  }))
+
+  const press = (key: Key) =>
+    Effect.sync((): { readonly chosen: A | undefined } | undefined => {
+      const name = key._tag === "Key" ? key.name : ""
+      const rows = found()
+      if (name === "down" || name === "ctrl-n") selected = Math.min(rows.length - 1, selected + 1)
+      else if (name === "up" || name === "ctrl-p") selected = Math.max(0, selected - 1)
+      else if (name === "enter" || name === "tab") return rows[selected] === undefined ? undefined : { chosen: rows[selected]?.value }
+      else {
+        const { action, state } = Editor.apply(query, key, [])
+        if (action._tag === "Escape" || action._tag === "Interrupt" || action._tag === "Leave") return { chosen: undefined }
+        if (state.text !== query.text) selected = 0
+        query = state
+      }
+      return undefined
+    })
+
+  yield* show
+  const { chosen } = yield* PromptLine.typed(dialog, press, show, { chosen: undefined }).pipe(
+    Effect.ensuring(Effect.sync(() => screen.live(Screen.nothing)))
+  )
+  return chosen
+})
+
+const hint = (title: string, columns: number, paint: Paint): string =>
+  paint.text(Width.cut(`  ${SafeText.line(title)} · type to search · Enter takes it · Esc goes back`, columns - 1), "dim")
