@@ -57,7 +57,7 @@ import { ConfigError } from "../domain/AgentError.ts"
 import * as TextCut from "../domain/TextCut.ts"
 import { removeEmptyDirectory } from "../platform/HeldPath.ts"
 import { nodePath } from "../platform/CurrentProcess.ts"
-import { CallDirectory, CommandEnvironment, onThisMachine, type Service as Environment } from "./CommandEnvironment.ts"
+import { CallConversation, CallDirectory, CommandEnvironment, onThisMachine, type Service as Environment } from "./CommandEnvironment.ts"
 import * as PortForward from "./PortForward.ts"
 import * as NewRepository from "./NewRepository.ts"
 import * as SandboxFiles from "./SandboxFiles.ts"
@@ -136,8 +136,24 @@ const findPrograms = Effect.fnUntraced(function*(fs: FileSystem.FileSystem) {
  */
 const rulesMillis = 1000
 
+/** Directories of this machine that stand for those of temporary files in a sandbox: of each conversation its own, so that two see nothing of each other. */
+const makeTemporary = Effect.fnUntraced(function*(base: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const numbers = new Map<string | undefined, number>()
+  return Effect.gen(function*() {
+    const conversation = yield* CallConversation
+    const number = numbers.get(conversation) ?? numbers.size
+    numbers.set(conversation, number)
+    const root = path.join(base, String(number))
+    const places = [{ path: "/tmp", source: path.join(root, "tmp") }, { path: "/var/tmp", source: path.join(root, "var-tmp") }]
+    yield* Effect.forEach(places, ({ source }) => fs.makeDirectory(source, { mode: 0o700, recursive: true }), { discard: true })
+    return places.map((place): Rule => ({ ...place, allows: "write" }))
+  })
+})
+
 /** Rules of the calls from each directory, for the files that exist now. */
-const makeRules = Effect.fnUntraced(function*(options: Options, temporary: { readonly tmp: string; readonly varTmp: string }) {
+const makeRules = Effect.fnUntraced(function*(options: Options, temporary: Effect.Effect<ReadonlyArray<Rule>, PlatformError>) {
   const fs = yield* FileSystem.FileSystem
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const trees = yield* WorkingTree.make(options.home)
@@ -170,13 +186,8 @@ const makeRules = Effect.fnUntraced(function*(options: Options, temporary: { rea
     return yield* WorkingTree.rulesOf(tree, options, { reserved, absent })
   }, Effect.provideContext(services))
 
-  const fixed: ReadonlyArray<Rule> = [
-    { path: "/tmp", allows: "write", source: temporary.tmp },
-    { path: "/var/tmp", allows: "write", source: temporary.varTmp }
-  ]
-
   /** The program of execute_code and of the network, where the directories for temporary files would hide it. */
-  const hiddenPrograms = fixed.some(({ path }) => within(nodePath, path)) ? [nodePath] : []
+  const hiddenPrograms = ["/tmp", "/var/tmp"].some((path) => within(nodePath, path)) ? [nodePath] : []
 
   const found = Effect.fnUntraced(function*(directory: string | undefined) {
     const lists = yield* Effect.all([
@@ -186,18 +197,19 @@ const makeRules = Effect.fnUntraced(function*(options: Options, temporary: { rea
       Effect.map(Effect.forEach(["/run", ...options.hidden], present("nothing")), (list) => list.flat()),
       Effect.map(Effect.forEach([...options.shown, ...hiddenPrograms], present("read")), (list) => list.flat())
     ], { concurrency: "unbounded" })
-    return ordered([...fixed, ...lists.flat()])
+    return ordered([...yield* temporary, ...lists.flat()])
   })
 
-  const known = new Map<string | undefined, { readonly until: number; readonly list: ReadonlyArray<Rule> }>()
+  const known = new Map<string, { readonly until: number; readonly list: ReadonlyArray<Rule> }>()
   const forget = Effect.sync(() => known.clear())
   const rules = Effect.gen(function*() {
     const directory = yield* CallDirectory
     const now = yield* Clock.currentTimeMillis
-    const last = known.get(directory)
+    const key = `${(yield* CallConversation) ?? ""}\0${directory ?? ""}`
+    const last = known.get(key)
     if (last !== undefined && now < last.until) return last.list
     const list = yield* found(directory)
-    known.set(directory, { until: now + rulesMillis, list })
+    known.set(key, { until: now + rulesMillis, list })
     return list
   })
   return { forget, rules }
@@ -225,9 +237,7 @@ const build = Effect.fnUntraced(function*(options: Options) {
   const outer = yield* ChildProcessSpawner
   const programs = yield* findPrograms(host)
   const base = yield* host.makeTempDirectoryScoped({ prefix: "hermes-sandbox-" }).pipe(Effect.flatMap(host.realPath))
-  const temporary = { tmp: path.join(base, "tmp"), varTmp: path.join(base, "var-tmp") }
-  yield* Effect.forEach(Object.values(temporary), (directory) => host.makeDirectory(directory, { mode: 0o700 }), { discard: true })
-  const { forget, rules } = yield* makeRules(options, temporary)
+  const { forget, rules } = yield* makeRules(options, yield* makeTemporary(base))
   const { network } = options
   const proxy = typeof network === "string" ? undefined : yield* Effect.mapError(SandboxNetwork.proxy(path.join(base, "proxy"), network), unavailable)
   const joined = yield* SandboxNetwork.make(outer, programs.bwrap, proxy?.socket)

@@ -15,7 +15,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync,
 import { createServer as createHttpServer, type Server as HttpServer } from "node:http"
 import { createServer } from "node:net"
 import { join } from "node:path"
-import { CallDirectory, CommandEnvironment } from "../../src/environment/CommandEnvironment.ts"
+import { CallConversation, CallDirectory, CommandEnvironment } from "../../src/environment/CommandEnvironment.ts"
 import * as Sandbox from "../../src/environment/Sandbox.ts"
 import * as WorkingTree from "../../src/environment/WorkingTree.ts"
 import { makeLastingDirectory, temporaryDirectory } from "../support/temporaryDirectory.ts"
@@ -114,6 +114,14 @@ describe("commands", () => {
       echo x > .git/index && echo index`)
     assert.deepStrictEqual(out.split("\n").filter((line) => /^[a-zA-Z]+$/.test(line)), ["index"])
     assert.deepStrictEqual([read("project/.git/config"), read("project/.hermes/agent.yaml"), has("project/.git/hooks/post-commit")], ["[core]", "type: agent", false])
+  }))
+
+  live("of two conversations see nothing of each other's temporary files", Effect.gen(function*() {
+    const { sh } = yield* inSandbox()
+    const as = (conversation: string, script: string) => Effect.map(Effect.provideService(sh(script), CallConversation, conversation), ({ out }) => out)
+    yield* as("one", "echo one > /tmp/x; echo one > /var/tmp/y")
+    assert.strictEqual(yield* as("two", "ls -A /tmp /var/tmp; echo two > /tmp/x"), "/tmp:\n\n/var/tmp:\n")
+    assert.strictEqual(yield* as("one", "cat /tmp/x /var/tmp/y"), "one\none\n")
   }))
 
   live("see a home directory that lies in /tmp where they start in it, and neither write it nor see its secrets", Effect.gen(function*() {

@@ -6,7 +6,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Redaction from "../../domain/Redaction.ts"
-import { CallDirectory, CommandEnvironment, provide } from "../../environment/CommandEnvironment.ts"
+import { CallConversation, CallDirectory, CommandEnvironment, provide } from "../../environment/CommandEnvironment.ts"
 import * as OutputText from "../../tool/builtin/terminal/OutputText.ts"
 import * as Shell from "../../tool/builtin/terminal/Shell.ts"
 
@@ -49,6 +49,8 @@ export const run = Effect.fn("BoundedCommand.run")(function*({ command, cwd, tim
   }).pipe(
     Effect.scoped,
     Effect.provideService(CallDirectory, cwd),
+    // A command that checks one thing sees no temporary files of another.
+    Effect.provideService(CallConversation, cwd),
     Effect.mapError(({ message }) => new CommandNotRun({ message }))
   )
   const seconds = ((yield* Clock.currentTimeMillis) - began) / 1000
