@@ -52,6 +52,7 @@ const entries = [
   entry("hooks", "List, test and revoke shell hooks, and print event schemas", () => import("./HooksCommand.ts")),
   entry("mcp", "Manage MCP servers, or serve this agent as one", () => import("./McpCommand.ts")),
   entry("serve", "Serve chat completions for rollouts over HTTP, and keep their tokens", () => import("./ServeCommand.ts")),
+  entry("rl", "Roll out environments for training, export episodes, train by an agent", () => import("./RlCommand.ts")),
   entry("cron", "Create, list and run scheduled jobs", () => import("./CronCommand.ts")),
   entry("batch", "Run a dataset through the agent, and work on the trajectories", () => import("./BatchCommand.ts")),
   entry("eval", "Score a configuration on a dataset, and compare two of them", () => import("./EvalCommand.ts")),

@@ -14,6 +14,7 @@ import type { ConfigError } from "../domain/AgentError.ts"
 import type { SessionId } from "../domain/Ids.ts"
 import type { Hooks } from "../hooks/Hooks.ts"
 import type * as ShellHooks from "../hooks/ShellHooks.ts"
+import type { Contained } from "../middleware/Middleware.ts"
 import type { SkillStore } from "../prompt/SkillStore.ts"
 import type { Plugins } from "../plugin/Plugins.ts"
 import type { Reserved } from "../plugin/Registration.ts"
@@ -54,6 +55,8 @@ export interface Start {
   readonly database?: string | undefined
   /** Image of the container for a working tree, in the place of the settings' one. */
   readonly imageOf?: ((tree: string) => string | undefined) | undefined
+  /** Middleware inside of all other: it sees the requests that are really sent. */
+  readonly middleware?: ReadonlyArray<Contained> | undefined
 }
 
 /** Services of a runtime. */

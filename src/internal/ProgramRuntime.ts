@@ -285,6 +285,8 @@ export interface Start extends Substitutes {
   readonly database?: string | undefined
   /** Image of the container for a working tree, in the place of the settings' one. */
   readonly imageOf?: ((tree: string) => string | undefined) | undefined
+  /** Middleware inside of all other: it sees the requests that are really sent. */
+  readonly middleware?: ReadonlyArray<Middleware.Contained> | undefined
 }
 
 const shellHooks = Effect.fnUntraced(function*(settings: Values, { confirmHook }: Start) {
@@ -375,7 +377,7 @@ export const program = (
         )
       }
     }
-    const agent = agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never>({ ...own, passSessionId: start.passSessionId, outermost: [...outermost, ...middleware] }), start.ignoreRules === true ? "none" : { named: settings.memory.provider }, settings.context.engine)
+    const agent = agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never>({ ...own, passSessionId: start.passSessionId, outermost: [...outermost, ...middleware, ...start.middleware ?? []] }), start.ignoreRules === true ? "none" : { named: settings.memory.provider }, settings.context.engine)
     return assemble(agent, parts, {
       places: SettingsMapping.places(settings, { environment, home, inherited }),
       kept: Layer.merge(ResultText.layerFile(home.results), ChangeRecording.layer({ directory: home.changes, apart: [home.root], home: environment.get("HOME") })),

@@ -84,6 +84,26 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
     { args: "serve --host 0.0.0.0 --port 0", line: "listening on 0.0.0.0 needs a key: set HERMES_SERVER_KEY to a long random text, or leave out --host" },
     { args: `serve --script ${nowhere}`, line: `${nowhere}: there is no such file` }
   ],
+  "rl rollout": [
+    { args: "rl rollout nope", line: "There is no environment \"nope\": `hermes rl environments` lists them; a dataset or a module is named by its path" },
+    { args: "rl rollout arithmetc", line: "There is no environment \"arithmetc\": did you mean \"arithmetic\"?" },
+    { args: "rl rollout /nowhere/env.ts", line: "/nowhere/env.ts: there is no such file" },
+    { args: "rl rollout arithmetic --groups 0", line: "--groups is a whole number, 1 or more" },
+    { args: "rl rollout arithmetic --temperature 3", line: "--temperature is a number from 0 to 2" },
+    { args: "rl rollout arithmetic --parser nope", line: /^no tool-call parser "nope": one of [^\n]+$/ },
+    { args: "rl rollout arithmetic --distribution nope", line: /^--distribution: there is no distribution "nope": [^\n]+$/ },
+    { args: `rl rollout arithmetic --script ${nowhere}`, line: `${nowhere}: there is no such file` }
+  ],
+  "rl list": [{ args: "rl list --rollouts /nowhere", line: "/nowhere: there is no such directory" }],
+  "rl export": [
+    { args: "rl export --format nope", line: "--format is groups, episodes or messages, not \"nope\"" },
+    { args: "rl export --rollouts /nowhere", line: "/nowhere: there is no such directory" }
+  ],
+  "rl train": [
+    { args: "rl train", line: "hermes rl train needs a task in quotes, or --interactive: hermes rl train 'Train on arithmetic and judge it'" },
+    { args: "rl train x --interactive", line: "--interactive begins a conversation: leave out the task" },
+    { args: "rl train x --max-iterations 0", line: "--max-iterations is a whole number, 1 or more" }
+  ],
   "mcp remove": [{ args: "mcp remove nope", line: server }],
   "mcp test": [{ args: "mcp test nope", line: server }],
   "mcp login": [{ args: "mcp login nope", line: server }],
@@ -146,7 +166,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
 /** Commands that take no name and no path. */
 const withoutNames = [
   "model", "model list", "model test", "model logout", "sessions", "sessions list", "sessions stats", "sessions optimize", "sessions repair", "prompt", "prompt size", "tools", "tools list", "plugins", "plugins list", "memory", "memory status", "memory off", "skills proposed", "skills", "skills list", "middleware", "middleware explain", "middleware list", "agents", "agents list", "trust", "trust list", "hooks",
-  "hooks list", "hooks doctor", "mcp", "mcp list", "mcp add", "cron", "cron list", "cron status", "cron tick", "cron serve", "batch", "trace", "trace serve",
+  "hooks list", "hooks doctor", "mcp", "mcp list", "mcp add", "cron", "cron list", "cron status", "cron tick", "cron serve", "batch", "trace", "trace serve", "rl", "rl environments", "rl check",
   "config",
   "config show", "config edit", "config check", "config path", "config env-path", "doctor"
 ]

@@ -32,6 +32,7 @@ import { ModelRouter } from "../../routing/ModelRouter.ts"
 import { InteractiveMode, unattended } from "../../tool/approval/InteractiveMode.ts"
 import { type Selection, ToolRegistry } from "../../tool/ToolRegistry.ts"
 import * as Toolsets from "../../tool/Toolsets.ts"
+import * as Distributions from "../batch/Distributions.ts"
 import type { Episode } from "./Episode.ts"
 import * as EpisodeExport from "./EpisodeExport.ts"
 import { Episodes } from "./Episodes.ts"
@@ -44,6 +45,10 @@ export interface Options extends RolloutSettings {
   readonly capture: Capture
   /** Directory below which each rollout gets one of its own; one of the system for temporary files when absent. */
   readonly directory?: string | undefined
+  /** Distribution from which the toolsets of each group are drawn, for environments that name none; see `Distributions`. */
+  readonly distribution?: Distributions.Distribution | undefined
+  /** Fate of an agent's calls that need an approval: nobody can be asked. Denied when absent. */
+  readonly unattended?: "deny" | "approve" | undefined
   /** Told of each rollout that is scored. */
   readonly onScored?: ((rollout: Scored) => Effect.Effect<void>) | undefined
 }
@@ -176,8 +181,9 @@ export const run = Effect.fn("RolloutGroup.run")(function*<Item extends AnyItem,
   const agent = yield* Agent
   const episodes = yield* Episodes
   const { model } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
-  const { names, selection } = yield* toolsOf(environment.toolsets ?? options.toolsets)
   const groupId = `${environment.name}-${item.id ?? "item"}-${yield* Ids.hex(8)}`.replaceAll(/[^A-Za-z0-9._-]/gu, "_").slice(0, 100)
+  const drawn = options.distribution === undefined ? options.toolsets : Distributions.draw(options.distribution, "", groupId)
+  const { names, selection } = yield* toolsOf(environment.toolsets ?? drawn)
 
   const one = (index: number) =>
     Effect.scoped(Effect.gen(function*() {
@@ -207,7 +213,7 @@ export const run = Effect.fn("RolloutGroup.run")(function*<Item extends AnyItem,
         streaming: false,
         readsText: false,
         onEvent: (more) => Effect.sync(() => void events.push(...more.filter(({ _tag }) => _tag === "ToolFinished")))
-      })).pipe(Effect.provideService(InteractiveMode, unattended("rollout", "deny")), Effect.exit)
+      })).pipe(Effect.provideService(InteractiveMode, unattended("rollout", options.unattended ?? "deny")), Effect.exit)
       if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.interrupt
       const score = Exit.isFailure(exit)
         ? unscored(`the run failed: ${firstLine(exit.cause)}`)

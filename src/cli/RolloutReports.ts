@@ -1,0 +1,140 @@
+/**
+ * Actions of `hermes rl` that look: environments, keys and servers, and the episodes that were kept.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Path from "effect/Path"
+import * as Config from "../config/Config.ts"
+import { Environment, Home } from "../config/Environment.ts"
+import type { Values } from "../config/Settings.ts"
+import { RolloutPort, type RolloutRefused } from "../domain/RolloutPort.ts"
+import * as CommandSettings from "./CommandSettings.ts"
+import { failed, notDone, silent, usage } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import { hermes } from "./Hermes.ts"
+import * as OutputFile from "./OutputFile.ts"
+import { line, note, Output } from "./ProgramOutput.ts"
+import { Program } from "./Program.ts"
+import * as SafeText from "./render/SafeText.ts"
+import * as Services from "./RolloutServices.ts"
+
+/** Lists environments. */
+export const environments = Effect.fn("hermes rl environments")(function*({ json }: { readonly json: boolean }) {
+  const { list } = Services.EnvironmentCatalogue
+  if (json) return yield* line(SafeText.json(list, 2))
+  for (const { description, name } of list) yield* line(`${name.padEnd(12)}${description}`)
+  yield* note("A dataset (tasks.jsonl) or a module (./env.ts#name) is named by its path.")
+})
+
+/** One finding of the check. */
+interface Finding {
+  readonly what: string
+  readonly isFine: boolean
+  readonly text: string
+}
+
+const keysOf = (environment: Environment["Service"]): ReadonlyArray<Finding> =>
+  ["TINKER_API_KEY", "WANDB_API_KEY"].map((name) => {
+    const isSet = (environment.get(name) ?? "") !== ""
+    return { what: name, isFine: true, text: isSet ? "set" : "not set (only a service of your own needs it)" }
+  })
+
+/** Asks the model for one word, and looks what came with it. */
+const tokensOf = Effect.fnUntraced(function*(settings: Values, script: string | undefined) {
+  const { Episodes, EpisodeStore, RolloutModel } = Services
+  const program = yield* Program
+  const layer = RolloutModel.layer({ defaults: { sampling: { max_tokens: 16 } } }).pipe(
+    Layer.provideMerge(Episodes.layer),
+    Layer.provide(EpisodeStore.layerMemory),
+    Layer.provideMerge(program.layer(settings, { script, ignoreRules: true }))
+  )
+  return yield* Effect.scoped(Effect.gen(function*() {
+    const context = yield* Layer.build(layer)
+    const port = Context.get(context, RolloutPort)
+    const { rolloutId } = yield* port.chat(undefined, { messages: [{ role: "user", content: "Reply exactly hello" }] })
+    const view = yield* port.view(rolloutId)
+    return { model: yield* port.model, reason: view.not_trainable, tokens: view.trained_tokens }
+  }))
+})
+
+/** Checks keys, the model's server and an Atropos API. */
+export const check = Effect.fn("hermes rl check")(function*({ atropos, script }: { readonly atropos: string | undefined; readonly script: string | undefined }) {
+  const environment = yield* Environment
+  const { settings } = yield* Config.load(Flags.configOptions(yield* hermes))
+  const model: Finding = yield* tokensOf(settings, script).pipe(
+    Effect.map(({ model, reason, tokens }) => ({
+      what: "model",
+      isFine: reason === null,
+      text: reason === null ? `${model} returns token ids (${tokens} sampled)` : `${model} answers, but ${reason.replace(" (call 1)", "")}`
+    })),
+    Effect.catch((error) => Effect.succeed({ what: "model", isFine: false, text: error.message }))
+  )
+  const server: ReadonlyArray<Finding> = atropos === undefined ? [] : [yield* Effect.scoped(Effect.gen(function*() {
+    const client = yield* Services.Atropos.make(atropos)
+    yield* client.check
+    const { current_step: step, queue_size: waiting } = yield* client.status
+    return { what: "atropos", isFine: true, text: `${client.url} is at step ${step}, ${waiting} groups wait` }
+  })).pipe(Effect.catch(({ message }) => Effect.succeed({ what: "atropos", isFine: false, text: message })))]
+  const findings = [model, ...server, ...keysOf(environment)]
+  for (const { isFine, text, what } of findings) yield* line(`${isFine ? "ok  " : "FAIL"} ${what.padEnd(15)} ${SafeText.line(text)}`)
+  if (findings.some(({ isFine }) => !isFine)) return yield* silent(failed)
+}, Effect.provide(CommandSettings.surroundings))
+
+/** Reference of the directory of episodes. */
+interface Stored {
+  readonly rollouts: string | undefined
+}
+
+const inStore = <A, R>({ rollouts }: Stored, work: Effect.Effect<A, RolloutRefused, R>) =>
+  Effect.gen(function*() {
+    const { Episodes, EpisodeStore } = Services
+    const home = yield* Home
+    const paths = yield* Path.Path
+    const fs = yield* FileSystem.FileSystem
+    const given = rollouts === undefined ? paths.join(home.root, "rollouts") : paths.resolve(rollouts)
+    // The output of a run has its episodes below it.
+    const below = paths.join(given, "episodes")
+    const directory = (yield* Effect.orElseSucceed(fs.exists(below), () => false)) ? below : given
+    if (rollouts !== undefined && !(yield* Effect.orElseSucceed(fs.exists(directory), () => false))) return yield* usage(`${given}: there is no such directory`)
+    return yield* Effect.provide(work, Episodes.layer.pipe(Layer.provide(EpisodeStore.layerDirectory(directory))))
+  }).pipe(Effect.catchTag("RolloutRefused", ({ message, reason }) => Effect.fail(reason === "unknown_rollout" ? usage(message) : notDone(message))))
+
+const read = Effect.gen(function*() {
+  const episodes = yield* Services.Episodes.Episodes
+  return yield* Effect.forEach(yield* episodes.ids, episodes.get)
+})
+
+/** Lists episodes. */
+export const list = Effect.fn("hermes rl list")(function*({ json, ...stored }: Stored & { readonly json: boolean }) {
+  const views = yield* inStore(stored, Effect.map(read, (all) => all.map(Services.EpisodeExport.view)))
+  if (json) return yield* line(SafeText.json(views, 2))
+  if (views.length === 0) return yield* line("No rollouts. `hermes rl rollout arithmetic` makes some.")
+  for (const { calls, not_trainable: reason, reward, rollout_id: id, status, trained_tokens: tokens } of views) {
+    const facts = [status, `${calls} calls`, `reward ${reward ?? "-"}`, reason === null ? `${tokens} tokens` : "no tokens"]
+    yield* line(`${SafeText.line(id)}\n  ${facts.join(", ")}`)
+  }
+}, Effect.provide(CommandSettings.surroundings))
+
+/** Exports episodes. */
+export const exported = Effect.fn("hermes rl export")(function*(
+  { format, output, ...stored }: Stored & { readonly format: "groups" | "episodes" | "messages" | undefined; readonly output: string | undefined }
+) {
+  const all = yield* inStore(stored, read)
+  const { group, scored, supervised } = Services.EpisodeExport
+  const results = all.map((episode) => ({ episode, result: scored(episode) }))
+  const trainable = results.flatMap(({ result }) => result._tag === "Success" ? [result.success] : [])
+  const refused = results.flatMap(({ result }) => result._tag === "Failure" ? [result.failure.message] : [])
+  const groups = Array.from(Map.groupBy(trainable, ({ group_id }) => group_id).values(), group)
+  const lines = format === "messages" ? all.map(supervised) : format === "episodes" ? trainable : groups
+  if (format !== "messages") {
+    for (const message of refused.slice(0, 5)) yield* note(`Left out: ${message}`)
+    if (refused.length > 5) yield* note(`Left out: ${refused.length - 5} more`)
+  }
+  if (lines.length === 0) return yield* notDone("nothing can be exported: --format messages exports rollouts without tokens")
+  const text = lines.map((one) => `${JSON.stringify(one)}\n`).join("")
+  if (output === undefined) return yield* Output.use(({ out }) => out(text))
+  yield* OutputFile.write(output, text)
+  yield* line(`${lines.length} ${format ?? "groups"} in ${output}`)
+}, Effect.provide(CommandSettings.surroundings))

@@ -1,0 +1,197 @@
+/**
+ * Action of `hermes rl rollout`: an environment in a runtime of its own. Nothing is compacted or remembered, and the sessions are kept with
+ * the output instead of in the home directory.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Path from "effect/Path"
+import * as Config from "../config/Config.ts"
+import * as FolderTrust from "../config/FolderTrust.ts"
+import * as Offline from "../provider/Offline.ts"
+import { ModelRouter } from "../routing/ModelRouter.ts"
+import * as Distributions from "../runner/batch/Distributions.ts"
+import type { Values } from "../config/Settings.ts"
+import type { RolloutEnvironment } from "../runner/rollout/RolloutEnvironment.ts"
+import type * as RolloutRun from "../runner/rollout/RolloutRun.ts"
+import type { GroupReport, Summary } from "../runner/rollout/RolloutRun.ts"
+import * as CommandSettings from "./CommandSettings.ts"
+import { type Failure, InterruptCode, notDone, silent, usage } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import { hermes } from "./Hermes.ts"
+import { line, note, Output } from "./ProgramOutput.ts"
+import { Program } from "./Program.ts"
+import * as SafeText from "./render/SafeText.ts"
+import * as Services from "./RolloutServices.ts"
+
+/** Flags of `hermes rl rollout`. */
+export interface RolloutFlags {
+  readonly environment: string
+  readonly groups: number | undefined
+  readonly groupSize: number | undefined
+  readonly concurrency: number | undefined
+  readonly maxTurns: number | undefined
+  readonly temperature: number | undefined
+  readonly distribution: string | undefined
+  readonly parser: string | undefined
+  readonly evaluateEvery: number | undefined
+  readonly weightsVersion: string | undefined
+  readonly atropos: string | undefined
+  readonly output: string | undefined
+  readonly noTrajectories: boolean
+  readonly script: string | undefined
+}
+
+/** Settings that every rollout has: a transcript only grows, and nobody is there to be asked. */
+const fixed: ReadonlyArray<Config.Flag> = [
+  { name: "hermes rl", key: "compression.enabled", value: false },
+  { name: "hermes rl", key: "context.engine", value: "compressor" }
+]
+
+const positive = (flag: string, value: number | undefined): Effect.Effect<void, Failure> =>
+  value === undefined || value >= 1 ? Effect.void : Effect.fail(usage(`--${flag} is a whole number, 1 or more`))
+
+const told = ({ message }: { readonly message: string }): Failure => usage(message)
+
+/** Longest sequence that a trainer is told to expect. */
+const maxTokenLength = 32_768
+
+const percent = (value: number): string => value.toFixed(2)
+
+const groupLine = ({ group, leftOut, metrics, number }: GroupReport): string => {
+  const failed = group.members.flatMap(({ score }) => score.cause ?? [])
+  return [
+    `${String(number).padStart(3)}  reward ${percent(metrics["reward/mean"] ?? 0)} ± ${percent(metrics["reward/std"] ?? 0)}`,
+    `${group.members.length} rollouts`,
+    ...(failed.length === 0 ? [] : [`${failed.length} failed`]),
+    ...(leftOut.length === 0 ? [`${Math.round(metrics["tokens/trained"] ?? 0)} tokens each`] : [`${leftOut.length} without tokens`])
+  ].join(", ")
+}
+
+const summaryLines = ({ evaluation, groups, meanReward, rollouts, trainable }: Summary, directory: string): string =>
+  [
+    `${groups} groups, ${rollouts} rollouts, mean reward ${meanReward === undefined ? "unknown" : percent(meanReward)}, ${trainable} can train`,
+    ...(evaluation === undefined ? [] : [`Evaluation: mean reward ${percent(evaluation["eval/reward/mean"] ?? 0)}`]),
+    `Output: ${directory}`
+  ].join("\n")
+
+/** A run of an environment in a runtime of its own. */
+interface Given {
+  readonly environment: RolloutEnvironment
+  readonly directory: string
+  readonly settings: Values
+  readonly script: string | undefined
+  readonly safeMode: boolean
+  readonly atropos: string | undefined
+  readonly savesTrajectories: boolean
+  /** Settings that are not those of the contract. */
+  readonly options: Partial<Omit<RolloutRun.Options, "capture" | "directory" | "onScored">>
+}
+
+/** Rolls an environment out into a directory. */
+export const rollOut = Effect.fnUntraced(function*({ atropos, directory, environment, options, safeMode, savesTrajectories, script, settings }: Given) {
+  const { Episodes, EpisodeStore, RolloutCapture, RolloutRun, RolloutSettings, TrainingOutput } = Services
+  const paths = yield* Path.Path
+  const fs = yield* FileSystem.FileSystem
+  const program = yield* Program
+  yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), ({ message }) => usage(`${directory} cannot be made: ${message}`))
+  const episodes = yield* Layer.build(Episodes.layer.pipe(Layer.provide(EpisodeStore.layerDirectory(paths.join(directory, "episodes")))))
+  const capture = yield* Effect.provide(RolloutCapture.make(), episodes)
+  const { defaults } = RolloutSettings
+  const groupSize = options.groupSize ?? defaults.groupSize
+  const filed = TrainingOutput.layerFiles(directory, { trajectories: savesTrajectories })
+  const sink = atropos === undefined ? filed : TrainingOutput.layerAtropos(atropos, {
+    max_token_length: maxTokenLength,
+    desired_name: environment.name,
+    weight: 1,
+    group_size: groupSize
+  }).pipe(Layer.provide(filed))
+  return yield* Effect.gen(function*() {
+    const { model, provider } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
+    if (provider === Offline.route.provider && script === undefined) yield* note(`Note: ${Offline.notice}`)
+    yield* note(`Rolling out ${environment.name} with ${model}, ${groupSize} rollouts in a group`)
+    return yield* RolloutRun.run(environment, {
+      ...defaults,
+      ...options,
+      groupSize,
+      capture,
+      unattended: settings.approvals.unattendedMode,
+      directory: paths.join(directory, "work")
+    })
+  }).pipe(
+    Effect.provide(Layer.merge(sink, TrainingOutput.layerMetrics(directory))),
+    Effect.catchTags({ EnvironmentError: (error) => Effect.fail(told(error)), RolloutRefused: ({ message }) => Effect.fail(notDone(message)), OutputError: ({ message }) => Effect.fail(notDone(message)) }),
+    Effect.provide(episodes),
+    Effect.provide(program.layer(settings, { script, ignoreRules: true, safeMode, database: paths.join(directory, "sessions.db"), middleware: [capture.middleware] }))
+  )
+}, Effect.scoped)
+
+/** The settings of rollouts under the shared flags. */
+export const settingsOf = Effect.gen(function*() {
+  const options = Flags.configOptions(yield* hermes)
+  const { settings, warnings } = yield* Config.load({ ...options, flags: [...options.flags ?? [], ...fixed] })
+  for (const warning of warnings) yield* note(`Warning: ${warning}`)
+  return settings
+})
+
+/** Rolls out an environment. */
+export const rollout = Effect.fn("hermes rl rollout")(function*(flags: RolloutFlags) {
+  const { EnvironmentCatalogue, RolloutSettings: { defaults }, ToolCallParser } = Services
+  for (const [name, value] of [["groups", flags.groups], ["group-size", flags.groupSize], ["concurrency", flags.concurrency], ["max-agent-turns", flags.maxTurns]] as const) {
+    yield* positive(name, value)
+  }
+  if (flags.temperature !== undefined && !(flags.temperature >= 0 && flags.temperature <= 2)) return yield* usage("--temperature is a number from 0 to 2")
+  if (flags.parser !== undefined && ToolCallParser.find(flags.parser) === undefined) {
+    return yield* usage(`no tool-call parser "${flags.parser}": one of ${ToolCallParser.names.join(", ")}`)
+  }
+  const distribution = flags.distribution === undefined ? undefined : Distributions.find(flags.distribution)
+  if (typeof distribution === "string") return yield* usage(`--distribution: ${distribution}`)
+  const output = yield* Output
+  yield* output.protect
+  const shared = yield* hermes
+  const { environment, problems } = yield* Effect.mapError(EnvironmentCatalogue.find(flags.environment), told)
+  for (const problem of problems.slice(0, 10)) yield* note(`Warning: ${SafeText.line(problem)}`)
+  if (problems.length > 10) yield* note(`Warning: ${problems.length - 10} more rows cannot be used`)
+  const paths = yield* Path.Path
+  const directory = paths.resolve(flags.output ?? paths.join("data", "rl", environment.name))
+  const interruptCode = yield* InterruptCode
+  let warned = false
+  const report = (given: GroupReport) =>
+    Effect.gen(function*() {
+      yield* output.out(`${groupLine(given)}\n`)
+      const [cause] = given.group.members.flatMap(({ rolloutId, score }) => score.cause === undefined ? [] : [`${rolloutId}: ${score.cause}`])
+      if (cause !== undefined) yield* note(`     ${SafeText.line(cause)}`)
+      const [reason] = given.leftOut
+      if (reason === undefined || warned) return
+      warned = true
+      yield* note(`Warning: ${SafeText.line(reason.reason)}`)
+    }).pipe(Effect.provideService(Output, output))
+  const work = rollOut({
+    environment,
+    directory,
+    settings: yield* settingsOf,
+    script: flags.script,
+    safeMode: shared.safeMode,
+    atropos: flags.atropos,
+    savesTrajectories: !flags.noTrajectories,
+    options: {
+      groups: flags.groups ?? 8,
+      groupSize: flags.groupSize ?? defaults.groupSize,
+      concurrency: flags.concurrency ?? defaults.concurrency,
+      maxAgentTurns: flags.maxTurns ?? defaults.maxAgentTurns,
+      sampling: { ...defaults.sampling, ...(flags.temperature === undefined ? {} : { temperature: flags.temperature }) },
+      toolsets: shared.toolsets === undefined ? defaults.toolsets : Flags.names(shared.toolsets),
+      distribution,
+      toolCallParser: flags.parser,
+      weightsVersion: flags.weightsVersion,
+      stepsPerEvaluation: flags.evaluateEvery ?? 0,
+      onGroup: report
+    }
+  })
+  return yield* Effect.uninterruptibleMask((restore) => Effect.flatMap(Effect.exit(restore(work)), (exit) => {
+    if (Exit.isSuccess(exit)) return line(summaryLines(exit.value, directory))
+    if (!Exit.hasInterrupts(exit)) return Effect.failCause(exit.cause)
+    return Effect.andThen(note(`Interrupted: groups that were finished are in ${directory}`), Effect.fail(silent(interruptCode())))
+  }))
+}, Effect.scoped, Effect.provide(FolderTrust.layer), Effect.provide(CommandSettings.surroundings))
