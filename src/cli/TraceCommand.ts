@@ -49,6 +49,8 @@ const json = Flags.yes("json", "Print JSON")
 interface Named {
   readonly name: string
   readonly trace: Trace.Trace
+  /** The session in which a stored one goes on. */
+  readonly next?: string | undefined
 }
 
 /** Names of the files of converted trajectories. */
@@ -71,6 +73,7 @@ const ofSession = (reference: string, pictures: Pictures | undefined) =>
       const next = yield* SessionChain.next(session)
       return {
         session,
+        next: next?.id,
         trajectory: trajectory === undefined || next === undefined
           ? trajectory
           : { ...trajectory, continued_trajectory_ref: AtifWriter.fileName(fileTemplate, next.id) }
@@ -93,18 +96,29 @@ const load = Effect.fn("TraceCommand.load")(function*(
 ): Effect.fn.Return<Named, Failure | SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Output> {
   const text = yield* textOf(reference)
   if (text === undefined) {
-    const { session, trajectory } = yield* ofSession(reference, pictures)
+    const { next, session, trajectory } = yield* ofSession(reference, pictures)
     if (trajectory === undefined) {
       return yield* notDone(`session ${session.id} is empty: there is no trace`)
     }
-    return { name: session.title ?? session.id, trace: Trace.ofTrajectory(trajectory) }
+    return { name: session.title ?? session.id, trace: Trace.ofTrajectory(trajectory), next }
   }
   const trace = Trace.read(text)
   if (Result.isFailure(trace)) return yield* usage(`${reference}: ${trace.failure.message}`)
   if (trace.success._tag === "Events") {
     yield* warn(trace.success.faults.map(({ message }) => `${reference}: ${message}`))
-  }
+  } else if (trace.success.notice !== undefined) yield* warn([`${reference}: ${trace.success.notice}`])
   return { name: reference.split(/[/\\]/u).at(-1) ?? reference, trace: trace.success }
+})
+
+/** Trajectories of the sessions in which a stored one goes on, in order. */
+const following = Effect.fnUntraced(function*(first: string | undefined, pictures: Pictures) {
+  const found: Array<Atif.Trajectory> = []
+  for (let id = first; id !== undefined;) {
+    const { next, trajectory } = yield* ofSession(id, pictures)
+    if (trajectory !== undefined) found.push(trajectory)
+    id = next
+  }
+  return found
 })
 
 /** Time within which a program reports that it cannot open the page. */
@@ -167,7 +181,7 @@ const convert = Command.make("convert", {
 }, Effect.fn("hermes trace convert")(function*({ agentName, output, session, source }) {
   const pictures = AtifWriter.pictures()
   // Pictures stand beside a document: one on stdout has no place for them.
-  const { trace } = yield* load(source, output === undefined ? undefined : pictures.place)
+  const { next, trace } = yield* load(source, output === undefined ? undefined : pictures.place)
   const { faults, trajectories } = Trace.trajectories(trace, { agentName })
   yield* warn(faults.map(({ message }) => `${source}: ${message}`))
   const wanted = session === undefined
@@ -193,18 +207,20 @@ const convert = Command.make("convert", {
     )
   }
   if (output === undefined) return yield* line(AtifWriter.render(first).trimEnd())
-  const files = AtifWriter.segments(fileTemplate, wanted)
+  const rest = session === undefined && (isDirectory || isArchive) ? yield* following(next, pictures.place) : []
+  const all = [...wanted, ...rest]
+  const files = AtifWriter.segments(fileTemplate, all)
   if (isArchive) {
     const changedAt = yield* Clock.currentTimeMillis
-    const all = [
+    const contents = [
       ...files.map(({ name, trajectory }) => ({ name, content: AtifWriter.render(trajectory), changedAt })),
       ...Array.from(pictures.found, ([name, content]) => ({ name, content, changedAt }))
     ]
-    const bytes = yield* Stream.mkUint8Array(SessionExport.archive(Stream.fromIterable(all)))
+    const bytes = yield* Stream.mkUint8Array(SessionExport.archive(Stream.fromIterable(contents)))
     yield* OutputFile.write(output, bytes)
     return yield* line(output)
   }
-  yield* putPictures(isDirectory ? output : paths.dirname(output), wanted, pictures.found)
+  yield* putPictures(isDirectory ? output : paths.dirname(output), all, pictures.found)
   if (!isDirectory) return yield* Effect.andThen(OutputFile.write(output, AtifWriter.render(first)), line(output))
   for (const { name, trajectory } of files) {
     const path = paths.join(output, name)

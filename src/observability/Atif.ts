@@ -5,7 +5,8 @@
  * **Details**
  *
  * Objects know their keys: what is of somebody's own stands in `extra`. Reading keeps everything, so that writing what was
- * read loses nothing. Documents of the versions 1.0 to 1.7 are read; 1.7 is written.
+ * read loses nothing. Documents of the versions 1.0 to 1.7 are read; 1.7 is written. Of a later
+ * version {@link decodeLater} gives what this one can read.
  *
  * **Example** (Reading a trajectory)
  *
@@ -26,6 +27,7 @@
  *
  * Source: `relay-atof-atif.md` §2.
  */
+import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 
@@ -194,6 +196,40 @@ const decodeKnown = Schema.decodeUnknownResult(Trajectory, { onExcessProperty: "
 export const decodeForeign = (value: unknown): ReturnType<typeof decodeKnown> =>
   // Decoding changes nothing but leaving out what it does not know.
   Result.map(decodeKnown(value), () => value as Trajectory)
+
+/** A document of a later version, as far as this one reads it. */
+export interface Later {
+  readonly version: string
+  readonly trajectory: Trajectory
+  /** Steps that this version cannot read; they are left out. */
+  readonly unread: number
+}
+
+const isStep = Schema.is(Step)
+
+const isLater = (version: unknown): version is string =>
+  typeof version === "string" && /^ATIF-v\d+\.\d+$/u.test(version) && !versions.some((one) => one === version)
+
+/** A document of a later version with the steps that can be read; undefined of every other value. */
+export const decodeLater = (value: unknown): Later | undefined => {
+  let unread = 0
+  const readable = (one: unknown): unknown => {
+    if (!Predicate.isObject(one)) return one
+    const { schema_version: given, steps, subagent_trajectories: children }: { readonly [name: string]: unknown } = { ...one }
+    const known: ReadonlyArray<unknown> = Array.isArray(steps) ? steps.filter(isStep) : []
+    unread += Array.isArray(steps) ? steps.length - known.length : 0
+    return {
+      ...one,
+      ...(isLater(given) ? { schema_version: version } : {}),
+      steps: known,
+      ...(Array.isArray(children) ? { subagent_trajectories: children.map(readable) } : {})
+    }
+  }
+  const given = Predicate.isObject(value) ? { schema_version: undefined, ...value }.schema_version : undefined
+  if (!isLater(given)) return undefined
+  const decoded = decodeForeign(readable(value))
+  return Result.isSuccess(decoded) ? { version: given, trajectory: decoded.success, unread } : undefined
+}
 
 /** A document of a JSON value, or everything about its form that is wrong. */
 export const decode = Schema.decodeUnknownResult(Trajectory, { onExcessProperty: "error", errors: "all" })

@@ -12,10 +12,10 @@ import * as FromAtof from "./trace/FromAtof.ts"
 import type { Pool } from "./trace/Pool.ts"
 import type { Row } from "./trace/Row.ts"
 
-/** A parsed trace. `faults` are the lines of a stream that could not be read. */
+/** A parsed trace. `faults` are the lines of a stream that could not be read; `notice` says what of a trajectory could not. */
 export type Trace =
   | { readonly _tag: "Events"; readonly events: ReadonlyArray<Atof.Event>; readonly faults: ReadonlyArray<Atof.AtofError> }
-  | { readonly _tag: "Trajectory"; readonly trajectory: Atif.Trajectory }
+  | { readonly _tag: "Trajectory"; readonly trajectory: Atif.Trajectory; readonly notice?: string | undefined }
 
 /** Failure to read a text as a trace; the message gives the reason. */
 class NoTrace extends Schema.TaggedError<NoTrace>("hermes-effect/observability/NoTrace")("NoTrace", {
@@ -25,11 +25,17 @@ class NoTrace extends Schema.TaggedError<NoTrace>("hermes-effect/observability/N
 /** Wraps a trajectory. */
 export const ofTrajectory = (trajectory: Atif.Trajectory): Trace => ({ _tag: "Trajectory", trajectory })
 
-/** Parses the text of a file. An invalid trajectory fails; a stream fails only without any valid event. */
+const noticeOf = ({ unread, version }: Atif.Later): string =>
+  `it is ${version}, later than ${Atif.version}: what is new in it is left out${
+    unread === 0 ? "" : `, and so ${unread === 1 ? "is 1 step that cannot" : `are ${unread} steps that cannot`} be read`}. Update hermes to see all.`
+
+/** Parses the text of a file. Of a trajectory of a later version, what can be read is there. An invalid trajectory fails; a stream fails only without any valid event. */
 export const read = (text: string): Result.Result<Trace, NoTrace> => {
   const whole = Option.getOrUndefined(Json.parse(text))
   if (whole !== undefined && fields(whole)["kind"] === undefined) {
     const decoded = Atif.decodeForeign(whole)
+    const later = Result.isSuccess(decoded) ? undefined : Atif.decodeLater(whole)
+    if (later !== undefined) return Result.succeed({ ...ofTrajectory(later.trajectory), notice: noticeOf(later) })
     return Result.isSuccess(decoded)
       ? Result.succeed(ofTrajectory(decoded.success))
       : Result.fail(new NoTrace({ message: `it is no ATIF trajectory: ${decoded.failure.message.split("\n").slice(0, 2).join(" ").replace(/\s+/gu, " ")}: \`hermes trace validate\` tells everything` }))

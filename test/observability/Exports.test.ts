@@ -218,6 +218,16 @@ describe("what goes wrong", () => {
       assert.deepStrictEqual(readTrajectory(at("out.json")).steps.map(({ message }) => message), ["to s"])
       assert.match((yield* hermes(["trace", "validate", "newer.jsonl"])).stdout, /line 1.*atof_version/u)
       assert.match((yield* hermes(["trace", "validate", "newer.json"])).stdout, /schema_version/u)
+      const child = { schema_version: "ATIF-v1.9", trajectory_id: "c", agent: { name: "b", version: "1" }, steps: [{ step_id: 1, source: "user", message: "goal" }] }
+      const step = { step_id: 2, source: "narrator", message: "of a later version" }
+      const later = { ...JSON.parse(readFileSync(at("newer.json"), "utf8")), subagent_trajectories: [child] }
+      put("later.json", JSON.stringify({ ...later, steps: [...later.steps, step] }))
+      const shown = yield* hermes(["trace", "convert", "later.json"])
+      assert.strictEqual(shown.code, 0, shown.stderr)
+      assert.match(shown.stderr, /later\.json: it is ATIF-v1\.9, later than ATIF-v1\.7: .*1 step that cannot be read\. Update hermes/u)
+      assert.deepStrictEqual(JSON.parse(shown.stdout), { ...later, schema_version: "ATIF-v1.7", subagent_trajectories: [{ ...child, schema_version: "ATIF-v1.7" }] })
+      put("other.json", JSON.stringify({ ...later, agent: 1 }))
+      assert.notStrictEqual((yield* hermes(["trace", "convert", "other.json"])).code, 0)
     }))
 })
 

@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Prompt from "effect/ai/Prompt"
-import { readdirSync, readFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { gunzipSync } from "node:zlib"
@@ -207,6 +207,13 @@ describe("hermes trace", () => {
       const refs = yield* Effect.forEach([id, "second", "third"], (one) =>
         Effect.map(hermes(["trace", "convert", one]), ({ stdout }) => (JSON.parse(stdout) as Atif.Trajectory).continued_trajectory_ref))
       assert.deepStrictEqual(refs, ["trajectory-second.json", "trajectory-third.json", undefined])
+      mkdirSync(at("parts"))
+      const parts = yield* hermes(["trace", "convert", id, "-o", "parts"])
+      assert.deepStrictEqual(
+        readdirSync(at("parts")).toSorted(),
+        [`trajectory-${id}.json`, "trajectory-second.json", "trajectory-third.json"].toSorted(),
+        parts.stderr
+      )
       const none = yield* hermes(["trace", "stats", "nobody"])
       assert.notStrictEqual(none.code, 0)
       assert.match(none.stderr, /nobody/u)
