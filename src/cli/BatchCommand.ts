@@ -48,6 +48,7 @@ export const runFlags = {
   split: Flags.text("split", "NAME", "Split of a folder (train)"),
   seed: Flags.text("seed", "TEXT", "Seed of the toolset draws (the run's name)"),
   outputDir: Flags.text("output-dir", "PATH", "Directory of runs (data)"),
+  cluster: Flags.yes("cluster", "Have the runners of the cluster do the rows"),
   keepWorkspaces: Flags.yes("keep-workspaces", "Keep the directories that rows worked in"),
   logPrefixChars: whole("log-prefix-chars", "N", "With --verbose: characters of answers in log lines (100)"),
   script: Flags.text("script", "PATH", "Answer from a scenario file instead of a model"),

@@ -26,6 +26,7 @@ import * as Distributions from "../runner/batch/Distributions.ts"
 import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
 import * as Json from "../domain/Json.ts"
 import type { RunFlags } from "./BatchCommand.ts"
+import * as ClusterSettings from "./ClusterSettings.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import { failed, type Failure, InterruptCode, notDone, silent, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
@@ -186,7 +187,10 @@ export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
     return shown.say(`${row.id}: ${SafeText.line(answer).slice(0, flags.logPrefixChars ?? 100)}`)
   }
 
+  const address = flags.cluster ? yield* ClusterSettings.addressOf(settings) : undefined
   const work = Effect.gen(function*() {
+    const elsewhere = address === undefined ? undefined : yield* Effect.flatMap(Effect.promise(() => import("./ClusterBatch.ts")), (cluster) =>
+      Effect.mapError(cluster.elsewhere(address, runName, absolute), ClusterSettings.told))
     const router = yield* ModelRouter
     const { model, provider } = yield* router.primary
     if (provider === Offline.route.provider && flags.script === undefined && settings.model.provider.toLowerCase() !== provider) yield* shown.say(`Note: ${Offline.notice}`)
@@ -212,6 +216,7 @@ export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
       maxCostUsd: flags.maxCost,
       model: `${provider}/${model}`,
       prepare: environments.prepare,
+      elsewhere,
       onProgress: shown.progress,
       onNote: (text) => shown.say(`Note: ${text}`),
       onAnswer: shared.verbose ? verboseLine : undefined

@@ -5,7 +5,6 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Argument from "effect/cli/Argument"
@@ -13,7 +12,6 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { Environment, Home } from "../config/Environment.ts"
 import { Settings } from "../config/Settings.ts"
-import { layer as leasesIn } from "../platform/Leases.ts"
 import * as JobFiles from "../runner/cron/JobFiles.ts"
 import { insideVariable } from "../tool/cron/CronContext.ts"
 import * as CronJobs from "../tool/cron/CronJobs.ts"
@@ -21,6 +19,7 @@ import * as JobView from "../tool/cron/Job.ts"
 import type { CronError, Job } from "../tool/cron/Job.ts"
 import * as JobDraft from "../tool/cron/JobDraft.ts"
 import type { Draft } from "../tool/cron/JobDraft.ts"
+import { scheduledJobs } from "./ClusterSettings.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import { type Failure, notDone, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
@@ -48,12 +47,9 @@ const draft = {
 export const told = (error: CronError): Failure =>
   error._tag === "CronRefused" ? usage(error.message) : notDone(error.message)
 
-/** The jobs of the home directory. */
-export const jobsOfHome = Layer.unwrap(Effect.map(Home, ({ cron, database }) => Layer.provide(CronJobs.layer(cron), leasesIn(database))))
-
-/** Works on the jobs of the home directory. */
+/** Works on the scheduled jobs. */
 const onJobs = <A>(work: (jobs: CronJobs.Service) => Effect.Effect<A, CronError>) =>
-  CronJobs.CronJobs.use(work).pipe(Effect.mapError(told), Effect.provide(jobsOfHome))
+  CronJobs.CronJobs.use(work).pipe(Effect.mapError(told), Effect.provide(scheduledJobs))
 
 const describe = (job: Job): string => {
   const next = JobView.nextText(job)
@@ -76,7 +72,7 @@ const listJobs = Effect.fn("hermes cron list")(function*({ all, json }: Flags.Pa
   if (json) return yield* line(SafeText.json(jobs.map(JobView.record), 2))
   if (jobs.length === 0) return yield* line("No jobs. Create one with `hermes cron create 'every 2h' 'PROMPT'`.")
   yield* line(jobs.map(describe).join("\n"))
-}, Effect.provide(Home.layer))
+}, Effect.provide(CommandSettings.surroundings))
 
 const list = Command.make("list", listFlags, listJobs).pipe(
   Command.withAlias("ls"),
@@ -164,16 +160,16 @@ const edit = Command.make("edit", {
 
 const pause = Command.make("pause", { job }, Effect.fn("hermes cron pause")(function*({ job }) {
   yield* line(`paused ${soon(yield* onJobs((jobs) => jobs.pause(job)))}`)
-}, Effect.provide(Home.layer))).pipe(Command.withDescription("Pause a job"))
+}, Effect.provide(CommandSettings.surroundings))).pipe(Command.withDescription("Pause a job"))
 
 const resume = Command.make("resume", { job }, Effect.fn("hermes cron resume")(function*({ job }) {
   yield* line(`resumed ${soon(yield* onJobs((jobs) => jobs.resume(job)))}`)
-}, Effect.provide(Home.layer))).pipe(Command.withDescription("Resume a paused job"))
+}, Effect.provide(CommandSettings.surroundings))).pipe(Command.withDescription("Resume a paused job"))
 
 const remove = Command.make("remove", { job }, Effect.fn("hermes cron remove")(function*({ job }) {
   const { id, name } = yield* onJobs((jobs) => jobs.remove(job))
   yield* line(`removed ${id} ${name}`)
-}, Effect.provide(Home.layer))).pipe(
+}, Effect.provide(CommandSettings.surroundings))).pipe(
   Command.withAlias("rm"),
   Command.withDescription("Remove a job; its result files are kept")
 )
@@ -209,7 +205,7 @@ const status = Command.make("status", { json }, Effect.fn("hermes cron status")(
     ...next === undefined ? [] : [`next: ${SafeText.line(soon(next))}`],
     ...problems.map((problem) => `Warning: ${SafeText.line(problem)}`)
   ].join("\n"))
-}, Effect.provide(Home.layer))).pipe(Command.withDescription("Show if the scheduler is running, and the next job"))
+}, Effect.provide(CommandSettings.surroundings))).pipe(Command.withDescription("Show if the scheduler is running, and the next job"))
 
 const loadRuns = Effect.promise(() => import("./CronRuns.ts"))
 const scenario = { script: Flags.text("script", "PATH", "Answer from a scenario file instead of a model") }

@@ -27,7 +27,8 @@ import * as Tick from "../runner/cron/Tick.ts"
 import * as JobDraft from "../tool/cron/JobDraft.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import { surroundings } from "./CommandSettings.ts"
-import { jobsOfHome, told } from "./CronCommand.ts"
+import { scheduledJobs } from "./ClusterSettings.ts"
+import { told } from "./CronCommand.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { failed, silent } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
@@ -51,7 +52,7 @@ const agents = (options: Config.Options, own: Own) =>
       const open = Effect.fnUntraced(function*(job: Parameters<JobAgent["Service"]["open"]>[0]) {
         const loaded = yield* Effect.mapError(Config.load(options), blocked)
         const settings = JobDraft.withModel(loaded.settings, environment, job.model)
-        const runtime = yield* Effect.mapError(Layer.build(program.layer(settings, { ...own, folder: job.workdir })), blocked)
+        const runtime = yield* Effect.mapError(Layer.build(program.layer(settings, { ...own, folder: job.workdir, server: settings.cluster.runsCron ? settings.cluster.databaseUrl : undefined })), blocked)
         const agent = Context.get(runtime, Agent)
         const tools = yield* selectTools(job, Context.get(runtime, ToolRegistry), {
           toolsets: settings.platformToolsets["cron"] ?? settings.toolsets,
@@ -106,7 +107,7 @@ const surrounded = <A, E, R>(own: Own, work: (settings: Tick.Settings, values: V
     }
     return yield* work(settings, values).pipe(
       Effect.provideService(Delivery, deliver),
-      Effect.provide(Layer.merge(jobsOfHome, agents(options, own)))
+      Effect.provide(Layer.merge(scheduledJobs, agents(options, own)))
     )
   }).pipe(Effect.scoped, Effect.provide(surroundings))
 

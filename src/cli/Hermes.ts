@@ -57,6 +57,7 @@ const entries = [
   entry("batch", "Run a dataset through the agent, and work on the trajectories", () => import("./BatchCommand.ts")),
   entry("eval", "Score a configuration on a dataset, and compare two of them", () => import("./EvalCommand.ts")),
   entry("swe", "Solve tasks of software engineering, and score patches", () => import("./SweCommand.ts")),
+  entry("cluster", "Run on several machines over one Postgres database: runner, status, drain, submit", () => import("./ClusterCommand.ts")),
   entry("trace", "Convert, validate, summarise and view traces of runs", () => import("./TraceCommand.ts")),
   entry("config", "Show and change the settings", () => import("./ConfigCommand.ts")),
   entry("doctor", "Check the installation and say how to fix problems", () => import("./DoctorCommand.ts"))

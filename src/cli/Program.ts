@@ -4,6 +4,7 @@
  */
 import * as Context from "effect/Context"
 import type * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
 import type { Agent } from "../agent/Agent.ts"
 import type { BackgroundWork } from "../agent/BackgroundWork.ts"
 import type { Children } from "../agent/Children.ts"
@@ -53,6 +54,8 @@ export interface Start {
   readonly folder?: string | undefined
   /** File of the sessions and of the run record, of which nothing is removed; that of the home directory when absent. */
   readonly database?: string | undefined
+  /** Address of a Postgres database that sessions, run record, and marks of keys are kept in instead. */
+  readonly server?: Redacted.Redacted | undefined
   /** Image of the container for a working tree, in the place of the settings' one. */
   readonly imageOf?: ((tree: string) => string | undefined) | undefined
   /** Middleware inside of all other: it sees the requests that are really sent. */

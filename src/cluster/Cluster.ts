@@ -88,6 +88,8 @@ export interface RunnerOptions {
   readonly concurrency?: number | undefined
   /** Handlers beside that of turns, by the kind of their requests. */
   readonly handlers?: Readonly<Record<string, Handler>> | undefined
+  /** Asked before a run begins; a text is the reason why it fails instead. */
+  readonly admit?: ((request: Request) => Effect.Effect<string | undefined>) | undefined
 }
 
 /** A file for the durable runs of one process. */

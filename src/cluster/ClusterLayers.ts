@@ -6,6 +6,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as References from "effect/References"
 import * as RunnerAddress from "effect/cluster/RunnerAddress"
 import * as ClusterWorkflowEngine from "effect/cluster/ClusterWorkflowEngine"
 import * as RunnerHealth from "effect/cluster/RunnerHealth"
@@ -42,13 +43,14 @@ const engineOf = ClusterWorkflowEngine.layer.pipe(
   Layer.provideMerge(shardingLayer),
   Layer.provideMerge(Runners.layerNoop),
   Layer.provideMerge(SqlMessageStorage.layer),
-  Layer.provide([RunnerHealth.layerNoop, Digest.layerWebCrypto])
+  // The client of the database says when it is away; the rest is for whoever looks for it.
+  Layer.provide([RunnerHealth.layerNoop, Digest.layerWebCrypto, Layer.succeed(References.MinimumLogLevel, "Fatal")])
 )
 
-const workerOf = (runner: string, { concurrency = defaultConcurrency, handlers = {} }: Cluster.RunnerOptions, report: (running: number) => void) =>
+const workerOf = (runner: string, { admit, concurrency = defaultConcurrency, handlers = {} }: Cluster.RunnerOptions, report: (running: number) => void) =>
   Layer.unwrap(Effect.map(DurableRun.turns, (turns) =>
     RunWorkflow.layer.pipe(Layer.provideMerge(
-      RunWorkflow.worker({ runner, concurrency, report, messages: turns.messages, handlers: { [Cluster.turnKind]: turns.handler, ...handlers } })
+      RunWorkflow.worker({ runner, concurrency, report, admit, messages: turns.messages, handlers: { [Cluster.turnKind]: turns.handler, ...handlers } })
     ))))
 
 /** Wakes the reader of messages when something was submitted elsewhere. */

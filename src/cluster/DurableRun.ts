@@ -112,10 +112,8 @@ const failed = (error: { readonly _tag: string; readonly message: string }): Out
 
 /** The handler over the agent and the store of its surroundings, and the count of a session's messages. */
 export const turns = Effect.gen(function*() {
-  const agent = yield* Agent
-  const store = yield* SessionStore
-  const record = yield* RunRecord
-  const services = Context.make(Agent, agent).pipe(Context.add(SessionStore, store), Context.add(RunRecord, record))
+  const services = yield* Effect.context<Agent | SessionStore | RunRecord>()
+  const store = Context.get(services, SessionStore)
 
   const handler: Handler = ({ firstPosition, input, sessionId }: Work) =>
     decodeTurn(input).pipe(

@@ -12,6 +12,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as References from "effect/References"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import * as Activity from "effect/workflow/Activity"
@@ -69,6 +70,7 @@ const failed = (message: string, isPassing: boolean): Outcome => ({ status: "fai
 export const worker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs> =>
   Layer.effect(Worker, Effect.gen(function*() {
     const runs = yield* Runs
+    const level = yield* References.MinimumLogLevel
     const permits = yield* Semaphore.make(options.concurrency)
     let running = 0
     let isClosed = false
@@ -100,7 +102,8 @@ export const worker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs>
           if (Cause.hasInterrupts(exit.cause)) return Effect.failCause(Cause.interrupt())
           const error = Cause.squash(exit.cause)
           return Effect.succeed(failed(error instanceof Error ? error.message : String(error), true))
-        })
+        }),
+        Effect.provideService(References.MinimumLogLevel, level)
       )
 
     const settled: Effect.Effect<void> = Effect.suspend(() => running === 0 ? Effect.void : Effect.andThen(Effect.sleep("100 millis"), settled))

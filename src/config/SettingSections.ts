@@ -393,6 +393,21 @@ export const cron = F.defaulted({
   runTimeoutSeconds: F.withDefault(F.seconds, 3600)
 })
 
+/** `cluster`: several runner processes over one Postgres database. */
+export const cluster = F.defaulted({
+  /** `postgres://user:password@host:port/database`. */
+  databaseUrl: F.optional(F.secret),
+  /** Runs at a time of one runner. */
+  concurrency: F.withDefault(F.positive, 8),
+  /** Seconds that a runner that is drained waits for its runs; those that are left go on elsewhere. */
+  drainTimeoutSeconds: F.withDefault(F.seconds, 300),
+  /** Tokens, and US dollars, of all runs of all runners; without a limit when absent. */
+  budgetTokens: F.optional(F.positive),
+  budgetDollars: F.optional(F.number({ least: 0 })),
+  /** Keeps scheduled jobs in the database, and has the runners run each once. */
+  runsCron: F.withDefault(F.flag, false)
+})
+
 const unattended = F.choice(["deny", "approve"])
 
 /** `approvals`: times are seconds, and silence is deny. */

@@ -138,6 +138,7 @@ const fields = {
   codeExecution: Sections.codeExecution,
   mcpServers: F.withDefault(F.mapOf(Sections.mcpServer), {}),
   cron: Sections.cron,
+  cluster: Sections.cluster,
 
   approvals: Sections.approvals,
   /** Commands that were approved for good. */

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
+import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Agent from "../agent/Agent.ts"
 import type { AgentFile, SubAgent } from "../config/AgentFile.ts"
@@ -35,6 +36,7 @@ import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import type { Logins } from "../routing/Logins.ts"
 import * as ModelRouter from "../routing/ModelRouter.ts"
 import * as OpenRoute from "../routing/OpenRoute.ts"
+import { SharedMarks } from "../routing/SharedMarks.ts"
 import * as SessionRetention from "../session/SessionRetention.ts"
 import * as SessionStore from "../session/SessionStore.ts"
 import * as AllowList from "../tool/approval/AllowList.ts"
@@ -154,6 +156,7 @@ const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder,
   )
   const endpoints = yield* EndpointMemory.file(home.root)
   const catalogue = yield* Catalogue.home(home.root, settings, endpoints)
+  const marks = yield* SharedMarks
   const pooled = entries.some(({ credentials = [] }) => credentials.length > 1)
   return layer({
     chain: entries,
@@ -163,8 +166,8 @@ const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder,
     catalogue,
     endpoints,
     streamRetries: settings.network.streamRetries,
-    guard: yield* RateGuard.file(home.root),
-    ...(pooled ? { store: yield* PoolStore.file(home.root) } : {})
+    guard: marks?.guard ?? (yield* RateGuard.file(home.root)),
+    ...(pooled ? { store: marks?.pools ?? (yield* PoolStore.file(home.root)) } : {})
   })
 })
 
@@ -283,6 +286,8 @@ export interface Start extends Substitutes {
   readonly folder?: string | undefined
   /** File of the sessions and of the run record, of which nothing is removed; that of the home directory when absent. */
   readonly database?: string | undefined
+  /** Address of a Postgres database that sessions, run record, and marks of keys are kept in instead. */
+  readonly server?: Redacted.Redacted | undefined
   /** Image of the container for a working tree, in the place of the settings' one. */
   readonly imageOf?: ((tree: string) => string | undefined) | undefined
   /** Middleware inside of all other: it sees the requests that are really sent. */
@@ -348,7 +353,9 @@ export const program = (
     const [{ toolset: files }, { toolset: terminal }, { toolset: todo }, { toolset: delegation }] = builtin
     const commands = yield* ConfiguredEnvironment.choose(settings, { environment, home, folder: start.folder, imageOf: start.imageOf })
     const parts = {
-      store: start.database === undefined
+      store: start.server !== undefined
+        ? SessionStore.layerPostgres({ url: start.server, connections: 10 })
+        : start.database === undefined
         ? SessionRetention.layerAuto(settings.sessions, start.session).pipe(Layer.provideMerge(SessionStore.layerSqlite({ path: home.database })))
         : SessionStore.layerSqlite({ path: start.database }),
       record: undefined,

@@ -94,6 +94,9 @@ const integers = (types: typeof import("@effect/sql-pg/PgTypes")) => {
   return registry
 }
 
+/** Times at which servers were found gone, by their addresses: the pools of a process say it once. */
+const away = new Map<string, number>()
+
 /** Name of the schema that the tables stand in. */
 export const schemaOf = (url: Redacted.Redacted): string => {
   const text = Redacted.value(url)
@@ -118,18 +121,18 @@ export const open = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
 
   const isWithin: Client["isWithin"] = (fiber) => Context.getOrUndefined(fiber.context, sql.transactionService) !== undefined
 
-  /** Time at which the server was found gone; undefined while it answers. */
-  let since: number | undefined
+  const place = PostgresFailure.place(options.url)
   const gone = (error: SqlError) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      if (since !== undefined) return Effect.void
-      since = now
+      if (away.has(place)) return Effect.void
+      away.set(place, now)
       return Effect.logWarning(`${PostgresFailure.describe(options.url, error)}; waiting for it up to ${waitLimit}.`)
     })
   const back = Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    const since = away.get(place)
     if (since === undefined) return Effect.void
     const seconds = Math.round((now - since) / 1000)
-    since = undefined
+    away.delete(place)
     return Effect.logWarning(`The database answers again after ${seconds} s.`)
   })
 
@@ -137,7 +140,7 @@ export const open = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     Effect.withFiber((fiber) => {
       // A part of a transaction is repeated with it.
       if (isWithin(fiber)) return effect
-      const attempt = Effect.tap(effect, () => since === undefined ? Effect.void : back).pipe(
+      const attempt = Effect.tap(effect, () => away.size === 0 ? Effect.void : back).pipe(
         Effect.sandbox,
         Effect.tapError((cause) => {
           const loss = lossOf(cause)

@@ -19,6 +19,7 @@ import * as AiError from "effect/ai/AiError"
 import * as Backoff from "./Backoff.ts"
 import * as ContextWindow from "./ContextWindow.ts"
 import * as RequestPacing from "./RequestPacing.ts"
+import { SharedMarks } from "./SharedMarks.ts"
 import { nowOf, type RouteCallState, takeNext, wait, waiting } from "./RouteCallState.ts"
 
 /** An admitted call. */
@@ -83,8 +84,8 @@ const leave = ({ waiting }: Queue, waiter: Waiter): void => {
   if (index === 0) wake(waiting[0])
 }
 
-/** Queues of keys that were never used. */
-export const makeLimits: Effect.Effect<RateLimits> = Effect.sync(() => {
+/** Queues of keys that were never used. A refusal that another process of the surroundings had counts as one of a call from here. */
+export const makeLimits: Effect.Effect<RateLimits> = Effect.map(Effect.all([SharedMarks, Clock.Clock]), ([marks, clock]) => {
   const queues = new Map<string, Queue>()
   const paces = new Map<string, RequestPacing.Pace>()
   let places = 0
@@ -129,6 +130,14 @@ export const makeLimits: Effect.Effect<RateLimits> = Effect.sync(() => {
 
   const slotOf = (key: string, { rate }: Queue, now: number): Slot => ({ key, begun: rate.begin(now), decided: false })
 
+  marks?.refusals.listen((key, closedFor) => {
+    const queue = queueOf(key)
+    const now = clock.currentTimeMillisUnsafe()
+    queue.rate.refused(queue.rate.begin(now), closedFor, now)
+    queue.rate.decided()
+    wake(queue.waiting[0])
+  })
+
   return {
     place: () => ++places,
     expected: (key, now) => {
@@ -149,6 +158,7 @@ export const makeLimits: Effect.Effect<RateLimits> = Effect.sync(() => {
     refused: (slot, closedFor, now) => {
       // Also after headers had said that it was accepted: a stream may bring the refusal.
       queueOf(slot.key).rate.refused(slot.begun, Duration.toMillis(closedFor), now)
+      marks?.refusals.tell(slot.key, Duration.toMillis(closedFor))
       release(slot)
     },
     accepted: (slot, now, get) => {

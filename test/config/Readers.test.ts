@@ -196,6 +196,12 @@ cron.jobs_may_schedule                                       cli/CronRuns.ts
 cron.script_timeout_seconds                                  cli/CronRuns.ts
 cron.run_timeout_seconds                                     cli/CronRuns.ts
 approvals.cron_mode                                          cli/CronRuns.ts
+cluster.database_url                                         cli/ClusterSettings.ts
+cluster.concurrency                                          cli/ClusterRuns.ts
+cluster.drain_timeout_seconds                                cli/ClusterRuns.ts
+cluster.budget_tokens                                        cli/ClusterRuns.ts
+cluster.budget_dollars                                       cli/ClusterRuns.ts
+cluster.runs_cron                                            cli/ClusterSettings.ts
 cron.timezone                                                internal/SettingsMapping.ts
 approvals.mode                                               tool/Approvals.ts
 approvals.timeout                                            tool/Approvals.ts

@@ -64,6 +64,8 @@ export interface Options {
   readonly keepsWorkspaces: boolean
   /** Makes the environment of a row ready, before a token is spent. */
   readonly prepare: (row: Row, workspace: string) => Effect.Effect<void, RowRefused>
+  /** Begins the names of the sessions, where other batch runs keep theirs in the same store; `batch` when absent. */
+  readonly sessionPrefix?: string | undefined
 }
 
 /** Reason of a row that is discarded by the reasoning filter. */
@@ -73,7 +75,7 @@ export const noReasoning = "no reasoning in any turn"
 const nameOf = ({ id }: Row): string => /^[\w.-]{1,64}$/.test(id) && !id.startsWith(".") ? id : `row-${Digest.hex(id, 16)}`
 
 /** Session of an attempt at a row. */
-export const sessionOf = (row: Row, { number }: Pick<RowPool.Attempt, "number">): SessionId => SessionId.make(`batch-${nameOf(row)}-${number}`)
+export const sessionOf = (row: Row, { number }: Pick<RowPool.Attempt, "number">, prefix = "batch"): SessionId => SessionId.make(`${prefix}-${nameOf(row)}-${number}`)
 
 /** Decides about a failure: keys and settings are wrong for all rows, a refused request for one. */
 export const decide = (error: unknown): RowPool.Decision => {
@@ -118,7 +120,7 @@ const asked = Effect.fnUntraced(function*(input: RunInput & { readonly sessionId
   const isAnswered = last?.role === "assistant" && Conversation.openCalls(messages).length === 0 && Conversation.text(last).trim() !== ""
   if (isAnswered) return
   // A session without a message was only begun.
-  yield* agent.run({ ...input, goesOn: messages.length > 0 })
+  yield* agent.run({ ...input, goesOn: messages.length > 0, openCalls: "run" })
 })
 
 /** The row of the sessions of an attempt. */
@@ -143,7 +145,7 @@ export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attemp
   const sets = yield* registry.list
   const foreign = sets.map(({ toolset }) => toolset).filter((name) => !Object.hasOwn(Toolsets.catalogue, name))
   const { selection } = Toolsets.resolve({ toolsets, disabled: options.disabledToolsets, foreign })
-  const sessionId = sessionOf(row, attempt)
+  const sessionId = sessionOf(row, attempt, options.sessionPrefix)
   yield* asked({
     prompt,
     sessionId,

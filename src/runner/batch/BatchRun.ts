@@ -56,6 +56,8 @@ export interface Options {
   /** Dollars after which no further row is begun. */
   readonly maxCostUsd: number | undefined
   readonly model: string
+  /** Runs a row in other processes, in the place of this one. */
+  readonly elsewhere?: ((row: Dataset.Row, attempt: RowPool.Attempt, options: BatchRow.Options) => Effect.Effect<RowPool.Result, BatchRow.RowRefused | Error>) | undefined
   readonly prepare: BatchRow.Options["prepare"]
   readonly onProgress: (progress: RowPool.Progress) => Effect.Effect<void>
   /** Told of the fields of a row that was answered. */
@@ -227,7 +229,7 @@ export const run = Effect.fn("BatchRun.run")(function*(options: Options) {
     sequentialBy: batchOf,
     retries: options.retries,
     timeout: options.rowTimeout,
-    run: (one, attempt) => Effect.tap(BatchRow.run(one, attempt, row), ({ fields }) => options.onAnswer?.(one, fields) ?? Effect.void),
+    run: (one, attempt) => Effect.tap(options.elsewhere?.(one, attempt, row) ?? BatchRow.run(one, attempt, row), ({ fields }) => options.onAnswer?.(one, fields) ?? Effect.void),
     onFailure: BatchRow.decide,
     onProgress: (progress) => {
       const isStrange = !isMentioned && progress.discarded >= suspicious && progress.finished === 0

@@ -20,7 +20,7 @@ import { type Lease, Leases } from "../../platform/Leases.ts"
 import { CronStoreError, Job } from "./Job.ts"
 
 /** Content of the file. */
-interface Content {
+export interface Content {
   readonly jobs: ReadonlyArray<Job>
   /** Entries that cannot be read. */
   readonly strange: ReadonlyArray<unknown>
@@ -37,7 +37,8 @@ export interface JobFile {
   ) => Effect.Effect<A, E | CronStoreError>
 }
 
-const nothing: Content = { jobs: [], strange: [], problems: [] }
+/** Content of a file that is not there. */
+export const nothing: Content = { jobs: [], strange: [], problems: [] }
 
 const Document = Schema.Struct({ version: Schema.Literal(1), jobs: Schema.Array(Schema.Unknown) })
 const decodeDocument = Schema.decodeUnknownOption(Document)
@@ -46,7 +47,8 @@ const decodeJob = Schema.decodeUnknownResult(Job)
 const nameOf = (entry: unknown, index: number): string =>
   Predicate.hasProperty(entry, "id") && typeof entry.id === "string" ? `the job ${entry.id}` : `entry ${index + 1}`
 
-const contentOf = (path: string, text: string): Result.Result<Content, CronStoreError> => {
+/** Reads the text of the file. */
+export const contentOf = (path: string, text: string): Result.Result<Content, CronStoreError> => {
   const document = Option.flatMap(Json.parse(text), decodeDocument)
   if (Option.isNone(document)) {
     return Result.fail(new CronStoreError({
@@ -64,6 +66,9 @@ const contentOf = (path: string, text: string): Result.Result<Content, CronStore
   })
   return Result.succeed({ jobs, strange, problems })
 }
+
+/** Text of the file with these jobs. */
+export const textOf = ({ strange }: Content, jobs: ReadonlyArray<Job>): string => `${JSON.stringify({ version: 1, jobs: [...jobs, ...strange] }, null, 2)}\n`
 
 const encoder = new TextEncoder()
 
@@ -93,7 +98,7 @@ export const make = (directory: string): Effect.Effect<JobFile, never, FileSyste
 
     const write = (content: Content, jobs: ReadonlyArray<Job>, lease: Lease) =>
       Effect.gen(function*() {
-        const text = `${JSON.stringify({ version: 1, jobs: [...jobs, ...content.strange] }, null, 2)}\n`
+        const text = textOf(content, jobs)
         const drafts = yield* fs.makeTempDirectoryScoped({ directory, prefix: ".draft-" })
         const draft = paths.join(drafts, "jobs.json")
         yield* Effect.scoped(Effect.flatMap(

@@ -1,0 +1,26 @@
+/**
+ * Facts about keys that several processes on several machines share: which are set aside, which accounts have used up their limits, and
+ * which were just refused. Absent in a program of its own: files of the home directory have the first two, and each process learns the
+ * third.
+ */
+import * as Context from "effect/Context"
+import type { PoolStore } from "./PoolStore.ts"
+import type { RateGuard } from "./RateGuard.ts"
+
+/** Refusals for a rate, as they happen in any process. Keys are names of routes and fingerprints. */
+export interface Refusals {
+  /** Tells the others that a provider refused a key for so many milliseconds. */
+  readonly tell: (key: string, closedFor: number) => void
+  /** Calls `heard` for each refusal in another process. */
+  readonly listen: (heard: (key: string, closedFor: number) => void) => void
+}
+
+/** All of these facts. */
+export interface Marks {
+  readonly pools: PoolStore
+  readonly guard: RateGuard
+  readonly refusals: Refusals
+}
+
+/** The facts of a cluster; undefined for a process of its own. */
+export const SharedMarks = Context.Reference<Marks | undefined>("hermes-effect/routing/SharedMarks", { defaultValue: () => undefined })
