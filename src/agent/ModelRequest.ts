@@ -143,8 +143,6 @@ const unpriced = (model: string): RunEvent => ({
   message: `The price of ${model} is unknown: its calls do not count towards the money limit of this run`
 })
 
-const none: ReadonlyArray<string | undefined> = []
-
 /** Amount that was spent, by the run itself or by a side task of this name. */
 interface Payment {
   readonly route: RouteInfo
@@ -155,7 +153,7 @@ interface Payment {
 
 /**
  * Takes what was spent into the run's budget, its session and its events, and into the sessions of the runs above; an interruption
- * does not come between them. The sums are stored with what the record has of the call, both or neither.
+ * does not come between them. The sums are stored with what the record has of the call and with the answer, all or none.
  */
 export const pay = (
   run: RunState,
@@ -166,16 +164,12 @@ export const pay = (
   return Effect.uninterruptible(Services.use(({ store }) => {
     const { lineage, recorder } = run
     const own = store.recordUsage(run.sessionId, paid)
-    const stored = lineage === undefined ? Effect.as(own, none) : Effect.andThen(own, Effect.forEach(lineage.above, (id) =>
+    const stored = lineage === undefined ? own : Effect.andThen(own, Effect.forEach(lineage.above, (id) =>
       store.recordUsage(id, { ...paid, cost: { ...paid.cost, source: "subagent" } }).pipe(
-        Effect.as(undefined),
         // The session may have been removed while its child went on.
-        Effect.catch((error) => Effect.succeed(`what a child agent used is missing in the sums of session ${id}: ${error.message}`))
-      )))
-    const recorded = Effect.flatMap(recorder === undefined ? stored : recorder.storing(stored, () => {}), (missing) =>
-      missing.length === 0
-        ? Effect.void
-        : Effect.forEach(missing, (message) => message === undefined ? Effect.void : Effect.logWarning(message), { discard: true }))
+        Effect.catch((error) => Effect.logWarning(`what a child agent used is missing in the sums of session ${id}: ${error.message}`))
+      ), { discard: true }))
+    const recorded = recorder === undefined ? stored : recorder.deferred(stored)
     const priced = Budget.isUnpriced(run.budget, cost) ? Effect.andThen(emit(run, unpriced(model)), recorded) : recorded
     return run.emit === undefined
       ? priced

@@ -40,7 +40,15 @@ export interface Recorder {
    * written so far and these events are handed to the record in the same transaction.
    */
   readonly storing: <A, E, R>(write: Effect.Effect<A, E, R>, told: (value: A) => void) => Effect.Effect<A, E | SessionStoreError, R>
+  /**
+   * Keeps a small write to the session for the transaction of the next {@link storing}, or of {@link flush} where there is none before.
+   * Where session and record stand apart it is done at once.
+   */
+  readonly deferred: (write: SessionWrite) => SessionWrite
 }
+
+/** A write to the session of a run. */
+type SessionWrite = Effect.Effect<void, SessionStoreError>
 
 /**
  * Runs writes to one place in one transaction: all of them are done or none. The Effect runs again when the place was busy, so it
@@ -116,6 +124,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
   const asked: Array<Prompt.Message> = []
   let named: ReadonlyArray<Reference> = []
   let buffer: Array<Entry> = []
+  let waiting: ReadonlyArray<SessionWrite> = []
 
   const write = (event: RecordEvent): void => {
     buffer.push({ sessionId, turnId, at: now(), event })
@@ -147,6 +156,44 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
       write({ _tag: "MessageAppended", origin: "runtime", id, message })
     }
     return id
+  }
+
+  const kept = (): Effect.Effect<void> => {
+    if (buffer.length === 0) return Effect.void
+    const entries = buffer
+    buffer = []
+    return sink(entries)
+  }
+
+  const storing: Recorder["storing"] = (write, told) => {
+    if (together === undefined) {
+      return Effect.map(write, (value) => {
+        told(value)
+        return value
+      })
+    }
+    /** Entries of a transaction that may come to nothing; without the events that follow from the write. */
+    let taken: Array<Entry> = []
+    let late: ReadonlyArray<SessionWrite> = []
+    const takeBack = (): void => {
+      buffer = [...taken, ...buffer]
+      waiting = [...late, ...waiting]
+      taken = []
+      late = []
+    }
+    return Effect.suspend(() => {
+      takeBack()
+      late = waiting
+      waiting = []
+      return Effect.flatMap(late.length === 0 ? write : Effect.andThen(Effect.all(late, { discard: true }), write), (value) => {
+        taken = buffer
+        buffer = []
+        told(value)
+        const entries = [...taken, ...buffer]
+        buffer = []
+        return Effect.as(sink(entries), value)
+      })
+    }).pipe(together, Effect.onError(() => Effect.sync(takeBack)))
   }
 
   return {
@@ -197,35 +244,18 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
       return id
     },
     flush: Effect.suspend(() => {
-      if (buffer.length === 0) return Effect.void
-      const entries = buffer
-      buffer = []
-      return sink(entries)
+      if (waiting.length === 0) return kept()
+      return Effect.catch(storing(Effect.void, () => {}), (error) => {
+        waiting = []
+        return Effect.andThen(Effect.logWarning(error.message), kept())
+      })
     }),
-    storing: (write, told) => {
-      if (together === undefined) {
-        return Effect.map(write, (value) => {
-          told(value)
-          return value
-        })
-      }
-      /** Entries of a transaction that may come to nothing; without the events that follow from the write. */
-      let taken: Array<Entry> = []
-      const takeBack = (): void => {
-        buffer = [...taken, ...buffer]
-        taken = []
-      }
-      return Effect.suspend(() => {
-        takeBack()
-        return Effect.flatMap(write, (value) => {
-          taken = buffer
-          buffer = []
-          told(value)
-          const entries = [...taken, ...buffer]
-          buffer = []
-          return Effect.as(sink(entries), value)
-        })
-      }).pipe(together, Effect.onError(() => Effect.sync(takeBack)))
+    storing,
+    deferred: (write) => {
+      if (together === undefined) return write
+      return Effect.sync(() => {
+        waiting = [...waiting, write]
+      })
     }
   }
 }

@@ -178,6 +178,13 @@ const make = (
     made: "made",
     exact,
     append,
+    begin: (id, callIds) =>
+      write("begin", Effect.gen(function*() {
+        const found = yield* sql`SELECT 1 FROM sessions WHERE id = ${id}`
+        const rows: ReadonlyArray<Record<string, unknown>> = callIds.map((callId) => ({ session_id: id, call_id: callId }))
+        if (found.length > 0 && Arr.isReadonlyArrayNonEmpty(rows)) yield* sql`INSERT INTO begun_calls ${sql.insert(rows)} ON CONFLICT DO NOTHING`
+        return found.length > 0
+      })),
     addUsage: (id, { model, provider }, counted) =>
       write("recordUsage", Effect.gen(function*() {
         const { cost_source, cost_status, ...sums } = counted

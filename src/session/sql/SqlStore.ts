@@ -3,7 +3,6 @@
  *
  * Source: `ARCHITECTURE.md` §8.
  */
-import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -52,6 +51,8 @@ export interface SqlPlace {
   readonly exact: { readonly encode: (text: string) => string; readonly decode: (text: string) => string }
   /** Adds messages in one transaction; returns the position of the first, and undefined where there is no such session. */
   readonly append: (id: SessionId, appended: Appended) => Effect.Effect<number | undefined, SessionStoreError>
+  /** Notes that calls of a session begin; false where there is no such session. */
+  readonly begin: (id: SessionId, callIds: ReadonlyArray<string>) => Effect.Effect<boolean, SessionStoreError>
   /** Adds counters to the sums of a session and of its model; false where there is no such session. */
   readonly addUsage: (
     id: SessionId,
@@ -87,7 +88,7 @@ const maxSessionsRead = 4
 const maxContinuations = 10_000
 
 /** Makes the session store in a database. */
-export const make = ({ addUsage, append, exact, leases, made, read, sql, write }: SqlPlace): SessionStore.Service => {
+export const make = ({ addUsage, append, begin, exact, leases, made, read, sql, write }: SqlPlace): SessionStore.Service => {
   const toSession = (row: SqlRows.SessionRow): SessionStore.Session => SqlRows.toSession({ ...row, system_prompt: exact.decode(row.system_prompt) })
   const session = (rows: ReadonlyArray<SqlRows.SessionRow>): Option.Option<SessionStore.Session> =>
     Option.map(Option.fromUndefinedOr(rows[0]), toSession)
@@ -183,11 +184,7 @@ export const make = ({ addUsage, append, exact, leases, made, read, sql, write }
     acquire,
 
     begin: (id, callIds) =>
-      write("begin", Effect.gen(function*() {
-        yield* touched("begin", id, yield* sql`SELECT 1 FROM sessions WHERE id = ${id}`)
-        const rows: ReadonlyArray<Record<string, unknown>> = callIds.map((callId) => ({ session_id: id, call_id: exact.encode(callId) }))
-        if (Arr.isReadonlyArrayNonEmpty(rows)) yield* sql`INSERT INTO begun_calls ${sql.insert(rows)} ON CONFLICT DO NOTHING`
-      })),
+      Effect.flatMap(begin(id, callIds.map(exact.encode)), (isThere) => isThere ? Effect.void : Effect.fail(StoreFailure.sessionUnknown("begin", id))),
 
     begun: (id) =>
       read("begun", Effect.map(

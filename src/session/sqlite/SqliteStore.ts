@@ -23,6 +23,10 @@ const appendCounts = `UPDATE sessions SET
   WHERE id = ? RETURNING message_count`
 const appendMessage = `INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, envelope)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+const isSession = "SELECT 1 FROM sessions WHERE id = ?"
+
+const noteBegun = "INSERT INTO begun_calls (session_id, call_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
+
 const forgetBegun = "DELETE FROM begun_calls WHERE session_id = ? AND call_id = ?"
 
 /** Columns that `SqlRows.Counted` has values for, in their order; the last two are replaced. */
@@ -66,6 +70,12 @@ export const make = ({ read, sql, write, writeDirectly }: Database.Database): Se
           all(appendMessage, [id, first + index, role, now, content, toolNames, toolCalls, envelope]))
         answered.forEach((callId) => all(forgetBegun, [id, callId]))
         return first
+      }),
+    begin: (id, callIds) =>
+      writeDirectly("begin", (all) => {
+        if (all(isSession, [id]).length === 0) return false
+        callIds.forEach((callId) => all(noteBegun, [id, callId]))
+        return true
       }),
     addUsage: (id, { model, provider }, counted) => {
       const values = Object.values(counted)
