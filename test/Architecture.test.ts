@@ -143,6 +143,7 @@ describe("Architecture", () => {
       "platform/ChildProcesses.ts", // the spawner itself
       "platform/StandardStreams.ts", // starts nothing
       "plugin/Git.ts", // git, which fetches plugins and runs nothing of them
+      "runner/swe/RemoteWorkspace.ts", // tar, which brings a workspace to the environment and back
       "runner/swe/GitCommand.ts", // git over copies that a run made, without their configuration, hooks and filters
       "tool/fence/Scanner.ts" // the scanner that judges commands before they run
     ]

@@ -95,6 +95,12 @@ const tasksOf = Effect.fnUntraced(function*(flags: TaskFlags & { readonly task?:
 
 type Needs = ChildProcessSpawner | Environment | FileSystem.FileSystem | Home | Path.Path | Program | Output
 
+/** Mentions commands that will be refused: nobody can be asked, and no wall stands around them. */
+const mentionRefusals = ({ approvals: { mode, unattendedMode, unknownCommands } }: Values, { isConfined, name }: SweRun.Runtime["environment"]) =>
+  isConfined || mode === "off" || unattendedMode === "approve" || unknownCommands === "allow"
+    ? Effect.void
+    : note(`Warning: commands run without a sandbox (${name}), so those that need an approval are refused. Pass --env sandbox or docker, or --yolo to allow them.`)
+
 /** A runtime for each image, opened by the first task that needs it; all are closed with the scope. */
 const runtimes = Effect.fnUntraced(function*(settings: Values, script: string | undefined, database: string) {
   const context = yield* Effect.context<Needs>()
@@ -104,7 +110,7 @@ const runtimes = Effect.fnUntraced(function*(settings: Values, script: string | 
     const found = opened.get(image)
     if (found !== undefined) return yield* found
     const terminal = { ...settings.terminal, dockerImage: image }
-    const once = yield* Effect.cached(RunnerRuntime.open({ ...settings, terminal }, { database, script }).pipe(Scope.provide(scope), Effect.provideContext(context)))
+    const once = yield* Effect.cached(RunnerRuntime.open({ ...settings, terminal }, { database, script }).pipe(Effect.tap(({ environment }) => mentionRefusals(settings, environment)), Scope.provide(scope), Effect.provideContext(context)))
     opened.set(image, once)
     return yield* once
   })
@@ -136,8 +142,8 @@ const totalLine = (rows: ReadonlyArray<SwePool.ScoredRow>): string => {
   const { evaluated, interval, passToPass, failToPass, resolved } = SwePool.totalsOf(rows)
   if (evaluated === 0) return `${rows.length} ${rows.length === 1 ? "task" : "tasks"} done, none evaluated: pass --eval-command`
   const range = interval === undefined ? "" : `, 95 % ${percent(interval.low)} to ${percent(interval.high)} (Wilson)`
-  const tests = failToPass.total + passToPass.total === 0 ? "" : `; tests F2P ${ratio(failToPass) || "0/0"}, P2P ${ratio(passToPass) || "0/0"}`
-  return `${resolved} of ${evaluated} resolved: ${percent(resolved / evaluated)}${range}${tests}`
+  const tests = failToPass.total + passToPass.total === 0 ? "" : `tests passed: F2P ${ratio(failToPass) || "0/0"}, P2P ${ratio(passToPass) || "0/0"}`
+  return `${resolved} of ${evaluated} resolved: ${percent(resolved / evaluated)}${range}\n${tests}`.trimEnd()
 }
 
 const rowJson = ({ calls, costUsd, detail, failToPass, id, model, passToPass, patch, seconds, status }: SwePool.ScoredRow) => ({
@@ -163,6 +169,8 @@ export const run = Effect.fn("hermes swe run")(function*(flags: RunFlags) {
   const interruptCode = yield* InterruptCode
   const settings = yield* RunnerRuntime.settingsOf([...configured(flags), { name: "--timeout", key: "terminal.timeout", value: flags.timeout ?? 60 }])
   const tasks = yield* tasksOf(flags)
+  const folder = settings.terminal.backend === "ssh" ? tasks.find(({ check }) => check?.folder !== undefined) : undefined
+  if (folder !== undefined) return yield* usage(`task ${folder.id} is a folder, whose tests run on this machine: pass --env sandbox or --env docker`)
   const files = yield* outputAt(flags.outputFile ?? defaultOutput)
   yield* RunnerRuntime.hold(files.results)
   const journal = yield* Effect.mapError(SwePool.journalOf(files), ({ message }) => usage(message))
@@ -192,7 +200,7 @@ export const run = Effect.fn("hermes swe run")(function*(flags: RunFlags) {
   )
   yield* warn(summary.failures.map(({ id, message }) => `task ${id} failed: ${SafeText.line(message)}`))
   if (flags.json) yield* line(SafeText.json({ ...totalsJson(rows), failed: summary.failures, files, rows: rows.map(rowJson) }, 2))
-  else yield* line([rowsTable(rows), "", totalLine(rows), `results      ${files.results}`, `predictions  ${files.predictions}`].join("\n"))
+  else if (rows.length > 0) yield* line([rowsTable(rows), "", totalLine(rows), `results      ${files.results}`, `predictions  ${files.predictions}`].join("\n"))
   if (summary.failures.length > 0) return yield* silent(failed)
 }, Effect.scoped, Effect.provide(surroundings))
 

@@ -97,6 +97,9 @@ export class CommandEnvironment extends Context.Service<CommandEnvironment, Serv
  */
 export const CallDirectory = Context.Reference<string | undefined>("hermes-effect/environment/CallDirectory", { defaultValue: () => undefined })
 
+/** Directory of another machine that a run works in there, in the place of the one of the settings. */
+export const RemoteDirectory = Context.Reference<string | undefined>("hermes-effect/environment/RemoteDirectory", { defaultValue: () => undefined })
+
 /** Name of the conversation that is served, with all its child agents: an environment of machines that it starts has one for each. */
 export const CallConversation = Context.Reference<string | undefined>("hermes-effect/environment/CallConversation", { defaultValue: () => undefined })
 

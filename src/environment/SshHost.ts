@@ -36,7 +36,7 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { ConfigError } from "../domain/AgentError.ts"
 import * as TextCut from "../domain/TextCut.ts"
-import { CommandEnvironment } from "./CommandEnvironment.ts"
+import { CommandEnvironment, RemoteDirectory } from "./CommandEnvironment.ts"
 import * as RemoteEnvironment from "./RemoteEnvironment.ts"
 import * as RemoteShell from "./RemoteShell.ts"
 
@@ -138,7 +138,7 @@ export const make = Effect.fnUntraced(function*(options: Options) {
   // A host that cannot be reached fails the command itself, which says why.
   const opened = Effect.scoped(Effect.ignore(environment.machine))
   const workingDirectory = directory.startsWith("~") ? Effect.map(opened, () => home + directory.slice(1)) : Effect.succeed(directory)
-  return CommandEnvironment.of({ ...environment, home: Effect.map(opened, () => home === "/" ? undefined : home), directory: () => workingDirectory })
+  return CommandEnvironment.of({ ...environment, home: Effect.map(opened, () => home === "/" ? undefined : home), directory: () => Effect.flatMap(RemoteDirectory, (own) => own === undefined ? workingDirectory : Effect.succeed(own)) })
 })
 
 /** {@link make} as a Layer; the connection ends with it. */

@@ -11,10 +11,10 @@
  * The tests of a task folder run in the workspace that the agent left, because they may be about anything in it.
  */
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
 import type { CommandEnvironment } from "../../environment/CommandEnvironment.ts"
 import * as TextCut from "../../domain/TextCut.ts"
 import * as BoundedCommand from "./BoundedCommand.ts"
+import * as RemoteWorkspace from "./RemoteWorkspace.ts"
 import type { Check, SweTask, TestFolder } from "./SweTask.ts"
 import * as TaskFolder from "./TaskFolder.ts"
 import * as TestReport from "./TestReport.ts"
@@ -80,19 +80,17 @@ export const ofPatch = Effect.fn("SweEvaluation.ofPatch")(function*(
   check: Check,
   patch: string
 ): Effect.fn.Return<Evaluated, never, CommandEnvironment | WorkingCopy.Needs> {
-  const fs = yield* FileSystem.FileSystem
   if (patch.trim() === "") return without("empty_patch", check, "nothing was changed")
   return yield* Effect.gen(function*() {
     const copy = yield* WorkingCopy.make(task.source)
-    const below = `${copy.directory}/${task.prefix}`
-    const cwd = yield* Effect.orElseSucceed(Effect.map(fs.exists(below), (there) => there ? below : copy.directory), () => copy.directory)
-    const unprepared = yield* prepare(task, cwd, check.timeoutSeconds)
-    if (unprepared !== undefined) return without("error", check, unprepared)
     yield* copy.apply(patch)
     if (check.testPatch !== undefined) {
       yield* copy.restore(WorkingCopy.pathsOf(check.testPatch))
       yield* Effect.mapError(copy.apply(check.testPatch), (error) => new WorkingCopy.PatchRejected({ message: `test_patch: ${error.message}` }))
     }
+    const { cwd } = yield* RemoteWorkspace.place(copy, task.prefix)
+    const unprepared = yield* prepare(task, cwd, check.timeoutSeconds)
+    if (unprepared !== undefined) return without("error", check, unprepared)
     return scored(yield* BoundedCommand.run({ command: check.command, cwd, timeoutSeconds: check.timeoutSeconds }), check, undefined)
   }).pipe(
     Effect.scoped,

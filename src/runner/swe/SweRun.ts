@@ -15,7 +15,6 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as FileSystem from "effect/FileSystem"
 import type * as Scope from "effect/Scope"
 import type { Agent } from "../../agent/Agent.ts"
 import type { AgentError, ConfigError } from "../../domain/AgentError.ts"
@@ -24,11 +23,12 @@ import * as Ids from "../../domain/Ids.ts"
 import type * as Json from "../../domain/Json.ts"
 import type { RunEvent, RunResult } from "../../domain/RunEvent.ts"
 import * as Usage from "../../domain/Usage.ts"
-import { CommandEnvironment } from "../../environment/CommandEnvironment.ts"
+import { CommandEnvironment, RemoteDirectory } from "../../environment/CommandEnvironment.ts"
 import type { SessionStore } from "../../session/SessionStorePort.ts"
 import { InteractiveMode, unattended } from "../../tool/approval/InteractiveMode.ts"
 import type { Selection, ToolRegistry } from "../../tool/ToolRegistry.ts"
 import * as ShareGpt from "../batch/ShareGpt.ts"
+import * as RemoteWorkspace from "./RemoteWorkspace.ts"
 import * as SweEvaluation from "./SweEvaluation.ts"
 import type { SweTask } from "./SweTask.ts"
 import * as TaskFolder from "./TaskFolder.ts"
@@ -86,7 +86,7 @@ const systemPrompt = [
 ].join("\n\n")
 
 /** Runs the agent; the run is stopped when a command printed the sentinel. */
-const ask = Effect.fnUntraced(function*({ agent }: Runtime, task: SweTask, cwd: string, root: string, settings: Settings) {
+const ask = Effect.fnUntraced(function*({ agent }: Runtime, task: SweTask, { cwd, isRemote }: RemoteWorkspace.Placed, root: string, settings: Settings) {
   const sessionId = yield* Ids.makeSessionId
   let isDone = false
   const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> => {
@@ -100,14 +100,19 @@ const ask = Effect.fnUntraced(function*({ agent }: Runtime, task: SweTask, cwd: 
     sessionId,
     source: "swe",
     systemPrompt,
-    cwd,
+    // A directory of another machine is none of this one.
+    cwd: isRemote ? root : cwd,
     tools: terminalOnly,
     maxIterations: settings.maxIterations,
     budget: { seconds: task.agentSeconds },
     streaming: false,
     readsText: false,
     onEvent
-  }).pipe(Effect.provideService(InteractiveMode, unattended("swe run", settings.approvals)), Effect.exit)
+  }).pipe(
+    Effect.provideService(InteractiveMode, unattended("swe run", settings.approvals)),
+    Effect.provideService(RemoteDirectory, isRemote ? cwd : undefined),
+    Effect.exit
+  )
   return { isDone, result, sessionId }
 })
 
@@ -126,17 +131,15 @@ export const run = Effect.fn("SweRun.run")(function*(
   settings: Settings,
   onFailed: (fields: Json.Fields) => Effect.Effect<void>
 ): Effect.fn.Return<Solved, Failure, SweRuntime | WorkingCopy.Needs | Scope.Scope> {
-  const fs = yield* FileSystem.FileSystem
   const runtime = yield* (yield* SweRuntime).open(task)
   const began = yield* Clock.currentTimeMillis
   const copy = yield* WorkingCopy.make(task.source)
-  const below = `${copy.directory}/${task.prefix}`
-  const cwd = (yield* Effect.orElseSucceed(fs.exists(below), () => false)) ? below.replace(/\/$/, "") : copy.directory
   const inPlace = Effect.provideService(CommandEnvironment, runtime.environment)
-  const unprepared = yield* SweEvaluation.prepare(task, cwd, settings.setupSeconds).pipe(Effect.catch(({ message }) => Effect.succeed(message)), inPlace)
+  const placed = yield* inPlace(RemoteWorkspace.place(copy, task.prefix))
+  const unprepared = yield* SweEvaluation.prepare(task, placed.cwd, settings.setupSeconds).pipe(Effect.catch(({ message }) => Effect.succeed(message)), inPlace)
   if (unprepared !== undefined) return yield* new WorkingCopy.WorkspaceError({ message: unprepared })
 
-  const { isDone, result, sessionId } = yield* ask(runtime, task, cwd, copy.directory, settings)
+  const { isDone, result, sessionId } = yield* ask(runtime, task, placed, copy.directory, settings)
   const base = {
     instance_id: task.id,
     conversations: yield* conversationOf(runtime, Exit.isSuccess(result) ? result.value.sessionId : sessionId)
@@ -147,6 +150,7 @@ export const run = Effect.fn("SweRun.run")(function*(
     return yield* Effect.failCause(result.cause)
   }
   const { exit, model, steps, usage } = result.value
+  yield* placed.collect
   const patch = yield* copy.patch
   const { check } = task
   const evaluating = check === undefined ? Effect.undefined : check.folder === undefined

@@ -87,19 +87,19 @@ const isDirectory = Effect.fnUntraced(function*(path: string) {
 /** The whole name of a commit of a repository. */
 const commitOf = Effect.fnUntraced(function*(repository: string, commit: string) {
   if (!(yield* isDirectory(repository))) return yield* problem(`the repository ${repository} does not exist: clone it there, or name its directory`)
-  if ((yield* repositoryOf(repository)) === undefined) return yield* problem(`${repository} is no git repository: name one, or leave out the commit`)
-  return yield* GitCommand.text(["rev-parse", "--verify", "--quiet", "--end-of-options", `${commit}^{commit}`], { cwd: repository }).pipe(
-    Effect.mapError(() => problem(`${repository} has no commit "${commit}": fetch it there, or correct base_commit`))
-  )
+  const refused = Effect.flatMap(repositoryOf(repository), (found) =>
+    problem(found === undefined
+      ? `${repository} is no git repository: name one, or leave out the commit`
+      : `${repository} has no commit "${commit}": fetch it there, or correct base_commit`))
+  return yield* Effect.catch(GitCommand.text(["rev-parse", "--verify", "--quiet", "--end-of-options", `${commit}^{commit}`], { cwd: repository }), () => refused)
 })
 
 /** Lets a repository read the objects of another one. */
 const borrow = Effect.fnUntraced(function*(gitDirectory: string, repository: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const at = (name: string) => git(["rev-parse", "--path-format=absolute", "--git-path", name], repository)
-  yield* Effect.mapError(fs.writeFileString(paths.join(gitDirectory, "objects/info/alternates"), `${yield* at("objects")}\n`), told)
-  const shallow = yield* at("shallow")
+  const [objects = "", shallow = ""] = (yield* git(["rev-parse", "--path-format=absolute", "--git-path", "objects", "--git-path", "shallow"], repository)).split("\n")
+  yield* Effect.mapError(fs.writeFileString(paths.join(gitDirectory, "objects/info/alternates"), `${objects}\n`), told)
   if (yield* Effect.mapError(fs.exists(shallow), told)) yield* Effect.mapError(fs.copyFile(shallow, paths.join(gitDirectory, "shallow")), told)
 })
 
