@@ -18,7 +18,7 @@ import { Environment, Home } from "../config/Environment.ts"
 import * as DerivedSettings from "../config/DerivedSettings.ts"
 import * as FolderTrust from "../config/FolderTrust.ts"
 import * as InheritedLimits from "../config/InheritedLimits.ts"
-import { Settings } from "../config/Settings.ts"
+import { Settings, type Values } from "../config/Settings.ts"
 import * as Ids from "../domain/Ids.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import { version } from "../domain/Version.ts"
@@ -38,6 +38,7 @@ import { type Dialog, type DialogCommand, say } from "./interactive/Dialog.ts"
 import * as InputHistory from "./interactive/InputHistory.ts"
 import * as Interactive from "./interactive/Interactive.ts"
 import * as NodeTerminal from "./interactive/internal/NodeTerminal.ts"
+import type { NotifyOptions } from "./interactive/Notifications.ts"
 import { namesOf, stay } from "./interactive/SlashCommands.ts"
 import { workingDirectory } from "../platform/CurrentProcess.ts"
 import { Program, type Start } from "./Program.ts"
@@ -115,6 +116,14 @@ const askForFolder = Effect.gen(function*() {
   if (yield* confirmed(question)) yield* Effect.mapError(trust.trust(project), ({ message }) => usage(message))
 })
 
+/** Notifications as the settings want them; none on a terminal that would show what it is sent. */
+const notifyOptions = ({ display }: Pick<Values, "display">, terminal: string | undefined, folder: string): NotifyOptions | undefined =>
+  terminal === undefined || terminal === "dumb" || terminal === "linux" ? undefined : {
+    method: display.notify,
+    after: Duration.seconds(display.notifyAfterSeconds),
+    title: display.terminalTitle ? `${folder} · hermes` : undefined
+  }
+
 /** The user's editor for a text, by way of a file that only the user can read. */
 const textEditor = Effect.gen(function*() {
   const context = yield* Effect.context<ChildProcessSpawner | Environment | FileSystem.FileSystem | Path.Path>()
@@ -162,6 +171,7 @@ const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, sessio
     commands: [MemoryCommand.dialogCommand(yield* MemoryCommand.store), ...pluginCommands((yield* plugins.loaded).commands), ...yield* ChatSkills.commands(skills)],
     attach: plugins.attach,
     editText: yield* textEditor,
+    notify: notifyOptions(settings, environment.process["TERM"], paths.basename(workingDirectory())),
     status: settings.display.statusLine ? { compactAt: settings.compression.enabled ? settings.compression.threshold : undefined, home: environment.process["HOME"] } : undefined,
     quickCommands: settings.quickCommands
   })

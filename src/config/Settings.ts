@@ -73,6 +73,11 @@ const display = F.defaulted({
   busyInputMode: F.withDefault(F.choice(["interrupt", "queue", "steer"]), "queue"),
   /** The line below the prompt of a conversation: model, mode, context, tokens and cost, branch, background work. */
   statusLine: F.withDefault(F.flag, true),
+  /** Tells of a turn that ended, or a question that waits, after `notifyAfterSeconds`: by a bell, or a notification of the terminal. */
+  notify: F.withDefault(F.choice(["off", "bell", "osc9", "osc777"]), "bell"),
+  notifyAfterSeconds: F.withDefault(F.number({ least: 0 }), 10),
+  /** The window's title names the folder and what the session is at. */
+  terminalTitle: F.withDefault(F.flag, true),
   /** Characters of a tool's arguments in its progress line; 0 is all that fit. */
   toolPreviewLength: F.withDefault(F.count, 0)
 })

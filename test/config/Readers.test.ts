@@ -235,6 +235,9 @@ display.tool_preview_length                                  cli/View.ts
 display.resume_display                                       cli/interactive/SessionSwitch.ts
 display.busy_input_mode                                      cli/interactive/BusyPrompt.ts
 display.status_line                                          cli/InteractiveChat.ts
+display.notify                                               cli/InteractiveChat.ts
+display.notify_after_seconds                                 cli/InteractiveChat.ts
+display.terminal_title                                       cli/InteractiveChat.ts
 <provider>.<>.api_keys                                       routing/ConfiguredRoutes.ts
 `
 

@@ -11,6 +11,9 @@ const defaults: Values["display"] = {
   resumeDisplay: "full",
   busyInputMode: "queue",
   statusLine: true,
+  notify: "bell",
+  notifyAfterSeconds: 10,
+  terminalTitle: true,
   toolPreviewLength: 0
 }
 

@@ -12,7 +12,9 @@ export interface VirtualTerminal {
   rows: number
 }
 
-const sequence = new RegExp(String.raw`^\u001b(?:\[([?\d;]*)([A-Za-z])|\]8;;[^\u001b]*\u001b\\)`)
+const sequence = new RegExp(String.raw`^\u001b(?:\[([?\d;]*)([A-Za-z])|\]8;;[^\u001b]*\u001b\\|\]2;[^\u001b\u0007]* · hermes\u0007)`)
+
+const begun = new RegExp(String.raw`^(?:\[[\d;?]*|\](?:2(?:;[^\u0007\u001b]*)?)?)?$`)
 
 export const make = (columns: number, rows = 24): VirtualTerminal => {
   let cells: Array<Array<string>> = [[]]
@@ -83,6 +85,7 @@ export const make = (columns: number, rows = 24): VirtualTerminal => {
         if (parameters === "?25") visible = final === "h"
         return
       case "m":
+      case "t":
         return
       default:
         throw new Error(`unknown sequence ${parameters}${final}`)
@@ -113,7 +116,7 @@ export const make = (columns: number, rows = 24): VirtualTerminal => {
           continue
         }
         // A pipe may cut a sequence in two.
-        if (char === "\u001b" && /^(?:\[[\d;?]*)?$/u.test(rest.slice(1))) {
+        if (char === "\u001b" && begun.test(rest.slice(1))) {
           pending = rest
           return
         }

@@ -9,7 +9,6 @@ import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
 import * as Stream from "effect/Stream"
-import * as FileWalk from "../../environment/FileWalk.ts"
 import * as SafeText from "../render/SafeText.ts"
 import type { DialogCommand } from "./Dialog.ts"
 import type * as Editor from "./Editor.ts"
@@ -94,6 +93,7 @@ export const fileList: Effect.Effect<FileList, never, FileSystem.FileSystem | Pa
           if (cwd !== place) files = []
           place = cwd
           readAt = now
+          const FileWalk = yield* Effect.promise(() => import("../../environment/FileWalk.ts"))
           // A name with a blank would end at it.
           files = yield* FileWalk.files(cwd, { unreadable: 0, exhausted: false }).pipe(
             Stream.map(({ relative }) => relative),

@@ -28,6 +28,7 @@ import type { Verbosity } from "../render/ToolFeed.ts"
 import type { FileList } from "./Completions.ts"
 import type * as Editor from "./Editor.ts"
 import type { History } from "./InputHistory.ts"
+import type { NotifyOptions } from "./Notifications.ts"
 import type { Pending } from "./Questions.ts"
 import type { Command } from "./SlashCommands.ts"
 import type { StatusLine } from "./StatusLine.ts"
@@ -77,6 +78,8 @@ export interface InteractiveOptions {
   readonly printed?: ((show: (text: string) => void) => Effect.Effect<void, never, Scope.Scope>) | undefined
   /** Lets the user's editor change a text; none when absent. */
   readonly editText?: ((text: string) => Effect.Effect<string, Failure>) | undefined
+  /** Notifications and the title of the window; none when absent. */
+  readonly notify?: NotifyOptions | undefined
   /** The status line; none when absent. */
   readonly status?: Pick<StatusLine, "compactAt" | "home"> | undefined
   /** Lets plugins speak in this conversation as long as it lasts. */

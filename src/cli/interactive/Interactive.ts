@@ -13,6 +13,7 @@
  *
  * Source: `hermes-product.md` §1.3, §1.7, §1.8 and §1.9.
  */
+import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
@@ -35,6 +36,7 @@ import { attached } from "./Attachments.ts"
 import { complain, type Dialog, type DialogCommand, type Feed, type InteractiveOptions, remember, type SessionServices, say, type TypedLine } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import * as Overview from "./Overview.ts"
+import * as Notifications from "./Notifications.ts"
 import * as Picker from "./Picker.ts"
 import * as PromptLine from "./PromptLine.ts"
 import * as SessionSwitch from "./SessionSwitch.ts"
@@ -70,8 +72,8 @@ const maxTyped = 10
 /** The code to leave with, or undefined to go on. */
 type Outcome = number | undefined
 
-/** A reader whose events the status takes along. */
-const followed = ({ arrived, poll, take }: LiveSession.Reader, { follow }: LiveStatus.LiveStatus): LiveSession.Reader => ({
+/** A reader whose events others take along. */
+const followed = ({ arrived, poll, take }: LiveSession.Reader, follow: (event: HostEvent) => void): LiveSession.Reader => ({
   arrived,
   poll: () => {
     const event = poll()
@@ -110,10 +112,15 @@ const make = Effect.fnUntraced(function*(
   const reader = yield* live.subscribe({ whenBehind: "wait" })
   const statusLine = options.status === undefined ? undefined : { ...options.status, status: yield* LiveStatus.make(live, about.cwd) }
   if (statusLine !== undefined) yield* keepStatus(statusLine.status, screen)
+  const notifications = options.notify === undefined ? undefined : yield* Notifications.make(options.notify, terminal.write)
+  const clock = yield* Clock.Clock
   return {
     options,
     live,
-    reader: statusLine === undefined ? reader : followed(reader, statusLine.status),
+    reader: followed(reader, (event) => {
+      statusLine?.status.follow(event)
+      notifications?.follow(event, clock.currentTimeMillisUnsafe())
+    }),
     screen,
     feed,
     statusLine,
