@@ -53,22 +53,25 @@ const inCode = (code: string): ReadonlyArray<string> => [
 
 const isMarked = /^(?:ext::|exec=|\+?["']?:?\s{0,4}!)/
 
-/** A setting's value, or the text itself, without the marks that say that it is a command. */
-const bare = (text: string): string => text.replace(/^[\w.-]{1,100}=/, "").replace(isMarked, "").replace(/^\|\s{0,4}-?/, "").replaceAll("%s", "")
+/** A text without the marks that say that it is a command. */
+const bare = (text: string): string => text.replace(isMarked, "").replace(/^\|\s{0,4}-?/, "").replaceAll("%s", "")
 
 const sedCommand = /(?:^|;)\s{0,4}(?:\d{1,9}|\$)?e\s(.+)$/s
 
 const inArguments = ({ args, program }: Command): ReadonlyArray<string> => {
   const [isGit, isSed, runsText] = [program === "git", /^g?sed$/.test(program), positional.has(program)]
-  const verbs = isGit ? args.filter((arg) => arg === "config" || arg === "foreach") : []
-  return args.flatMap((arg, index) => {
+  const isConfig = isGit && args.includes("config")
+  const run = isGit ? args.findIndex((arg, index) => index > 0 && (arg === "foreach" || arg === "run")) : -1
+  const rest = run === -1 ? [] : [args.slice(run + 1).filter((arg) => arg !== "--recursive" && arg !== "--quiet").join(" ")]
+  return rest.concat(args.flatMap((arg, index) => {
     const at = arg.startsWith("--") ? arg.indexOf("=") : -1
     const [flag = "", value] = at === -1 ? [args[index - 1], arg] : [arg.slice(0, at), arg.slice(at + 1)]
-    const setting = /^([\w.-]{1,100})=/.exec(value)?.[1] ?? (verbs[0] === "config" ? args[index - 1] : undefined)
+    const setting = /^([\w.-]{1,100})=/.exec(value)?.[1] ?? (isConfig ? args[index - 1] : undefined)
     const isRun = runFlag.test(flag) || isMarked.test(value) || setting !== undefined && runSetting.test(setting) ||
-      isGit && (runLetter.test(flag) || verbs[0] === "foreach") || /\s/.test(value) && (runsText || runLetter.test(flag))
-    return isRun ? [bare(value)] : isSed ? [sedCommand.exec(value)?.[1] ?? ""] : []
-  })
+      isGit && runLetter.test(flag) || runsText && (/[\s{$]/.test(value) || index === args.length - 1) || /\s/.test(value) && runLetter.test(flag)
+    const isSetting = setting !== undefined && (isGit || runSetting.test(setting))
+    return isRun ? [bare(isSetting ? value.replace(/^[\w.-]{1,100}=/, "") : value)] : isSed ? [sedCommand.exec(value)?.[1] ?? ""] : []
+  }))
 }
 
 /** Shell commands that a program is handed in ways of its own. */
@@ -97,6 +100,12 @@ export const scriptOf = (program: string, args: ReadonlyArray<Field>): Field | u
       return joined(args.filter(({ text }, index) => index > 0 || text !== "--"))
     case "trap":
       return args[0]
+    case "su":
+    case "sg":
+    case "runuser":
+    case "script":
+    case "flock":
+      return commandFlag(args, /^(?:-[a-z]*c|--command)$/)
     case "cmd":
       return commandFlag(args, /^\/[ck]$/i)
     case "env": {

@@ -6,13 +6,13 @@ import { type Field, known, named, programName } from "./Command.ts"
 
 /** Programs that run the rest of their words. */
 const wrappers = named(`
-  sudo doas pkexec env command exec builtin nice ionice stdbuf nohup setsid time gtime timeout gtimeout unshare nsenter strace ltrace
+  sudo doas pkexec env command exec builtin nice ionice stdbuf nohup setsid time gtime unshare nsenter strace ltrace
   watch xargs parallel busybox toybox proxychains proxychains4 torsocks torify firejail runuser chronic caffeinate eatmydata fakeroot
   setpriv prlimit systemd-run coproc winpty numactl choom valgrind entr xvfb-run
 `)
 
 /** Those with a word of their own before the program. */
-const skipping = named("chroot flock taskset gosu su-exec chrt setarch faketime")
+const skipping = named("timeout gtimeout chroot flock taskset gosu su-exec chrt setarch faketime ssh mosh")
 
 /** Programs that run another one behind a word of theirs: `bundle exec`. */
 const runners: ReadonlyArray<readonly [program: RegExp, verb: RegExp]> = [
@@ -24,20 +24,24 @@ const runners: ReadonlyArray<readonly [program: RegExp, verb: RegExp]> = [
 const selfRunning = named("npx bunx pnpx uvx")
 
 /** Flags whose value is the next word. */
-const valued = /^(?:-[ugahpCRTUkcasIdLw]|--(?:user|group|unset|chdir|signal|kill-after|name|workdir))$/
+const valued = /^(?:-[ugahpnCRTUkcasIdLw]|--(?:user|group|unset|chdir|signal|kill-after|name|workdir))$/
+const valuedOfSsh = /^-[BbcDEeFIiJLlmOopQRSWw]$/
 /** Flags of some of them that look like {@link valued} and are none. */
-const alone: ReadonlyMap<string, RegExp> = new Map([["sudo", /^-[sak]$/], ["command", /^-p$/], ["time", /^-[ap]$/], ["exec", /^-c$/], ["setsid", /^-[cw]$/]])
+const alone: ReadonlyMap<string, RegExp> = new Map([["sudo", /^-[sakn]$/], ["command", /^-p$/], ["time", /^-[ap]$/], ["exec", /^-c$/], ["setsid", /^-[cw]$/], ["xargs", /^-p$/]])
 
-const ownWord = /^(?:-|[A-Za-z_]\w*=|\d+(?:\.\d+)?[smhd]?$|\{\}$)/
+const ownWord = /^(?:-|[A-Za-z_]\w*=)/
+/** Values of flags that nothing is called like. */
+const plainValue = /^(?:\d+(?:\.\d+)?[smhd]?|\{\})$/
 
-/** The first word that is neither a flag, nor the value of one, nor an assignment or a number. */
+/** The first word that is neither a flag, nor the value of one, nor an assignment. */
 const programAt = (program: string, args: ReadonlyArray<Field>, start: number): number => {
   let index = start
   for (; index < args.length; index++) {
     const text = args[index]?.text ?? ""
     if (text === "--") return index + 1
-    if (valued.test(text) && alone.get(program)?.test(text) !== true) index++
-    else if (!ownWord.test(text)) break
+    const isValue = !skipping.has(program) && plainValue.test(text) && args[index - 1]?.text.startsWith("-") === true
+    if ((program === "ssh" ? valuedOfSsh : valued).test(text) && alone.get(program)?.test(text) !== true) index++
+    else if (!isValue && !(skipping.has(program) ? /^-/ : ownWord).test(text)) break
   }
   return index
 }

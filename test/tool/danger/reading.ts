@@ -164,6 +164,10 @@ env X=1 ls
 env -S 'rm x'
 ls | xargs rm
 ls | xargs find
+ls | xargs -p sh cat
+ls | xargs 5 cat
+timeout 5 7 cat x
+nice 5 cat x
 ls | xargs git
 ls | xargs sed
 ls | xargs -I{} sh -c '{}'
