@@ -214,7 +214,7 @@ const follow = Effect.fnUntraced(function*(record: Service): Effect.fn.Return<Fo
           Effect.gen(function*() {
             const stopped = yield* Deferred.make<void>()
             // Behind the entries that were written so far.
-            batches.flush()
+            yield* batches.flush
             yield* Queue.offer(queue, Effect.flatMap(Clock.currentTimeMillis, (at) => {
               stop(at)
               return Effect.asVoid(Deferred.succeed(stopped, undefined))

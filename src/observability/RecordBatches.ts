@@ -27,7 +27,7 @@ interface Batches {
   /** Passes groups to a listener until the scope closes. */
   readonly listen: Service["listen"]
   /** Passes on what has come so far. */
-  readonly flush: () => void
+  readonly flush: Effect.Effect<void>
 }
 
 /** Groups what `source` passes on, until the scope closes. */
@@ -38,26 +38,26 @@ export const make = Effect.fnUntraced(function*(source: Service["listen"]): Effe
   let came = Deferred.makeUnsafe<void>()
   const flush = (): void => {
     if (pending.length === 0) return
-    const group = safe(pending)
+    const entries = pending
     pending = []
     came = Deferred.makeUnsafe<void>()
+    const group = safe(entries)
     for (const listener of listeners) listener(group)
   }
-  const work = Effect.suspend(() => Deferred.await(came)).pipe(Effect.andThen(Effect.sync(flush)), Effect.andThen(Effect.sleep(pause)))
+  const passOn = Effect.catchDefect(Effect.sync(flush), (defect) =>
+    Effect.logWarning("Entries of the run record cannot be exported; what exporters make of these is missing.", defect))
+  const work = Effect.suspend(() => Deferred.await(came)).pipe(Effect.andThen(passOn), Effect.andThen(Effect.sleep(pause)))
   yield* Effect.forkScoped(Effect.forever(work))
   yield* source((entries) => {
     if (pending.length === 0) Deferred.doneUnsafe(came, Exit.void)
     for (const entry of entries) pending.push(entry)
   })
   return {
-    flush,
+    flush: passOn,
     listen: (listener) =>
       Effect.asVoid(Effect.acquireRelease(
         Effect.sync(() => void listeners.add(listener)),
-        () => Effect.sync(() => {
-          flush()
-          listeners.delete(listener)
-        })
+        () => Effect.andThen(passOn, Effect.sync(() => listeners.delete(listener)))
       ))
   }
 })
