@@ -24,6 +24,7 @@ import type { ModelRouter } from "../routing/ModelRouter.ts"
 import type { RunRecord } from "../session/RunRecord.ts"
 import type { SessionSearch } from "../session/SessionSearch.ts"
 import type { SessionStore } from "../session/SessionStore.ts"
+import type { FileUndo } from "../tool/FileUndo.ts"
 import type { ToolRegistry } from "../tool/ToolRegistry.ts"
 
 /** Start options besides the settings. */
@@ -63,7 +64,7 @@ export interface Start {
 }
 
 /** Services of a runtime. */
-type Services = Agent | BackgroundWork | Children | Auxiliary | ModelRouter | Plugins | ToolRegistry | SkillStore | SessionStore | SessionSearch | RunRecord | Hooks
+type Services = Agent | BackgroundWork | Children | Auxiliary | FileUndo | ModelRouter | Plugins | ToolRegistry | SkillStore | SessionStore | SessionSearch | RunRecord | Hooks
 
 /** Options of a runtime. */
 type Needs = Home | Environment

@@ -32,6 +32,7 @@ import * as SessionDocument from "./render/SessionDocument.ts"
 import * as ToolText from "./render/ToolText.ts"
 import * as Width from "./render/Width.ts"
 import * as Confirm from "./Confirm.ts"
+import * as SessionChanges from "./SessionChanges.ts"
 import * as SessionCare from "./SessionCare.ts"
 import { forReading, opened, stored } from "./SessionChoice.ts"
 
@@ -232,5 +233,5 @@ const pruneCommand = Command.make("prune", {
 )
 
 export const command = Command.make("sessions", { source, limit, json }, listNewest).pipe(
-  Command.withSubcommands([list, show, rename, exportCommand, pruneCommand, ...SessionCare.commands])
+  Command.withSubcommands([list, show, rename, exportCommand, pruneCommand, ...SessionCare.commands, ...SessionChanges.commands])
 )

@@ -130,6 +130,17 @@ export const make = ({ out }: ProgramOutput.Service): View => {
           }
         ]
       }
+      case "FileChanged":
+        return [{
+          type: "file_change",
+          tool_call_id: event.callId,
+          path: event.path,
+          change: event.before === undefined ? "created" : event.after === undefined ? "deleted" : "changed",
+          by: event.by,
+          added: event.added,
+          removed: event.removed,
+          diff: event.diff
+        }]
       case "RouteChanged":
         return [{ type: "fallback", from: event.from, to: event.to, reason: event.reason }]
       case "SubagentStarted":

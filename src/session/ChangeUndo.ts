@@ -156,6 +156,25 @@ export const plan = Effect.fnUntraced(function*(
   return { direction, set, steps, conflicts, lost, same }
 })
 
+/** Content of a state as text; a reason where it is not kept. */
+const keptText = (state: FileChange.FileState | undefined) =>
+  state === undefined
+    ? Effect.succeed({ text: undefined })
+    : Effect.map(contentOf(state), (found) => "reason" in found ? { reason: found.reason } : { text: textOf(state, found.bytes) })
+
+/** Differences of changes, each file once: from what was there first to what was there last, as far as the contents are kept. */
+export const diffs = (
+  changes: ReadonlyArray<FileChange.FileChanged>
+): Effect.Effect<ReadonlyArray<Pick<FileChange.FileChanged, "added" | "diff" | "path" | "removed">>> =>
+  Effect.forEach(ChangeSets.net(changes), Effect.fnUntraced(function*({ after, before, diffs: recorded, path }) {
+    const from = yield* keptText(before)
+    const to = yield* keptText(after)
+    const diff = recorded.length === 1 || "reason" in from || "reason" in to
+      ? recorded.join("")
+      : Redaction.redactText(FileChange.unifiedDiff(path, from.text, to.text))
+    return { path, diff, ...FileChange.counts(diff) }
+  }))
+
 /** Removes directories below a root that are empty now, from the innermost on. */
 const tidy = Effect.fnUntraced(function*(file: string, root: string): Effect.fn.Return<void, PlatformError, Files> {
   const fs = yield* FileSystem.FileSystem
@@ -196,12 +215,13 @@ export interface Done {
 }
 
 /**
- * Puts the files of a plan into their states; conflicts only where they are to be overwritten. The record of the session `of` is told.
+ * Puts the files of a plan into their states; conflicts only where they are to be overwritten. The record of the run's session is told,
+ * which every session that goes on from it reads.
  * A file that cannot be written stays, and the others go on.
  */
 export const apply = Effect.fnUntraced(function*(
   { conflicts, direction, lost, same, set, steps }: Plan,
-  { isOverwriting, of }: { readonly isOverwriting: boolean; readonly of: Ids.SessionId }
+  { isOverwriting }: { readonly isOverwriting: boolean }
 ): Effect.fn.Return<Done, SessionStoreError, Files | RunRecord> {
   const contents = yield* ChangeContents.ChangeContents
   const moved: Array<FileChange.FilesReverted["files"][number]> = []
@@ -226,8 +246,15 @@ export const apply = Effect.fnUntraced(function*(
   }
   const record = yield* RunRecord
   const event: FileChange.FilesReverted = { _tag: "FilesReverted", direction, turns: [set.turnId], files: [...moved, ...direction === "undo" ? same.flatMap((path) => sameOf(set, path)) : []], left: left.map(({ path }) => path) }
-  yield* record.append([{ sessionId: of, turnId: set.turnId, at: yield* Clock.currentTimeMillis, event }])
+  yield* record.append([{ sessionId: set.sessionId, turnId: set.turnId, at: yield* Clock.currentTimeMillis, event }])
   return { changed: moved.map(({ path }) => path), left }
+})
+
+/** Writes that a run was left behind with its files as they are. */
+export const leave = Effect.fnUntraced(function*({ changes, sessionId, turnId }: ChangeSets.ChangeSet): Effect.fn.Return<void, never, RunRecord> {
+  const record = yield* RunRecord
+  const left = ChangeSets.net(changes).map(({ path }) => path)
+  yield* record.append([{ sessionId, turnId, at: yield* Clock.currentTimeMillis, event: { _tag: "FilesReverted", direction: "undo", turns: [turnId], files: [], left } }])
 })
 
 /** A file that was put back by hand before: a redo changes it again. */

@@ -14,7 +14,7 @@
  *   if (Option.isNone(run)) return []
  *   const plan = yield* undo.plan(run.value, "undo")
  *   if (plan.conflicts.length > 0) return []
- *   return (yield* undo.apply(plan, { isOverwriting: false, of: sessionId })).changed
+ *   return (yield* undo.apply(plan, { isOverwriting: false })).changed
  * })
  * ```
  *
@@ -26,7 +26,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import type { SessionStoreError } from "../domain/AgentError.ts"
-import type { SessionId } from "../domain/Ids.ts"
+import type { FileChanged } from "../domain/FileChange.ts"
 import { CallConversation, CallDirectory, CommandEnvironment } from "../environment/CommandEnvironment.ts"
 import * as ChangeContents from "../session/ChangeContents.ts"
 import type { ChangeSet } from "../session/ChangeSets.ts"
@@ -37,10 +37,14 @@ import { RunRecord } from "../session/RunRecord.ts"
 export interface Service {
   /** Looks at the files of a run, and says what would be done. */
   readonly plan: (set: ChangeSet, direction: ChangeUndo.Plan["direction"]) => Effect.Effect<ChangeUndo.Plan>
-  /** Does it; `of` is the session whose record is told. */
+  /** Differences of changes, each file once. */
+  readonly diffs: (changes: ReadonlyArray<FileChanged>) => ReturnType<typeof ChangeUndo.diffs>
+  /** Notes that a run was left behind with its files as they are. */
+  readonly leave: (set: ChangeSet) => Effect.Effect<void>
+  /** Does it. */
   readonly apply: (
     plan: ChangeUndo.Plan,
-    options: { readonly isOverwriting: boolean; readonly of: SessionId }
+    options: { readonly isOverwriting: boolean }
   ) => Effect.Effect<ChangeUndo.Done, SessionStoreError>
 }
 
@@ -65,6 +69,8 @@ export const layer: Layer.Layer<FileUndo, never, CommandEnvironment | Path.Path 
         Effect.provideService(RunRecord, record)
       )
     return {
+      diffs: (changes) => Effect.provideService(ChangeUndo.diffs(changes), ChangeContents.ChangeContents, contents),
+      leave: (set) => Effect.provideService(ChangeUndo.leave(set), RunRecord, record),
       plan: (set, direction) =>
         Effect.flatMap(directory(set.cwd), (cwd) => inTree(set, cwd, ChangeUndo.plan({ ...set, cwd }, direction))),
       apply: (plan, options) => inTree(plan.set, plan.set.cwd, ChangeUndo.apply(plan, options))

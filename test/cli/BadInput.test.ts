@@ -54,6 +54,8 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   insights: [{ args: "insights --days 0", line: "--days is a number of days, 1 to 3650" }],
   "sessions fork": [{ args: "sessions fork nope", line: session }, { args: "sessions fork nope --step 0", line: "--step is the number of an answer, 1 or more" }],
   "sessions delete": [{ args: "sessions delete nope --yes", line: session }],
+  "sessions diff": [{ args: "sessions diff nope", line: session }],
+  "sessions undo": [{ args: "sessions undo nope", line: session }, { args: "sessions undo nope --force --keep", line: "--force and --keep exclude each other" }],
   "sessions import": [{ args: `sessions import ${nowhere}`, line: `cannot read ${nowhere}: no such file or directory` }],
   "sessions export": [
     { args: "sessions export --session-id nope", line: session },

@@ -53,7 +53,7 @@ const world = Effect.map(temporaryDirectory, (home) => {
         const set = direction === "undo" ? ChangeSets.toUndo(history) : ChangeSets.toRedo(history)
         if (Option.isNone(set)) return undefined
         const plan = yield* undo.plan(set.value, direction)
-        return { plan, done: yield* undo.apply(plan, { isOverwriting, of: sessionId }) }
+        return { plan, done: yield* undo.apply(plan, { isOverwriting }) }
       }).pipe(Effect.provide(runtime([])))
   }
 })

@@ -1,11 +1,14 @@
 // Services beside the agent of an interactive session: those that a test gives, or ones with nothing in them.
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { BackgroundWork } from "../../src/agent/BackgroundWork.ts"
 import * as Children from "../../src/agent/Children.ts"
 import type { History } from "../../src/cli/interactive/InputHistory.ts"
+import * as CommandEnvironment from "../../src/environment/CommandEnvironment.ts"
 import { Auxiliary } from "../../src/routing/Auxiliary.ts"
 import * as RunRecord from "../../src/session/RunRecord.ts"
+import * as FileUndo from "../../src/tool/FileUndo.ts"
 import { RouterStatus } from "../../src/routing/ModelRouter.ts"
 
 export interface Given {
@@ -29,7 +32,11 @@ const noWork: BackgroundWork["Service"] = {
 
 export const layer = ({ auxiliary, background, children, routes }: Given) =>
   Layer.mergeAll(
-    RunRecord.layerMemory(),
+    FileUndo.layer.pipe(
+      Layer.provideMerge(RunRecord.layerMemory()),
+      Layer.provide(CommandEnvironment.layerLocal),
+      Layer.provide(NodeServices.layer)
+    ),
     Layer.succeed(BackgroundWork, background ?? noWork),
     Layer.succeed(Children.Children, children ?? Children.make()),
     Layer.succeed(Auxiliary, {

@@ -28,6 +28,7 @@ import type { Verbosity } from "../render/ToolFeed.ts"
 import * as ToolText from "../render/ToolText.ts"
 import * as UsageText from "../render/UsageText.ts"
 import * as Width from "../render/Width.ts"
+import * as ChangeCommands from "./ChangeCommands.ts"
 import * as BusyPrompt from "./BusyPrompt.ts"
 import { complain, type Dialog, type DialogCommand, note, resumeCommand, say, type SessionServices } from "./Dialog.ts"
 import * as Overview from "./Overview.ts"
@@ -346,6 +347,7 @@ export const commands: ReadonlyArray<DialogCommand> = [
   { name: "verbose", usage: "[LEVEL]", help: "Set the detail of tool output: off, new, all, verbose", run: verbose },
   { name: "status", help: "Show the state of this session", run: status },
   { name: "retry", help: "Send the last prompt again", run: retry },
+  ...ChangeCommands.commands,
   ...backgroundCommands,
   { name: "quit", aliases: ["exit"], help: "Leave", run: () => Effect.succeed(leave) }
 ]

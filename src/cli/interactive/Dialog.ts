@@ -19,6 +19,7 @@ import type { Conversation } from "../../plugin/MessageInjection.ts"
 import type { Auxiliary } from "../../routing/Auxiliary.ts"
 import type { RunRecord } from "../../session/RunRecord.ts"
 import type { Session, SessionStore } from "../../session/SessionStore.ts"
+import type { FileUndo } from "../../tool/FileUndo.ts"
 import type { ToolRegistry } from "../../tool/ToolRegistry.ts"
 import * as ErrorLine from "../ErrorLine.ts"
 import type { Failure } from "../Failure.ts"
@@ -42,6 +43,7 @@ export type SessionServices =
   | Children
   | ChildProcessSpawner
   | FileSystem.FileSystem
+  | FileUndo
   | Hooks
   | Path.Path
   | RunRecord

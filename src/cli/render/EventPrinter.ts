@@ -12,9 +12,11 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type { FileChanged } from "../../domain/FileChange.ts"
 import * as Redaction from "../../domain/Redaction.ts"
 import type { RunEvent, RunResult } from "../../domain/RunEvent.ts"
 import * as Schedule from "../../tool/Schedule.ts"
+import * as DiffText from "./DiffText.ts"
 import * as Markdown from "./Markdown.ts"
 import * as Paint from "./Paint.ts"
 import * as RunText from "./RunText.ts"
@@ -60,6 +62,11 @@ const pauseMillis = 1500
 
 const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
 
+/** Lines of a file's difference, and files of one call, that are shown below it. */
+const diffLines = 12
+const verboseDiffLines = 200
+const shownFiles = 5
+
 /** Interval at which live lines are drawn. */
 export const frameMillis = 100
 
@@ -87,6 +94,8 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
   /** Time at which the open block was last drawn outside of a frame. */
   let drawnAt = -Infinity
   let over = false
+  /** Changes of files by calls that are under way. */
+  let changed: ReadonlyArray<FileChanged> = []
 
   /** A blank line between things of different kinds, where both are seen. */
   const begin = (next: Kind): void => {
@@ -218,6 +227,20 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
     if (options.showCost && result.usage.requestCount > 0) say([screen.asidePaint.text(UsageText.line(result.usage, result.cost), "dim")])
   }
 
+  /** Differences of the files that a call changed. */
+  const changesOf = (callId: string): ReadonlyArray<string> => {
+    const own = changed.filter((change) => change.callId === callId)
+    changed = changed.filter((change) => change.callId !== callId)
+    const verbosity = options.verbosity()
+    if (verbosity === "off" || own.length === 0) return []
+    const room = { paint: screen.asidePaint, columns: screen.asideColumns(), most: verbosity === "verbose" ? verboseDiffLines : diffLines }
+    const shown = own.slice(0, shownFiles)
+    return [
+      ...shown.flatMap((change) => DiffText.file(change, DiffText.diffName(change.diff) ?? change.path, room)).map((line) => `  ${line}`),
+      ...own.length > shown.length ? [screen.asidePaint.text(`  … ${own.length - shown.length} more files: /diff shows all of them`, "dim")] : []
+    ]
+  }
+
   const busy = (what: string, now: number): void => {
     if (under?.what !== what) under = { what, since: now }
   }
@@ -253,9 +276,16 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
         return say(feed.take(event, now, screen.asideColumns()))
       case "ToolStarted":
       case "ToolProgress":
-      case "ToolFinished":
         settle()
         say(feed.take(event, now, screen.asideColumns()))
+        return
+      case "ToolFinished":
+        settle()
+        say([...feed.take(event, now, screen.asideColumns()), ...changesOf(event.callId)])
+        return
+      case "FileChanged":
+        // Below the line of its call.
+        changed = [...changed, event]
         return
       case "SubagentStarted":
       case "SubagentProgress":

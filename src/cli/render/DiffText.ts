@@ -1,0 +1,61 @@
+/**
+ * Differences of files as lines: additions green, removals red, the rest dim; harmless and without secrets.
+ *
+ * Source: `hermes-product.md` §1.8.
+ */
+import type * as FileChange from "../../domain/FileChange.ts"
+import * as Redaction from "../../domain/Redaction.ts"
+import type { Paint } from "./Paint.ts"
+import * as SafeText from "./SafeText.ts"
+import * as Width from "./Width.ts"
+
+/** Place for lines, and how many there may be. */
+export interface Room {
+  readonly paint: Paint
+  /** Columns of a line; undefined where lines may be of any length. */
+  readonly columns: number | undefined
+  readonly most: number
+}
+
+/** Lines of a difference, without its file names. */
+const body = (diff: string): ReadonlyArray<string> =>
+  Redaction.redactText(SafeText.text(diff)).replace(/\n$/, "").split("\n").filter((line) => !/^(?:---|\+\+\+) /.test(line))
+
+const painted = (line: string, { columns, paint }: Room): string => {
+  const cut = columns === undefined ? line : Width.cut(line, Math.max(10, columns - 1))
+  if (line.startsWith("+")) return paint.text(cut, "green")
+  if (line.startsWith("-")) return paint.text(cut, "red")
+  return paint.text(cut, "dim")
+}
+
+/** Sums of a difference: `+3 −1`. */
+export const sums = ({ added, removed }: Pick<FileChange.FileChanged, "added" | "removed">, paint: Paint): string =>
+  [...added > 0 ? [paint.text(`+${added}`, "green")] : [], ...removed > 0 ? [paint.text(`-${removed}`, "red")] : []].join(" ")
+
+/** A difference in lines, cut at a number of them; `more` names what shows the rest. */
+export const lines = (diff: string, room: Room, more = "/diff shows all of it"): ReadonlyArray<string> => {
+  if (diff === "") return []
+  const all = body(diff)
+  const shown = all.slice(0, room.most)
+  const left = all.length - shown.length
+  return [...shown.map((line) => painted(line, room)), ...left > 0 ? [room.paint.text(`… ${left} more line${left === 1 ? "" : "s"}: ${more}`, "dim")] : []]
+}
+
+/** A file with its difference. */
+export const file = (
+  change: Pick<FileChange.FileChanged, "added" | "diff" | "path" | "removed">,
+  name: string,
+  room: Room,
+  more?: string
+): ReadonlyArray<string> => {
+  const label = SafeText.line(Redaction.redactText(name))
+  const title = room.columns === undefined ? label : Width.cut(label, Math.max(10, room.columns - 16))
+  return [`${room.paint.text(title, "bold")} ${sums(change, room.paint)}`.trimEnd(), ...lines(change.diff, room, more)]
+}
+
+/** Name of the file that a difference names itself. */
+export const diffName = (diff: string): string | undefined => /^\+\+\+ (?:b\/)?(?!\/dev\/null)(.+)$/m.exec(diff)?.[1] ?? /^--- (?:a\/)?(?!\/dev\/null)(.+)$/m.exec(diff)?.[1]
+
+/** The path of a file as seen from a directory. */
+export const nameIn = (directory: string | undefined, path: string): string =>
+  directory !== undefined && path.startsWith(`${directory}/`) ? path.slice(directory.length + 1) : path
