@@ -25,6 +25,7 @@ import * as Dataset from "../runner/batch/Dataset.ts"
 import * as Distributions from "../runner/batch/Distributions.ts"
 import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
 import * as Json from "../domain/Json.ts"
+import * as Toolsets from "../tool/Toolsets.ts"
 import type { RunFlags } from "./BatchCommand.ts"
 import * as ClusterSettings from "./ClusterSettings.ts"
 import * as CommandSettings from "./CommandSettings.ts"
@@ -129,7 +130,7 @@ const summaryText = (runName: string, directory: string, report: BatchRun.Report
       ...failed === 0 ? [] : [["  failed", String(failed)]],
       ...left === 0 ? [] : [["  not begun", String(left)]],
       ["  tokens", tokens.toLocaleString("en-US")],
-      ...costUsd === undefined ? [] : [["  cost", BatchProgress.dollars(costUsd)]]
+      ...costUsd === undefined || costUsd === 0 ? [] : [["  cost", BatchProgress.dollars(costUsd)]]
     ]).split("\n"),
     `  ${directory}/${BatchFiles.names.trajectories}: ${count(merged.written, "row")}${merged.withUnknownTools === 0 ? "" : `; ${merged.withUnknownTools} left out, which name unknown tools`}`,
     ...failures.slice(0, 5).map(({ attempts, id, message }) => `Failed: row ${id} after ${count(attempts, "attempt")}: ${message}`),
@@ -148,6 +149,10 @@ const mention = (problems: ReadonlyArray<Dataset.Problem>, say: (text: string) =
     for (const { file, line, message } of problems.slice(0, 10)) yield* say(`Warning: ${file}${line === undefined ? "" : ` line ${line}`}: ${message}; left out`)
     if (problems.length > 10) yield* say(`Warning: ${count(problems.length - 10, "more row")} left out`)
   })
+
+/** Tools that an agent file names; with sub-agents, the tool for those. */
+const toolsOf = (agentFile: AgentFile | undefined): ReadonlyArray<string> | undefined =>
+  agentFile?.tools === undefined ? undefined : [...agentFile.tools, ...agentFile.subAgents.length > 0 ? [Toolsets.ofSubAgents] : []]
 
 const hasTurns = (agentFile: AgentFile | undefined): boolean => agentFile?.settings.some(({ key }) => key === "agent.max_turns") === true
 
@@ -202,7 +207,7 @@ export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
       batchSize,
       workers: flags.numWorkers ?? 4,
       distribution,
-      toolsets: shared.toolsets !== undefined ? Flags.names(shared.toolsets) : flags.distribution === undefined ? agentFile?.tools : undefined,
+      toolsets: shared.toolsets !== undefined ? Flags.names(shared.toolsets) : flags.distribution === undefined ? toolsOf(agentFile) : undefined,
       disabledToolsets: settings.disabledToolsets,
       seed: flags.seed,
       resumes: shared.resume !== undefined,

@@ -19,7 +19,7 @@ export const dollars = (usd: number): string => `$${usd.toFixed(usd !== 0 && usd
 const doneOf = ({ before, discarded, failed, finished }: Progress): number => before + discarded + failed + finished
 
 const costOf = ({ costUsd, expectedCostUsd }: Progress): ReadonlyArray<string> =>
-  costUsd === undefined ? [] : [expectedCostUsd === undefined ? dollars(costUsd) : `${dollars(costUsd)} of about ${dollars(expectedCostUsd)}`]
+  costUsd === undefined || costUsd === 0 ? [] : [expectedCostUsd === undefined ? dollars(costUsd) : `${dollars(costUsd)} of about ${dollars(expectedCostUsd)}`]
 
 /** Facts, the most important first. */
 export const facts = (progress: Progress): ReadonlyArray<string> => {

@@ -50,7 +50,7 @@ export interface Options {
   readonly directory: string
   /** Field with the prompt. */
   readonly promptField: string
-  /** Toolsets of a row, drawn or fixed. */
+  /** Toolsets (and single tools) of a row, drawn or fixed. */
   readonly toolsetsOf: (row: Row) => ReadonlyArray<string>
   readonly disabledToolsets: ReadonlyArray<string>
   readonly batchOf: (row: Row) => number
@@ -143,8 +143,7 @@ export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attemp
   yield* options.prepare(row, workspace.path)
   const toolsets = options.toolsetsOf(row)
   const sets = yield* registry.list
-  const foreign = sets.map(({ toolset }) => toolset).filter((name) => !Object.hasOwn(Toolsets.catalogue, name))
-  const { selection } = Toolsets.resolve({ toolsets, disabled: options.disabledToolsets, foreign })
+  const { selection } = Toolsets.choose(toolsets, sets, options.disabledToolsets)
   const sessionId = sessionOf(row, attempt, options.sessionPrefix)
   yield* asked({
     prompt,

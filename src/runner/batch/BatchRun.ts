@@ -39,7 +39,7 @@ export interface Options {
   readonly workers: number
   /** Name in the table, or a list of percentages; that of the first run, or `default`, when absent. */
   readonly distribution: string | undefined
-  /** Toolsets of every row in the place of a draw. */
+  /** Toolsets and single tools of every row in the place of a draw. */
   readonly toolsets: ReadonlyArray<string> | undefined
   readonly disabledToolsets: ReadonlyArray<string>
   /** Seed of the draws; that of the first run, or the run's name, when absent. */
@@ -124,10 +124,22 @@ const usable = Effect.map(ToolRegistry.use(({ list }) => list), (sets) => {
 /** Stands before toolsets that all rows have. */
 const fixed = "toolsets:"
 
+/** Toolsets and tools that all rows have. */
+const fixedOf = Effect.fnUntraced(function*(names: ReadonlyArray<string>, { disabledToolsets }: Options) {
+  const { unknown: [first] } = Toolsets.choose(names, yield* ToolRegistry.use(({ list }) => list), disabledToolsets)
+  if (first === undefined) return names
+  const remedy = first.nearest === undefined ? "`hermes tools` lists them" : `did you mean "${first.nearest}"?`
+  return yield* new BatchError({ message: `there is no toolset or tool "${first.name}": ${remedy}`, isInput: true })
+})
+
 /** Toolsets of rows, and what of the distribution is not there. */
-const toolsetsOf = Effect.fnUntraced(function*({ onNote }: Options, { distribution, seed }: Kept) {
+const toolsetsOf = Effect.fnUntraced(function*(options: Options, { distribution, seed }: Kept) {
+  const { onNote } = options
   const { has, tools } = yield* usable
-  if (distribution.startsWith(fixed)) return { tools, of: () => distribution.slice(fixed.length).split(",") }
+  if (distribution.startsWith(fixed)) {
+    const names = yield* fixedOf(distribution.slice(fixed.length).split(","), options)
+    return { tools, of: () => names }
+  }
   const found = Distributions.find(distribution)
   if (typeof found === "string") return yield* new BatchError({ message: found, isInput: true })
   const missing = Object.keys(found).filter((name) => !has(name))
