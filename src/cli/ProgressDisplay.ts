@@ -21,8 +21,9 @@ export const make = Effect.fnUntraced(function*() {
   const { streams } = yield* Output
   const screen = Screen.make(streams)
   let last: Progress | undefined
+  let isLive = true
   let toldAt = yield* Clock.currentTimeMillis
-  const draw = Effect.sync(() => screen.live(({ columns }) => ({ lines: last === undefined ? [] : [BatchProgress.bar(last, columns - 1, screen.asidePaint)] })))
+  const draw = Effect.sync(() => screen.live(({ columns }) => ({ lines: last === undefined || !isLive ? [] : [BatchProgress.bar(last, columns - 1, screen.asidePaint)] })))
   if (streams.aside.terminal) yield* Effect.forkScoped(Effect.forever(Effect.andThen(draw, Effect.sleep(frameMillis))))
   yield* Effect.addFinalizer(() => Effect.sync(() => screen.live(Screen.nothing)))
   const say = (text: string) => Effect.sync(() => screen.say(`${SafeText.line(text)}\n`))
@@ -36,11 +37,10 @@ export const make = Effect.fnUntraced(function*() {
         return say(BatchProgress.text(now))
       }),
     last: () => last,
+    /** Ends the live line; what was last is known. */
     clear: Effect.sync(() => {
-      const shown = last
-      last = undefined
+      isLive = false
       screen.live(Screen.nothing)
-      last = shown
     }),
     log: Logger.layer([Logger.make<unknown, void>(({ logLevel, message }) => screen.say(LogLine.render(logLevel, message)))])
   }

@@ -17,6 +17,8 @@ import type { Environment, Home } from "../config/Environment.ts"
 import type { Values } from "../config/Settings.ts"
 import type { ConfigError } from "../domain/AgentError.ts"
 import * as Json from "../domain/Json.ts"
+import type { RunEvent } from "../domain/RunEvent.ts"
+import * as TextCut from "../domain/TextCut.ts"
 import { CommandEnvironment } from "../environment/CommandEnvironment.ts"
 import { workingDirectory } from "../platform/CurrentProcess.ts"
 import * as Dataset from "../runner/batch/Dataset.ts"
@@ -30,6 +32,8 @@ import * as WorkingCopy from "../runner/swe/WorkingCopy.ts"
 import { surroundings } from "./CommandSettings.ts"
 import { failed, InterruptCode, notDone, silent, usage } from "./Failure.ts"
 import type { Program } from "./Program.ts"
+import { hermes } from "./Hermes.ts"
+import * as ProgressDisplay from "./ProgressDisplay.ts"
 import { line, note, Output, table, warn } from "./ProgramOutput.ts"
 import * as RunnerRuntime from "./RunnerRuntime.ts"
 import * as SafeText from "./render/SafeText.ts"
@@ -155,7 +159,10 @@ const totalsJson = (rows: ReadonlyArray<SwePool.ScoredRow>) => {
   return { tasks: rows.length, evaluated, resolved, rate: evaluated === 0 ? null : resolved / evaluated, interval: interval ?? null, fail_to_pass: failToPass, pass_to_pass: passToPass }
 }
 
-/** The directory of output exists, and is one. */
+/** Command that a run begins. */
+const commandsIn = (event: RunEvent): ReadonlyArray<string> =>
+  event._tag === "ToolStarted" && event.name === "terminal" ? [Json.string(Json.fields(event.params)["command"]) ?? ""] : []
+
 const outputAt = Effect.fnUntraced(function*(path: string) {
   const paths = yield* Path.Path
   return SwePool.filesOf(paths.resolve(workingDirectory(), path.endsWith(".jsonl") ? path : `${path}.jsonl`))
@@ -178,6 +185,8 @@ export const run = Effect.fn("hermes swe run")(function*(flags: RunFlags) {
   const left = tasks.filter(({ digest, id }) => journal.entries.get(id)?.digest !== digest)
   if (left.length < tasks.length) yield* note(`${tasks.length - left.length} of ${tasks.length} tasks have a result in ${files.results} and are left out`)
   let ended = tasks.length - left.length
+  const { verbose } = yield* hermes
+  const shown = yield* ProgressDisplay.make()
   const { rows, summary } = yield* SwePool.run({
     files,
     journal,
@@ -186,16 +195,20 @@ export const run = Effect.fn("hermes swe run")(function*(flags: RunFlags) {
     settings: {
       maxIterations: flags.maxIterations ?? 15,
       approvals: settings.approvals.unattendedMode,
-      setupSeconds: flags.evalTimeout ?? defaultSeconds
+      setupSeconds: flags.evalTimeout ?? defaultSeconds,
+      onEvent: verbose ? (task, events) => Effect.forEach(events.flatMap(commandsIn), (command) => shown.say(`${task.id}: ${TextCut.shortened(command, 200)}`), { discard: true }) : undefined
     },
+    onProgress: shown.progress,
     onSolved: ({ evaluated, fields, task }, seconds) => {
       ended++
       const calls = Json.word(fields["api_calls"])
-      return output.err(`[${ended}/${tasks.length}] ${SafeText.line(task.id)}: ${shownStatus(evaluated?.status)}, ${calls} calls, ${shownSeconds(seconds)}\n`)
+      return shown.say(`[${ended}/${tasks.length}] ${task.id}: ${shownStatus(evaluated?.status)}, ${calls} calls, ${shownSeconds(seconds)}`)
     }
   }).pipe(
     Effect.provideService(SweRun.SweRuntime, yield* runtimes(settings, flags.script, files.sessions)),
     Effect.mapError(({ message }) => notDone(message)),
+    Effect.provide(shown.log),
+    Effect.ensuring(shown.clear),
     Effect.onExit((exit) => Exit.hasInterrupts(exit) ? output.err(`interrupted: ${ended} of ${tasks.length} tasks have a result in ${files.results}; the same command goes on (exit code ${interruptCode()})\n`) : Effect.void)
   )
   yield* warn(summary.failures.map(({ id, message }) => `task ${id} failed: ${SafeText.line(message)}`))
