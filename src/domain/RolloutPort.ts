@@ -2,6 +2,19 @@
  * The port between a server and the rollouts of a training run: episodes that are opened, asked for answers, scored and exported.
  * The runner implements it, a server speaks it; names of fields are those of the wire.
  *
+ * **Example** (The model that answers rollouts)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { RolloutPort } from "hermes-effect"
+ *
+ * export const program = Effect.gen(function*() {
+ *   const { model, open } = yield* RolloutPort.RolloutPort
+ *   const { rollout_id: id } = yield* open({ group_id: "g1", sampling: { temperature: 1 } })
+ *   return `${id} is answered by ${yield* model}`
+ * })
+ * ```
+ *
  * Source: `hermes-product.md` §5.5.
  */
 import * as Context from "effect/Context"

@@ -12,6 +12,21 @@
  * `GET /status-env` takes its parameter as a body, which is unusual; it is sent as a query too. A trainer that registered with another
  * `batch_size` or `group_size` than the environment makes the API buffer groups until they fit ({@link Submitted}).
  *
+ * **Example** (The state of a training run)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Atropos } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const { status } = yield* Atropos.make("http://127.0.0.1:1")
+ *   return `step ${(yield* status).current_step}`
+ * }).pipe(Effect.scoped, Effect.catchTag("AtroposError", ({ reason }) => Effect.succeed(reason)))
+ *
+ * console.log(await Effect.runPromise(program))
+ * // => unreachable
+ * ```
+ *
  * Source: `hermes-product.md` §5.5.
  */
 import * as Duration from "effect/Duration"
@@ -21,7 +36,6 @@ import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Json from "../../domain/Json.ts"
-import * as HttpTransport from "../../platform/HttpTransport.ts"
 import type { ScoredGroup } from "./EpisodeExport.ts"
 
 /** A request to the API that came to nothing: the condition, and what to do. */
@@ -104,7 +118,8 @@ const patience = "60 seconds"
 export const make = Effect.fnUntraced(function*(address: string): Effect.fn.Return<Client, AtroposError, Scope.Scope> {
   const url = address.replace(/\/+$/u, "")
   if (!URL.canParse(url) || !/^https?:/u.test(url)) return yield* fail("unreachable", `"${address}" is no address: give one such as http://127.0.0.1:8000`)
-  const fetch = yield* Effect.acquireRelease(Effect.sync(() => HttpTransport.make()), ({ close }) => Effect.sync(close))
+  const transport = yield* Effect.promise(() => import("../../platform/HttpTransport.ts"))
+  const fetch = yield* Effect.acquireRelease(Effect.sync(() => transport.make()), ({ close }) => Effect.sync(close))
 
   const request = (method: string, path: string, body: unknown): Effect.Effect<unknown, AtroposError> =>
     Effect.tryPromise({

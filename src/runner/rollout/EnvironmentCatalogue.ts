@@ -10,6 +10,15 @@
  * | `tasks.jsonl`, a folder, `.csv` | rows with `prompt` and one of `answer` (the whole text), `pattern` (a regular expression), `check` (a command that exits with 0) |
  * | `./env.ts`, `./env.ts#name` | an export of a module, made by `RolloutEnvironment.make` |
  *
+ * **Example** (Bundled environments)
+ *
+ * ```ts
+ * import { EnvironmentCatalogue } from "hermes-effect"
+ *
+ * console.log(EnvironmentCatalogue.list.map(({ name }) => name))
+ * // => [ 'arithmetic', 'files' ]
+ * ```
+ *
  * Source: `hermes-product.md` §5.5.
  */
 import * as Effect from "effect/Effect"

@@ -8,6 +8,17 @@
  * next node; only the last one counts for training (`hermes-product.md` §5.5). Tokens are kept as the provider returned them and
  * nothing is tokenised here.
  *
+ * **Example** (A request that goes on from an episode)
+ *
+ * ```ts
+ * import { Episode } from "hermes-effect"
+ *
+ * const place = Episode.placeOf({ nodes: [] }, [{ role: "user", content: "hi" }])
+ *
+ * console.log("fresh" in place ? place.fresh.length : `message ${place.differsAt + 1} is another one`)
+ * // => 1
+ * ```
+ *
  * Source: `hermes-product.md` §5.5.
  */
 import * as Json from "../../domain/Json.ts"

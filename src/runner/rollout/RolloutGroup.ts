@@ -13,6 +13,15 @@
  * Provide the runtime with `CompactionSettings` `"off"`: a conversation that was compacted goes on in another session, and its rollout is
  * worth 0.
  *
+ * **Example** (The best member of a group)
+ *
+ * ```ts
+ * import type { RolloutGroup } from "hermes-effect"
+ *
+ * export const best = ({ members }: RolloutGroup.ScoredRollouts): string | undefined =>
+ *   members.toSorted((a, b) => b.score.reward - a.score.reward)[0]?.rolloutId
+ * ```
+ *
  * Source: `hermes-product.md` §5.5.
  */
 import * as Cause from "effect/Cause"

@@ -8,6 +8,40 @@
  * of the environment's evaluation items once, at temperature 0, and is handed to nobody; groups wait meanwhile
  * (`STOP_TRAIN`), or it is left out (`NONE`).
  *
+ * **Example** (One group of an environment)
+ *
+ * ```ts
+ * import * as NodeServices from "@effect/platform-node/NodeServices"
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import {
+ *   Compaction, Episodes, EpisodeStore, RolloutCapture, RolloutEnvironment, RolloutRun, RolloutSettings, Runtime, TrainingOutput
+ * } from "hermes-effect"
+ *
+ * const environment = RolloutEnvironment.make({
+ *   name: "echo",
+ *   toolsets: [],
+ *   nextItem: Effect.succeed({ id: "hello" }),
+ *   formatPrompt: ({ id }) => `Reply exactly ${id}`,
+ *   computeReward: ({ id }, { text }) => Effect.succeed(text === id ? 1 : 0)
+ * })
+ *
+ * const program = Effect.gen(function*() {
+ *   const capture = yield* RolloutCapture.make()
+ *   const runtime = Runtime.layer({ middleware: [capture.middleware] }).pipe(
+ *     Layer.provide(Layer.succeed(Compaction.CompactionSettings, "off"))
+ *   )
+ *   return yield* Effect.provide(RolloutRun.run(environment, { ...RolloutSettings.defaults, capture, groups: 1, groupSize: 2 }), runtime)
+ * }).pipe(
+ *   Effect.provide([Episodes.layer, TrainingOutput.layerFiles("data"), TrainingOutput.layerMetrics("data")]),
+ *   Effect.provide(EpisodeStore.layerMemory),
+ *   Effect.provide(NodeServices.layer)
+ * )
+ *
+ * console.log((await Effect.runPromise(program)).meanReward)
+ * // => 1
+ * ```
+ *
  * Source: `hermes-product.md` §5.5.
  */
 import * as Effect from "effect/Effect"

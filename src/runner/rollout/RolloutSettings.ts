@@ -1,6 +1,15 @@
 /**
  * Settings of rollouts and of the agent that trains, with the defaults of the contract.
  *
+ * **Example** (Defaults of the contract)
+ *
+ * ```ts
+ * import { RolloutSettings } from "hermes-effect"
+ *
+ * console.log(RolloutSettings.defaults.maxAgentTurns, RolloutSettings.defaults.sampling)
+ * // => 30 { temperature: 1 }
+ * ```
+ *
  * Source: `hermes-product.md` §5.5, `hermes-llm.md` §20.4.
  */
 import * as Schema from "effect/Schema"

@@ -12,6 +12,20 @@
  *
  * Nothing is computed from text: what a server does not return is absent, with the reason.
  *
+ * **Example** (An answer of vLLM)
+ *
+ * ```ts
+ * import { TokenCapture } from "hermes-effect"
+ *
+ * const { logprobs, tokens } = TokenCapture.read({
+ *   prompt_token_ids: [1, 2],
+ *   choices: [{ token_ids: [7], logprobs: { content: [{ token: "a", logprob: -0.5 }] } }]
+ * })
+ *
+ * console.log(tokens, logprobs)
+ * // => [ 7 ] [ -0.5 ]
+ * ```
+ *
  * Source: `hermes-product.md` §5.5.
  */
 import * as Json from "../../domain/Json.ts"

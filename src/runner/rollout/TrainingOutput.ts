@@ -12,6 +12,18 @@
  * | `trajectories.jsonl` | messages and score of every rollout, for evaluation and supervised fine-tuning |
  * | `metrics.jsonl` | `step`, `at` and the metrics of that step |
  *
+ * **Example** (Groups and metrics in a directory)
+ *
+ * ```ts
+ * import * as Layer from "effect/Layer"
+ * import { TrainingOutput } from "hermes-effect"
+ *
+ * export const output = Layer.merge(TrainingOutput.layerFiles("data/rl"), TrainingOutput.layerMetrics("data/rl"))
+ *
+ * console.log(TrainingOutput.delivery({ groupId: "g", tools: [], members: [] }).group)
+ * // => undefined
+ * ```
+ *
  * Source: `hermes-product.md` §5.5, `hermes-llm.md` §20.4.
  */
 import * as Clock from "effect/Clock"

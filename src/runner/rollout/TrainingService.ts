@@ -7,6 +7,25 @@
  * {@link layerRecorder} runs the environment of a training run in the background, as long as its scope lives, and keeps groups, metrics
  * and episodes in a directory of the run. It says of itself that it trains nothing: its rewards are those of the weights as they are.
  *
+ * **Example** (A service of an application)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import { Runtime, TrainingService, TrainingTools } from "hermes-effect"
+ *
+ * const service = TrainingService.layerRecorder({
+ *   directory: "training",
+ *   environments: [{ name: "sums", description: "Adds two numbers" }],
+ *   rollOut: ({ total_steps: groups }) => Effect.succeed({ groups, rollouts: 0, trainable: 0, meanReward: undefined, evaluation: undefined })
+ * })
+ *
+ * export const runtime = Runtime.layer({ tools: [TrainingTools.toolset] }).pipe(Layer.provide(service))
+ *
+ * console.log(TrainingService.configOf("sums").group_size)
+ * // => 4
+ * ```
+ *
  * Source: `hermes-product.md` §5.5, `hermes-llm.md` §20.4.
  */
 import * as Clock from "effect/Clock"

@@ -6,6 +6,15 @@
  * The selected environment and its configuration belong to the session. A run's status is told once in 30 minutes; asked earlier, the tool
  * says when to ask again.
  *
+ * **Example** (The tools of an agent that trains)
+ *
+ * ```ts
+ * import { TrainingTools } from "hermes-effect"
+ *
+ * console.log(TrainingTools.toolset.tools.length)
+ * // => 10
+ * ```
+ *
  * Source: `hermes-product.md` §5.5.
  */
 import * as Clock from "effect/Clock"
