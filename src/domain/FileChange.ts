@@ -93,6 +93,10 @@ export const unifiedDiff = (name: string, before: Content, after: Content): stri
     : `${diff.slice(0, diff.lastIndexOf("\n", maxChars))}\n… [diff cut: ${diff.length} characters]\n`
 }
 
+/** Name of the file that a difference has in its head; the path where it has none. */
+export const nameOf = ({ diff, path }: Pick<FileChanged, "diff" | "path">): string =>
+  /^\+\+\+ (?:b\/)?(?!\/dev\/null)(.+)$/m.exec(diff)?.[1] ?? /^--- (?:a\/)?(?!\/dev\/null)(.+)$/m.exec(diff)?.[1] ?? path
+
 /** Lines that a difference adds and removes. */
 export const counts = (diff: string): { readonly added: number; readonly removed: number } => {
   const lines = diff.split("\n").filter((line) => !/^(?:\+\+\+|---) /.test(line))

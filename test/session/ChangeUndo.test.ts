@@ -9,7 +9,7 @@ import * as Stream from "effect/Stream"
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Agent, Approvals, ChangeSets, ExecuteCode, Files, FileUndo, type Ids, RunRecord, type RunEvent, Runtime, Scripted, SessionStore, Terminal } from "../../src/index.ts"
-import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import { makeLastingDirectory, temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 type Call = readonly [name: string, params: Readonly<Record<string, unknown>>]
 
@@ -220,5 +220,31 @@ describe("undo", () => {
       const undone = yield* move("undo", sessionId)
       assert.deepStrictEqual(undone?.done.left.map(({ reason }) => reason), [`${at("dir")} is a link now`])
       assert.strictEqual(readFileSync(join(home, "elsewhere/a"), "utf8"), "2")
+    }), { timeout: 60_000 })
+})
+
+describe("a question whether a file may be written", () => {
+  it.live("shows the difference that the call would make, without secrets", () =>
+    Effect.gen(function*() {
+      const home = yield* Effect.acquireRelease(Effect.sync(() => makeLastingDirectory("question-")), (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true })))
+      const tree = join(home, "project")
+      mkdirSync(join(tree, ".git"), { recursive: true })
+      writeFileSync(join(home, "outside"), "one\n")
+      const asked: Array<string | undefined> = []
+      const runtime = Runtime.layer({
+        provider: Scripted.layer([
+          Scripted.complete({ toolCalls: [{ name: "write_file", params: { path: join(home, "outside"), content: `two\nsk-ant-api03-${"x".repeat(60)}\n` } }] }),
+          Scripted.complete({ toolCalls: [{ name: "patch", params: { path: join(home, "outside"), old_string: "one", new_string: "three" } }] }),
+          Scripted.complete("done")
+        ]),
+        cwd: tree,
+        approvals: Approvals.layerCallback(({ preview }) => Effect.sync(() => (asked.push(preview), "deny" as const))),
+        tools: [Files.toolset]
+      })
+      yield* Effect.provide(Agent.run({ prompt: "go" }), runtime)
+      const [written, patched] = asked
+      assert.include(written, "-one\n+two\n+")
+      assert.notInclude(written, "x".repeat(60))
+      assert.include(patched, "-one\n+three\n")
     }), { timeout: 60_000 })
 })

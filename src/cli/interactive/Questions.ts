@@ -11,12 +11,16 @@ import { redactText } from "../../domain/Redaction.ts"
 import { Secrets } from "../../domain/Secrets.ts"
 import type { Answer, HostEvent, OpenQuestion } from "../../host/HostEvent.ts"
 import type { Question } from "../../tool/builtin/Clarifier.ts"
+import * as DiffText from "../render/DiffText.ts"
 import * as SafeText from "../render/SafeText.ts"
 import { type Paint, plainStyle } from "../render/Paint.ts"
 import * as Wrap from "../render/Wrap.ts"
 import * as ApprovalQuestion from "./ApprovalQuestion.ts"
 import * as Dialog from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
+
+/** Lines of the difference above a question. */
+const previewLines = 40
 
 /** A question that waits for its answer. */
 export interface Pending {
@@ -61,7 +65,10 @@ export const follow = Effect.fnUntraced(function*(dialog: Dialog.Dialog, event: 
   dialog.asked = first === undefined ? undefined : yield* pendingOf(first)
   const { screen } = dialog
   if (dialog.asked === undefined) return screen.refresh()
-  for (const line of lines(dialog.asked.shown, screen.size().columns, screen.asidePaint)) Dialog.note(dialog, line)
+  const { columns } = screen.size()
+  const { preview } = first?._tag === "Approval" ? first.question : {}
+  const difference = preview === undefined ? [] : DiffText.lines(preview, { paint: screen.asidePaint, columns, most: previewLines }, "the rest is not shown")
+  for (const line of [...difference, ...lines(dialog.asked.shown, columns, screen.asidePaint)]) Dialog.note(dialog, line)
 })
 
 /** Numbers of choices, as a hint names them: `1–4`. */

@@ -53,9 +53,6 @@ export const file = (
   return [`${room.paint.text(title, "bold")} ${sums(change, room.paint)}`.trimEnd(), ...lines(change.diff, room, more)]
 }
 
-/** Name of the file that a difference names itself. */
-export const diffName = (diff: string): string | undefined => /^\+\+\+ (?:b\/)?(?!\/dev\/null)(.+)$/m.exec(diff)?.[1] ?? /^--- (?:a\/)?(?!\/dev\/null)(.+)$/m.exec(diff)?.[1]
-
 /** The path of a file as seen from a directory. */
 export const nameIn = (directory: string | undefined, path: string): string =>
   directory !== undefined && path.startsWith(`${directory}/`) ? path.slice(directory.length + 1) : path

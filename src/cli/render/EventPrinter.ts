@@ -12,7 +12,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { FileChanged } from "../../domain/FileChange.ts"
+import * as FileChange from "../../domain/FileChange.ts"
 import * as Redaction from "../../domain/Redaction.ts"
 import type { RunEvent, RunResult } from "../../domain/RunEvent.ts"
 import * as Schedule from "../../tool/Schedule.ts"
@@ -95,7 +95,7 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
   let drawnAt = -Infinity
   let over = false
   /** Changes of files by calls that are under way. */
-  let changed: ReadonlyArray<FileChanged> = []
+  let changed: ReadonlyArray<FileChange.FileChanged> = []
 
   /** A blank line between things of different kinds, where both are seen. */
   const begin = (next: Kind): void => {
@@ -236,7 +236,7 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
     const room = { paint: screen.asidePaint, columns: screen.asideColumns(), most: verbosity === "verbose" ? verboseDiffLines : diffLines }
     const shown = own.slice(0, shownFiles)
     return [
-      ...shown.flatMap((change) => DiffText.file(change, DiffText.diffName(change.diff) ?? change.path, room)).map((line) => `  ${line}`),
+      ...shown.flatMap((change) => DiffText.file(change, FileChange.nameOf(change), room)).map((line) => `  ${line}`),
       ...own.length > shown.length ? [screen.asidePaint.text(`  … ${own.length - shown.length} more files: /diff shows all of them`, "dim")] : []
     ]
   }

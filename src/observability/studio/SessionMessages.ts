@@ -4,6 +4,7 @@
  */
 import * as Option from "effect/Option"
 import type * as Prompt from "effect/ai/Prompt"
+import * as FileChange from "../../domain/FileChange.ts"
 import * as Json from "../../domain/Json.ts"
 import { textOf } from "../atif/RunContent.ts"
 import { fields, text } from "../atif/Value.ts"
@@ -67,7 +68,7 @@ const split = (diff: string): ReadonlyArray<FileDiff> =>
 
 /** Changes of files that a call and the calls of its tool made, as they were recorded. */
 const recorded = ({ calls, changes }: Call): ReadonlyArray<FileDiff> => [
-  ...changes.map(({ diff, path }) => ({ path, text: diff.replace(/^--- .*\n\+\+\+ .*\n/u, "") })),
+  ...changes.map(({ diff, path }) => ({ path: FileChange.nameOf({ diff, path }), text: diff.replace(/^--- .*\n\+\+\+ .*\n/u, "") })),
   ...calls.flatMap(recorded)
 ]
 

@@ -202,6 +202,7 @@ const prefixOf = (concerns: ReadonlyArray<Concern>): Target | undefined =>
 const questionOf = ({ command, target, tool }: Request, concerns: ReadonlyArray<Concern>, ids: Ids): Question => {
   const keys = concerns.map(({ key }) => key)
   const targets = targetsOf(concerns, target)
+  const previews = [...new Set(concerns.flatMap(({ preview }) => preview ?? []))]
   return {
     session_id: ids.session_id,
     turn_id: ids.turn_id,
@@ -210,6 +211,7 @@ const questionOf = ({ command, target, tool }: Request, concerns: ReadonlyArray<
     command: shown(command),
     description: keys.join("; "),
     keys,
+    ...previews.length === 0 ? {} : { preview: previews.join("") },
     targets: targets.map(({ kind, text }) => ({ kind, text: shown(text) })),
     prefix: prefixOf(concerns),
     choices: concerns.every(({ permanent }) => permanent) && targets.every(isKeepable) ? ["once", "session", "always", "deny"] : ["once", "session", "deny"]

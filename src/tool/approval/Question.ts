@@ -37,6 +37,8 @@ export interface Concern {
   readonly target?: Target | undefined
   /** The prefix of the command, where an approval may be granted for that instead. */
   readonly prefix?: Target | undefined
+  /** Difference that the call would make to a file, without secrets. */
+  readonly preview?: string | undefined
   /** True when it may be approved for good; a finding of a content scanner may not. */
   readonly permanent: boolean
 }
@@ -49,6 +51,8 @@ export interface Question extends Pick<Ids, "session_id" | "turn_id" | "tool_cal
   /** Reason why it is asked, in one line. */
   readonly description: string
   readonly keys: ReadonlyArray<string>
+  /** Difference that the call would make to files, where it is known. */
+  readonly preview?: string | undefined
   /** Targets of an approval for the session or for good, and nothing else; without secrets. */
   readonly targets: ReadonlyArray<Target>
   /** The prefix that `session` and `always` may be granted for instead of the targets, where it is offered. */

@@ -30,6 +30,8 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Result from "effect/Result"
+import { unifiedDiff } from "../../../domain/FileChange.ts"
+import * as Redaction from "../../../domain/Redaction.ts"
 import type { ToolArguments } from "../../../middleware/Kind.ts"
 import { CommandEnvironment, type Service as EnvironmentService } from "../../../environment/CommandEnvironment.ts"
 import * as WorkingTrees from "../../../environment/WorkingTree.ts"
@@ -218,10 +220,13 @@ export class Targets extends Context.Service<Targets, Service>()("hermes-effect/
 
 const systemTemporary = ["/tmp", "/var/tmp", "/dev/shm", "/private/tmp", "/private/var/tmp", "/var/folders", "/private/var/folders"]
 
+/** Bytes of a file that is compared for a question. */
+const maxPreviewBytes = 1024 * 1024
+
 /** Judges what calls write. */
 interface WorkingTree {
   /** Concerns about the files that a call of a file tool writes. */
-  readonly files: (paths: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>
+  readonly files: (tool: string, args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>
   /** Concerns about the secrets of hermes that a command reads, wherever its home directory is, and about git that only seems to look. */
   readonly command: (args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>
 }
@@ -261,7 +266,23 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
     } satisfies Boundary.Surroundings
   })
 
-  const files: WorkingTree["files"] = Effect.fnUntraced(function*(paths) {
+  /** Difference that a call of a file tool would make. A file that may not be read, or is large, counts as empty. */
+  const previewOf = Effect.fnUntraced(function*(tool: string, args: ToolArguments, file: string) {
+    const { content, new_string: replacement, old_string: replaced, patch, path: name } = args
+    const shown = typeof name === "string" ? name : file
+    if (tool === "patch" && typeof patch === "string") return Redaction.redactText(`${patch}\n`)
+    if (tool === "patch") return typeof replaced === "string" && typeof replacement === "string" ? Redaction.redactText(unifiedDiff(shown, `${replaced}\n`, `${replacement}\n`)) : undefined
+    if (typeof content !== "string") return undefined
+    const before = yield* Effect.gen(function*() {
+      if (places !== undefined && judgeRead(file, places) !== undefined) return undefined
+      const fs = yield* FileSystem.FileSystem
+      return Number((yield* fs.stat(file)).size) > maxPreviewBytes ? undefined : yield* fs.readFileString(file)
+    }).pipe(Effect.orElseSucceed(() => undefined), Effect.provideContext(platform))
+    return Redaction.redactText(unifiedDiff(shown, before, content))
+  })
+
+  const files: WorkingTree["files"] = Effect.fnUntraced(function*(tool, args) {
+    const paths = writtenBy(tool, args)
     const around = yield* surroundings(undefined)
     const concerns: Array<Concern> = []
     for (const given of paths) {
@@ -271,7 +292,8 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
       if (places !== undefined && [literal, followed].some((name) => judgeWrite(name, places) !== undefined)) continue
       const reason = Boundary.judge(literal, around) ?? Boundary.judge(followed, around)
       if (reason !== undefined) {
-        concerns.push({ key: `${reason}: ${followed}`, permanent: true, target: { kind: "path", text: followed } })
+        const preview = yield* previewOf(tool, args, followed)
+        concerns.push({ key: `${reason}: ${followed}`, permanent: true, target: { kind: "path", text: followed }, ...preview === undefined ? {} : { preview } })
       }
     }
     return concerns
@@ -292,7 +314,7 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
 
 /** A `file` toolset whose writes ask for an approval where the boundary says so. */
 export const guardFiles = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R | CommandEnvironment | FileSystem.FileSystem | Path.Path> =>
-  Toolset.withConcerns(toolset, Effect.map(makeWorkingTree, ({ files }) => (tool, args) => files(writtenBy(tool, args))))
+  Toolset.withConcerns(toolset, Effect.map(makeWorkingTree, ({ files }) => files))
 
 /** A `terminal` toolset whose commands do. */
 export const guardCommands = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R | CommandEnvironment | FileSystem.FileSystem | Path.Path> =>
