@@ -125,7 +125,8 @@ export interface Service {
   /** Asks the model for the next answer of a rollout; without an id a rollout is opened for it. */
   readonly chat: (id: string | undefined, body: Fields) => Effect.Effect<RolloutAnswer, RolloutRefused | AiError.AiError>
   readonly view: (id: string) => Effect.Effect<RolloutView, RolloutRefused>
-  readonly list: Effect.Effect<ReadonlyArray<RolloutView>, RolloutRefused>
+  /** Rollouts in the order of their ids, those behind `after`. */
+  readonly list: (page: { readonly after: string | undefined; readonly limit: number }) => Effect.Effect<ReadonlyArray<RolloutView>, RolloutRefused>
   /** Ends a rollout, with its score where there is one. */
   readonly finish: (id: string, score: RolloutScore | undefined) => Effect.Effect<RolloutView, RolloutRefused>
   readonly export: (id: string) => Effect.Effect<ScoredEpisode, RolloutRefused>

@@ -67,7 +67,7 @@ export const openai = HttpApiGroup.make("openai").add(
 
 /** Rollouts: opened, asked, scored, exported. */
 export const rollouts = HttpApiGroup.make("rollouts").add(
-  HttpApiEndpoint.get("list", "/v1/rollouts", { success: Schema.Struct({ data: Schema.Array(RolloutView) }), error: errors }),
+  HttpApiEndpoint.get("list", "/v1/rollouts", { query: { after: Schema.optionalKey(Schema.String), limit: Schema.optionalKey(Schema.String) }, success: Schema.Struct({ data: Schema.Array(RolloutView) }), error: errors }),
   HttpApiEndpoint.post("open", "/v1/rollouts", { payload: RolloutWanted, success: RolloutView.pipe(HttpApiSchema.status(201)), error: errors }),
   HttpApiEndpoint.get("view", "/v1/rollouts/:id", { params: id, success: RolloutView, error: errors }),
   HttpApiEndpoint.post("finish", "/v1/rollouts/:id/finish", { params: id, payload: Schema.Struct({ ...RolloutScore.fields, reward: Schema.optionalKey(Schema.Finite) }), success: RolloutView, error: errors }),

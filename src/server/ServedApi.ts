@@ -79,6 +79,16 @@ const chatOf = (bodyOf: ReturnType<typeof objectOf>) => Effect.fnUntraced(functi
   })
 })
 
+const mostListed = 1000
+
+/** The length of a list: 100 when it is not given. */
+const limitOf = (given: string | undefined): Effect.Effect<number, ApiError.ApiError> => {
+  const limit = Number(given ?? 100)
+  return Number.isInteger(limit) && limit >= 1 && limit <= mostListed
+    ? Effect.succeed(limit)
+    : Effect.fail(ApiError.make(400, "invalid_request", `limit is a whole number from 1 to ${mostListed}.`))
+}
+
 /** The handlers of the API. */
 const handlers = (bodyOf: ReturnType<typeof objectOf>) => {
   const chat = chatOf(bodyOf)
@@ -90,7 +100,8 @@ const handlers = (bodyOf: ReturnType<typeof objectOf>) => {
       .handleRaw("chat", ({ request }) => answered(chat(request, undefined))))
   const rollouts = HttpApiBuilder.group(api, "rollouts", (group) =>
     group
-      .handleRaw("list", () => answered(Effect.map(RolloutPort.use(({ list }) => list), (data) => json({ data }))))
+      .handleRaw("list", ({ query: { after, limit } }) =>
+        answered(Effect.flatMap(limitOf(limit), (most) => Effect.map(RolloutPort.use(({ list }) => list({ after, limit: most })), (data) => json({ data })))))
       .handleRaw("open", ({ request }) =>
         answered(bodyOf(request).pipe(
           Effect.flatMap(wanted),

@@ -24,7 +24,7 @@ interface Reply {
   readonly headers: Headers
   readonly body: {
     readonly error: { readonly code: string; readonly message: string }
-    readonly data: ReadonlyArray<unknown>
+    readonly data: ReadonlyArray<{ readonly rollout_id: string }>
     readonly paths: object
     readonly status: string
     readonly calls: number
@@ -138,6 +138,9 @@ describe("HermesServer", () => {
         const { headers } = await post("/v1/chat/completions", { messages: [user("hi")] })
         assert.match(headers.get("x-hermes-rollout-id") ?? "", /^rollout_/)
         assert.lengthOf((await get("/v1/rollouts")).body.data, 2)
+        const [first] = (await get("/v1/rollouts?limit=1")).body.data
+        assert.lengthOf((await get(`/v1/rollouts?after=${first?.rollout_id}`)).body.data, 1)
+        assert.strictEqual((await get("/v1/rollouts?limit=0")).body.error.code, "invalid_request")
         const models = await client.models.list()
         assert.deepStrictEqual(models.data.map(({ id: name }) => name), ["m"])
         const based = new OpenAI({ baseURL: `${client.baseURL}/rollouts/${id}`, apiKey: "k" })

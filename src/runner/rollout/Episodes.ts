@@ -42,6 +42,8 @@ export interface Service {
   readonly open: (wanted: RolloutWanted, model: string) => Effect.Effect<Episode.Episode, RolloutRefused>
   readonly get: (id: string) => Effect.Effect<Episode.Episode, RolloutRefused>
   readonly ids: Effect.Effect<ReadonlyArray<string>, RolloutRefused>
+  /** Tells if this process answers a request of a rollout: a call that a dead process left open is none. */
+  readonly isBusy: (id: string) => Effect.Effect<boolean>
   /**
    * Makes one call: `ask` gives the body of a chat completion, which comes back with its tool calls. It gets the messages to send: of
    * those that the episode has the episode's own, byte for byte, whatever a client made of them, so that they are tokenised as before.
@@ -219,6 +221,7 @@ const make = Effect.gen(function*() {
     }),
     get,
     ids: store.ids,
+    isBusy: (id) => Effect.sync(() => busy.has(id)),
     call,
     finish: (id, { cause, components, reward }, exit) =>
       alone(id, (episode) => Effect.flatMap(now, (at) => append(id, episode, { type: "finished", at, reward, components, cause, exit }))),

@@ -21,11 +21,12 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Ids from "../../domain/Ids.ts"
 import * as Json from "../../domain/Json.ts"
 import type { ModelCall, ModelRequest } from "../../domain/Model.ts"
-import { RolloutPort, RolloutRefused, type RolloutWanted, type Service } from "../../domain/RolloutPort.ts"
+import { RolloutPort, RolloutRefused, type RolloutView, type RolloutWanted, type Service } from "../../domain/RolloutPort.ts"
 import { Hooks, make as makeHooks } from "../../hooks/Hooks.ts"
 import * as Middleware from "../../middleware/Middleware.ts"
 import * as Stack from "../../middleware/Stack.ts"
 import { ModelRouter } from "../../routing/ModelRouter.ts"
+import type { Episode } from "./Episode.ts"
 import * as EpisodeExport from "./EpisodeExport.ts"
 import { Episodes, type Request } from "./Episodes.ts"
 import * as TokenCapture from "./TokenCapture.ts"
@@ -122,6 +123,12 @@ const make = Effect.fnUntraced(function*({ defaults = {}, dialect }: Options) {
     return EpisodeExport.view(yield* episodes.open({ ...defaults, ...wanted, sampling: { ...defaults.sampling, ...wanted.sampling } }, model))
   })
 
+  const viewOf = (episode: Episode): Effect.Effect<RolloutView> =>
+    Effect.map(episodes.isBusy(episode.rollout_id), (isBusy) => {
+      const view = EpisodeExport.view(episode)
+      return view.status === "busy" && !isBusy ? { ...view, status: "open" } : view
+    })
+
   const service: Service = {
     model: Effect.map(router.primary, ({ model }) => model),
     open,
@@ -133,8 +140,9 @@ const make = Effect.fnUntraced(function*({ defaults = {}, dialect }: Options) {
       const answer = yield* episodes.call(id, request, (sent) => ask(id, calls, { ...body, messages: sent }, sampling))
       return { rolloutId: id, body: TokenCapture.forClient(answer, body) }
     }),
-    view: (id) => Effect.map(episodes.get(id), EpisodeExport.view),
-    list: Effect.flatMap(episodes.ids, (ids) => Effect.forEach(ids, (id) => Effect.map(episodes.get(id), EpisodeExport.view))),
+    view: (id) => Effect.flatMap(episodes.get(id), viewOf),
+    list: ({ after = "", limit }) =>
+      Effect.flatMap(episodes.ids, (ids) => Effect.forEach(ids.filter((id) => id > after).slice(0, limit), (id) => Effect.flatMap(episodes.get(id), viewOf))),
     finish: (id, score) => Effect.map(episodes.finish(id, score ?? {}), EpisodeExport.view),
     export: (id) => Effect.flatMap(episodes.get(id), (episode) => Effect.fromResult(EpisodeExport.scored(episode)))
   }
