@@ -79,7 +79,8 @@ const tasksOf = Effect.fnUntraced(function*(flags: TaskFlags & { readonly task?:
   const defaults = yield* defaultsOf(flags)
   const { promptsFile, task } = flags
   if ((task === undefined) === (promptsFile === undefined)) {
-    return yield* usage(task === undefined ? "name the tasks by --prompts-file PATH, or one by --task TEXT" : "pass --task or --prompts-file, not both")
+    if (task !== undefined) return yield* usage("pass --task or --prompts-file, not both")
+    return yield* usage(`name the tasks by --prompts-file PATH${"task" in flags ? ", or one by --task TEXT" : ""}`)
   }
   if (task !== undefined) {
     const one = yield* SweTask.ofText(task, defaults)
@@ -98,6 +99,14 @@ const tasksOf = Effect.fnUntraced(function*(flags: TaskFlags & { readonly task?:
 })
 
 type Needs = ChildProcessSpawner | Environment | FileSystem.FileSystem | Home | Path.Path | Program | Output
+
+/** The settings, with what tasks withhold hidden from commands. */
+const withheld = Effect.fnUntraced(function*(settings: Values, tasks: ReadonlyArray<SweTask.SweTask>, { promptsFile }: TaskFlags) {
+  const paths = yield* Path.Path
+  const { sandbox } = settings.terminal
+  const instances = promptsFile === undefined ? [] : [paths.resolve(workingDirectory(), promptsFile)]
+  return { ...settings, terminal: { ...settings.terminal, sandbox: { ...sandbox, hide: [...sandbox.hide, ...instances, ...SweTask.withheldPaths(tasks)] } } }
+})
 
 /** Mentions commands that will be refused: nobody can be asked, and no wall stands around them. */
 const mentionRefusals = ({ approvals: { mode, unattendedMode, unknownCommands } }: Values, { isConfined, name }: SweRun.Runtime["environment"]) =>
@@ -174,8 +183,9 @@ export const run = Effect.fn("hermes swe run")(function*(flags: RunFlags) {
   const output = yield* Output
   yield* output.protect
   const interruptCode = yield* InterruptCode
-  const settings = yield* RunnerRuntime.settingsOf([...configured(flags), { name: "--timeout", key: "terminal.timeout", value: flags.timeout ?? 60 }])
+  const given = yield* RunnerRuntime.settingsOf([...configured(flags), { name: "--timeout", key: "terminal.timeout", value: flags.timeout ?? 60 }])
   const tasks = yield* tasksOf(flags)
+  const settings = yield* withheld(given, tasks, flags)
   const folder = settings.terminal.backend === "ssh" ? tasks.find(({ check }) => check?.folder !== undefined) : undefined
   if (folder !== undefined) return yield* usage(`task ${folder.id} is a folder, whose tests run on this machine: pass --env sandbox or --env docker`)
   const files = yield* outputAt(flags.outputFile ?? defaultOutput)

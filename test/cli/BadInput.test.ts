@@ -158,6 +158,23 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
     { args: "batch compress nope.jsonl --sample-percent 0", line: "--sample-percent 0 is invalid: pass a number above 0, up to 100" }
   ],
   "batch view": [{ args: "batch view nope", line: /^no batch run "nope"/ }],
+  "swe run": [
+    { args: "swe run", line: "name the tasks by --prompts-file PATH, or one by --task TEXT" },
+    { args: "swe run --prompts_file nope.jsonl", line: "dataset nope.jsonl cannot be read: no such file or directory" },
+    { args: "swe run --task x --cwd nope --workers 0", line: "--workers 0 is too small: pass 1 or more" },
+    { args: "swe run --task x --env modal", line: /^--env "modal" is invalid: expected [^\n]+$/ }
+  ],
+  "swe evaluate": [
+    { args: "swe evaluate", line: "name the tasks by --prompts-file PATH" },
+    { args: "swe evaluate --prompts_file nope.jsonl", line: "dataset nope.jsonl cannot be read: no such file or directory" }
+  ],
+  "eval run": [
+    { args: "eval run nope.jsonl --scorer exact", line: "dataset nope.jsonl cannot be read: no such file or directory" },
+    { args: "eval run nope.jsonl --scorer exakt", line: "unknown scorer \"exakt\": did you mean \"exact\"?" },
+    { args: "eval run nope.jsonl", line: "name a scorer by --scorer: exact, contains, regex, number, command, judge" }
+  ],
+  "eval show": [{ args: "eval show nope", line: /^no results in [^\n]+nope: run `hermes eval run` first, or name another directory$/ }],
+  "eval compare": [{ args: "eval compare nope other", line: /^no results in [^\n]+nope: run `hermes eval run` first, or name another directory$/ }],
   "config unset": [
     { args: "config unset nope", line: setting },
     { args: "config unset agent.maxturns", line: "no setting \"agent.maxturns\": did you mean \"agent.max_turns\"?" }
@@ -168,7 +185,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
 /** Commands that take no name and no path. */
 const withoutNames = [
   "model", "model list", "model test", "model logout", "sessions", "sessions list", "sessions stats", "sessions optimize", "sessions repair", "prompt", "prompt size", "tools", "tools list", "plugins", "plugins list", "memory", "memory status", "memory off", "skills proposed", "skills", "skills list", "middleware", "middleware explain", "middleware list", "agents", "agents list", "trust", "trust list", "hooks",
-  "hooks list", "hooks doctor", "mcp", "mcp list", "mcp add", "cron", "cron list", "cron status", "cron tick", "cron serve", "batch", "trace", "trace serve", "rl", "rl environments", "rl check",
+  "hooks list", "hooks doctor", "mcp", "mcp list", "mcp add", "cron", "cron list", "cron status", "cron tick", "cron serve", "batch", "eval", "swe", "trace", "trace serve", "rl", "rl environments", "rl check",
   "config",
   "config show", "config edit", "config check", "config path", "config env-path", "doctor"
 ]

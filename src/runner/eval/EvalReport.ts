@@ -9,6 +9,19 @@
  *
  * Two configurations are compared by the exact McNemar test where every common row has one attempt in both, else by a paired bootstrap of
  * the differences of their rates.
+ *
+ * **Example** (The report and the page of stored attempts)
+ *
+ * ```ts
+ * import { EvalPage, EvalReport } from "hermes-effect"
+ *
+ * const fields = { item: "a", run: 1, passed: true, scores: {}, answer: "4", exit: "text_response", model: "m" }
+ * const attempts = [EvalReport.attemptOf({ fields })].filter((attempt) => attempt !== undefined)
+ * const report = EvalReport.make("base", attempts)
+ *
+ * console.log(report.passRate.value, EvalPage.render("base", [{ report, attempts }]).startsWith("<!doctype html>"))
+ * // => 1 true
+ * ```
  */
 import * as Json from "../../domain/Json.ts"
 import type { ResultLine } from "../batch/RowJournal.ts"

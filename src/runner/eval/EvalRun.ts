@@ -6,6 +6,27 @@
  * An attempt is a row of `batch/RowPool` named `<row>#<number>`: what is finished is not asked or judged again, an attempt that failed is tried
  * again by the next run. A row that has a `response` is not asked: its response is scored, which compares judges with labels, and scores
  * answers that others gave. An attempt passes when all its scorers pass.
+ *
+ * **Example** (What is asked how often)
+ *
+ * ```ts
+ * import { EvalRun, JudgeScorer } from "hermes-effect"
+ *
+ * const rules: EvalRun.Rules = {
+ *   scorers: [{ kind: "judge" }],
+ *   judges: [JudgeScorer.parse("provider=anthropic,model=claude-haiku-4-5")],
+ *   criteria: undefined,
+ *   promptField: "prompt",
+ *   referenceField: undefined,
+ *   labelField: "label",
+ *   runs: 2,
+ *   commandSeconds: 60
+ * }
+ * const row = { id: "a", digest: "1", index: 0, file: "a.jsonl", line: 1, fields: { prompt: "What is 2+2?" } }
+ *
+ * console.log(EvalRun.attemptsOf([row], rules).map(({ id }) => id).join())
+ * // => a#1,a#2
+ * ```
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

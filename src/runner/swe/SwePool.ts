@@ -7,6 +7,24 @@
  * results file `x.jsonl`, the predictions of SWE-bench (`x.predictions.jsonl`: `instance_id`, `model_name_or_path`, `model_patch`), made anew at every end,
  * and the rows of tasks that the model failed in (`x.failed.jsonl`), which the next run tries again.
  *
+ * **Example** (Solving tasks with the agent of an application)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { type CommandEnvironment, type SweEvaluation, SwePool, SweRun, type SweTask } from "hermes-effect"
+ *
+ * export const statusOf = ({ status }: SweEvaluation.Evaluated): string => status
+ *
+ * export const solve = (tasks: ReadonlyArray<SweTask.SweTask>, services: Omit<SweRun.Runtime, "environment">, environment: CommandEnvironment.Service) =>
+ *   Effect.gen(function*() {
+ *     const files = SwePool.filesOf("/tmp/results.jsonl")
+ *     const journal = yield* SwePool.journalOf(files)
+ *     const settings = { maxIterations: 15, approvals: "deny", setupSeconds: 60 } as const
+ *     const { rows } = yield* SwePool.run({ files, journal, tasks, concurrency: 4, settings })
+ *     return SwePool.totalsOf(rows).resolved
+ *   }).pipe(Effect.provideService(SweRun.SweRuntime, { open: () => Effect.succeed({ ...services, environment }) }))
+ * ```
+ *
  * Source: `hermes-product.md` §5.3.
  */
 import * as Effect from "effect/Effect"

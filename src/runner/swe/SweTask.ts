@@ -11,6 +11,22 @@
  * Evaluation is a command (`eval_command`, `test_command`), with `test_patch` applied before it, and the tests of `FAIL_TO_PASS` and
  * `PASS_TO_PASS`, which are lists or JSON texts of lists. `setup` runs before the agent and before the evaluation.
  *
+ * **Example** (Reading instances whose clones stand in one directory)
+ *
+ * ```ts
+ * import { SweTask } from "hermes-effect"
+ *
+ * export const tasks = SweTask.read("instances.jsonl", {
+ *   cwd: undefined,
+ *   workspace: "clone",
+ *   repositories: "/home/ada/clones",
+ *   image: undefined,
+ *   setup: "npm ci",
+ *   evaluation: "npm test",
+ *   evaluationSeconds: 600
+ * })
+ * ```
+ *
  * Source: `hermes-product.md` §5.3.
  */
 import * as Effect from "effect/Effect"
@@ -174,6 +190,16 @@ const rowsOfLines = (text: string): { readonly rows: ReadonlyArray<Pick<Row, "di
   })
   return { rows: Array.from(rows.values()), problems }
 }
+
+/**
+ * Places of this machine that a solution could be read from: repositories that have later commits, and the folders of tests and solutions. An
+ * environment that shows this machine hides them.
+ */
+export const withheldPaths = (tasks: ReadonlyArray<Pick<SweTask, "check" | "source">>): ReadonlyArray<string> =>
+  Array.from(new Set(tasks.flatMap(({ check, source }) => [
+    ...source._tag === "Commit" && source.commit !== "HEAD" ? [source.repository] : [],
+    ...check?.folder === undefined ? [] : [check.folder.path]
+  ])))
 
 /** Reads the tasks of a file of prompts or instances. */
 export const read = Effect.fn("SweTask.read")(function*(path: string, defaults: Defaults): Effect.fn.Return<Tasks, Dataset.DatasetError, WorkingCopy.Needs> {

@@ -18,6 +18,15 @@
  * **Gotchas**
  *
  * A Dockerfile is not built: what it installs has to be there, and a notice says so where it runs anything.
+ *
+ * **Example** (A script of a container, for a workspace)
+ *
+ * ```ts
+ * import { TaskFolder } from "hermes-effect"
+ *
+ * console.log(TaskFolder.withPlaces("cat /app/out.txt /application", { "/app": "/work" }))
+ * // => cat /work/out.txt /application
+ * ```
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

@@ -17,6 +17,25 @@
  * A linked worktree (`git worktree`) would share refs and objects with the user's repository, which commands could then write; a copy
  * costs the time of a checkout and shares nothing. Submodules stay empty, files of LFS are pointers.
  *
+ * **Example** (A file that was written, as a patch)
+ *
+ * ```ts
+ * import * as NodeServices from "@effect/platform-node/NodeServices"
+ * import * as Effect from "effect/Effect"
+ * import * as FileSystem from "effect/FileSystem"
+ * import { WorkingCopy } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const fs = yield* FileSystem.FileSystem
+ *   const copy = yield* WorkingCopy.make({ _tag: "Empty" })
+ *   yield* fs.writeFileString(`${copy.directory}/new.txt`, "hello\n")
+ *   console.log(WorkingCopy.pathsOf(yield* copy.patch).join())
+ * })
+ *
+ * await Effect.runPromise(Effect.scoped(Effect.provide(program, NodeServices.layer)))
+ * // => new.txt
+ * ```
+ *
  * Source: `hermes-product.md` §5.3 (the environment is always cleaned).
  */
 import * as Effect from "effect/Effect"
