@@ -122,8 +122,8 @@ export const exported = Effect.fn("hermes rl export")(function*(
   { format, output, ...stored }: Stored & { readonly format: "groups" | "episodes" | "messages" | undefined; readonly output: string | undefined }
 ) {
   const all = yield* inStore(stored, read)
-  const { group, scored, supervised } = Services.EpisodeExport
-  const results = all.map((episode) => ({ episode, result: scored(episode) }))
+  const { compared, group, scored, supervised } = Services.EpisodeExport
+  const results = compared(all).map((episode) => ({ episode, result: scored(episode) }))
   const trainable = results.flatMap(({ result }) => result._tag === "Success" ? [result.success] : [])
   const refused = results.flatMap(({ result }) => result._tag === "Failure" ? [result.failure.message] : [])
   const groups = Array.from(Map.groupBy(trainable, ({ group_id }) => group_id).values(), group)

@@ -150,6 +150,19 @@ export const advantages = (rewards: ReadonlyArray<number>): ReadonlyArray<number
   return rewards.map((reward) => deviation < 1e-8 ? 0 : (reward - mean) / deviation)
 }
 
+/** Episodes with their advantages in their groups; of groups with one scored member, and where one is known, they stay as they are. */
+export const compared = (episodes: ReadonlyArray<Episode>): ReadonlyArray<Episode> => {
+  const groups = new Map<string, Array<Episode>>()
+  for (const episode of episodes) {
+    if (episode.finished?.reward !== undefined) groups.set(episode.group_id, [...groups.get(episode.group_id) ?? [], episode])
+  }
+  const known = new Map(Array.from(groups.values()).filter(({ length }) => length > 1).flatMap((members) => {
+    const values = advantages(members.map(({ finished }) => finished?.reward ?? 0))
+    return members.map(({ rollout_id: id }, index) => [id, values[index]] as const)
+  }))
+  return episodes.map((episode) => ({ ...episode, advantage: episode.advantage ?? known.get(episode.rollout_id) }))
+}
+
 /** An episode for evaluation and supervised fine-tuning: messages and score, without tokens. */
 export const supervised = ({ finished, group_id, metadata, model, nodes, rollout_id }: Episode): Json.Fields => ({
   rollout_id,

@@ -236,6 +236,32 @@ describe("EpisodeExport", () => {
     assert.notProperty(EpisodeExport.group([one, bare]), "inference_logprobs")
   })
 
+  it.effect("episodes of a server have their advantages when their group is exported", () =>
+    Effect.gen(function*() {
+      const { call, finish, get, open } = yield* Episodes
+      for (const [id, reward] of [["a", 1], ["b", 0], ["alone", 1]] as const) {
+        yield* open({ rollout_id: id, group_id: id === "alone" ? id : "g" }, "m")
+        yield* call(id, request(user("hi")), () => Effect.succeed(vllm("x", [1], [2])))
+        yield* finish(id, { reward })
+      }
+      const compared = EpisodeExport.compared(yield* Effect.forEach(["a", "b", "alone"], get))
+      assert.deepStrictEqual(compared.map(({ advantage }) => advantage), [1, -1, undefined])
+      const exported = yield* Effect.forEach(compared, (episode) => Effect.fromResult(EpisodeExport.scored(episode)))
+      assert.deepStrictEqual(exported.map(({ advantages }) => advantages), [[0, 1], [0, -1], undefined])
+    }).pipe(Effect.provide(memory)))
+
+  it.effect("log probabilities of a reference belong to every token, or the export is refused", () =>
+    Effect.gen(function*() {
+      const { call, finish, note, open } = yield* Episodes
+      yield* open({ rollout_id: "r" }, "m")
+      yield* call("r", request(user("hi")), () => Effect.succeed(vllm("x", [1], [2])))
+      yield* finish("r", { reward: 1 })
+      yield* note("r", { reference: [-0.5] })
+      assert.include((yield* Effect.flip(scored("r"))).message, "ref_logprobs has 1 values for 2 tokens")
+      yield* note("r", { reference: [-0.5, -0.25] })
+      assert.deepStrictEqual((yield* scored("r")).ref_logprobs, [-0.5, -0.25])
+    }).pipe(Effect.provide(memory)))
+
   it("problems of episodes of others are named", () => {
     const one = { rollout_id: "a", group_id: "g", tokens: [1, 2], masks: [-100], score: Number.NaN, messages: [], generation_params: {}, overrides: {} }
     assert.deepStrictEqual(EpisodeExport.problems(one), ["masks has 1 values for 2 tokens", "no token of it is trained", "its score is no number"])
