@@ -44,6 +44,7 @@ import { workingDirectory } from "../platform/CurrentProcess.ts"
 import { Program, type Start } from "./Program.ts"
 import { Output } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
+import * as ModelChoices from "./ModelChoices.ts"
 import * as RunOptions from "./RunOptions.ts"
 import * as SessionChoice from "./SessionChoice.ts"
 
@@ -171,6 +172,7 @@ const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, sessio
     commands: [MemoryCommand.dialogCommand(yield* MemoryCommand.store), ...pluginCommands((yield* plugins.loaded).commands), ...yield* ChatSkills.commands(skills)],
     attach: plugins.attach,
     editText: yield* textEditor,
+    models: yield* ModelChoices.make,
     notify: notifyOptions(settings, environment.process["TERM"], paths.basename(workingDirectory())),
     status: settings.display.statusLine ? { compactAt: settings.compression.enabled ? settings.compression.threshold : undefined, home: environment.process["HOME"] } : undefined,
     quickCommands: settings.quickCommands

@@ -87,6 +87,8 @@ export const make = Effect.fnUntraced(function*(
   const state = yield* live.state
   let session: SessionId | undefined
   let dueAt = -Infinity
+  /** The router's own choice, once it is known. */
+  let primaryModel: string | undefined
   let facts: StatusFacts = {
     model: undefined,
     effort: state.effort,
@@ -124,7 +126,7 @@ export const make = Effect.fnUntraced(function*(
       case "QuestionClosed":
         return set({ questions: Math.max(0, facts.questions - 1) })
       case "SettingsChanged":
-        return set({ effort: event.settings.effort, mode: event.settings.mode, model: event.settings.route?.model ?? facts.model })
+        return set({ effort: event.settings.effort, mode: event.settings.mode, model: event.settings.route?.model ?? primaryModel })
       case "SessionChanged":
         if (event.change === "new") set({ tokens: 0, cost: Cost.spent(Cost.nothing) })
         if (event.change !== "titled") set({ contextTokens: undefined, cwd: event.session.cwd ?? cwd })
@@ -152,7 +154,8 @@ export const make = Effect.fnUntraced(function*(
     const { route } = yield* live.state
     if (router === undefined) return
     const primary = yield* router.primaryRoute ?? router.primary
-    if (facts.model === undefined) set({ model: route?.model ?? primary.model })
+    primaryModel = primary.model
+    if (facts.model === undefined) set({ model: route?.model ?? primaryModel })
     if (router.catalogue === undefined || router.primaryRoute === undefined) return
     const { source, tokens } = yield* router.catalogue.window(route ?? (yield* router.primaryRoute))
     set({ window: source === "default" ? undefined : tokens })

@@ -4,6 +4,11 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
+import { Agent } from "../../src/agent/Agent.ts"
+import type { RunInput } from "../../src/agent/RunInput.ts"
+import * as Cost from "../../src/domain/Cost.ts"
+import { TurnId } from "../../src/domain/Ids.ts"
+import * as Usage from "../../src/domain/Usage.ts"
 import * as LiveSession from "../../src/host/LiveSession.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import { unattended } from "../../src/tool/approval/InteractiveMode.ts"
@@ -297,4 +302,30 @@ describe("LiveSession", () => {
         yield* live.close
       }))
   })
+})
+
+describe("the route of the next turns", () => {
+  it.effect("is what a client chose, until it is taken back", () =>
+    live({}, () => Effect.gen(function*() {
+      const inputs: Array<RunInput> = []
+      const agent = Agent.of({
+        ...(yield* Agent),
+        run: (input) =>
+          Effect.suspend(() => {
+            inputs.push(input)
+            return Effect.succeed({ _tag: "RunFinished" as const, sessionId: first, turnId: TurnId.make("t"), exit: "text_response" as const, text: "", steps: 1, provider: "p", model: "m", usage: Usage.zero, cost: Cost.spent(Cost.nothing) })
+          })
+      })
+      const route = { provider: "fake", model: "fake-2", apiMode: "chat_completions" as const }
+      const one = yield* LiveSession.make().pipe(Effect.provideService(Agent, agent))
+      const reader = yield* one.subscribe()
+      yield* one.setRoute(route)
+      yield* one.setEffort("low")
+      yield* one.send({ prompt: "a" })
+      yield* untilTag(reader, "TurnEnded")
+      yield* one.setRoute(undefined)
+      yield* one.send({ prompt: "b" })
+      yield* untilTag(reader, "TurnEnded")
+      assert.deepStrictEqual(inputs.map((input) => [input.route, input.reasoningEffort]), [[route, "low"], [undefined, "low"]])
+    })))
 })

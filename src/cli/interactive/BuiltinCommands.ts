@@ -31,6 +31,7 @@ import * as Width from "../render/Width.ts"
 import * as ChangeCommands from "./ChangeCommands.ts"
 import * as BusyPrompt from "./BusyPrompt.ts"
 import { complain, type Dialog, type DialogCommand, note, resumeCommand, say, type SessionServices } from "./Dialog.ts"
+import * as ModelPicker from "./ModelPicker.ts"
 import * as Overview from "./Overview.ts"
 import * as Picker from "./Picker.ts"
 import * as Recap from "./Recap.ts"
@@ -348,6 +349,7 @@ export const commands: ReadonlyArray<DialogCommand> = [
   { name: "status", help: "Show the state of this session", run: status },
   { name: "retry", help: "Send the last prompt again", run: retry },
   ...ChangeCommands.commands,
+  ...ModelPicker.commands,
   ...backgroundCommands,
   { name: "quit", aliases: ["exit"], help: "Leave", run: () => Effect.succeed(leave) }
 ]

@@ -23,6 +23,7 @@ import type { FileUndo } from "../../tool/FileUndo.ts"
 import type { ToolRegistry } from "../../tool/ToolRegistry.ts"
 import * as ErrorLine from "../ErrorLine.ts"
 import type { Failure } from "../Failure.ts"
+import type { ModelChoices } from "../ModelChoices.ts"
 import * as SafeText from "../render/SafeText.ts"
 import type { Screen } from "../render/Screen.ts"
 import type { Verbosity } from "../render/ToolFeed.ts"
@@ -80,6 +81,8 @@ export interface InteractiveOptions {
   readonly printed?: ((show: (text: string) => void) => Effect.Effect<void, never, Scope.Scope>) | undefined
   /** Lets the user's editor change a text; none when absent. */
   readonly editText?: ((text: string) => Effect.Effect<string, Failure>) | undefined
+  /** Models to choose from; none when absent. */
+  readonly models?: ModelChoices | undefined
   /** Notifications and the title of the window; none when absent. */
   readonly notify?: NotifyOptions | undefined
   /** The status line; none when absent. */

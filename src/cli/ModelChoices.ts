@@ -1,0 +1,92 @@
+/**
+ * Models that a conversation can go on with: that of the settings, its fallbacks, and what their endpoints list.
+ *
+ * A model that an endpoint lists is asked on the route of the settings, with its key: a key never reaches another address. For good
+ * means `model.default` of `config.yaml`, so it is for models of the provider and address of the settings alone.
+ *
+ * Source: `hermes-product.md` §1.8, `hermes-llm.md` §2.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import type * as Path from "effect/Path"
+import * as Result from "effect/Result"
+import * as Edit from "../config/Edit.ts"
+import { Environment, type Home } from "../config/Environment.ts"
+import { Settings } from "../config/Settings.ts"
+import type { ConfigError } from "../domain/AgentError.ts"
+import type { Route } from "../domain/Route.ts"
+import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
+import { ModelRouter } from "../routing/ModelRouter.ts"
+import * as Routes from "../routing/Routes.ts"
+import { type Failure, notDone } from "./Failure.ts"
+
+/** A model with the route that reaches it. */
+export interface ModelChoice {
+  /** The router's own choice, with its fallbacks, when absent. */
+  readonly route: Route | undefined
+  readonly model: string
+  readonly provider: string
+  /** Source of the choice, in a word: configured, fallback, listed. */
+  readonly origin: string
+  readonly window: number | undefined
+}
+
+export interface ModelChoices {
+  readonly list: Effect.Effect<ReadonlyArray<ModelChoice>>
+  /** Makes a model that of new sessions; says in which file. */
+  readonly save: (choice: ModelChoice) => Effect.Effect<string, ConfigError | Failure>
+}
+
+/** Time that an endpoint has to list its models. */
+const patience = Duration.seconds(5)
+
+export const make: Effect.Effect<
+  ModelChoices,
+  never,
+  Environment | FileSystem.FileSystem | Home | ModelRouter | Path.Path | Settings
+> = Effect.gen(function*() {
+  const { catalogue, primary, primaryRoute } = yield* ModelRouter
+  const settings = yield* Settings
+  const environment = yield* Environment
+  const context = yield* Effect.context<FileSystem.FileSystem | Home | Path.Path>()
+
+  const windowOf = (route: Route): Effect.Effect<number | undefined> =>
+    catalogue === undefined ? Effect.undefined : Effect.map(catalogue.window(route), ({ source, tokens }) => source === "default" ? undefined : tokens)
+
+  const listedOn = Effect.fnUntraced(function*(route: Route) {
+    if (catalogue === undefined) return []
+    const listed = yield* Effect.orElseSucceed(Effect.timeout(catalogue.listed(route), patience), () => [])
+    return listed.map(({ id, window }): ModelChoice => ({ route: { ...route, model: id }, model: id, provider: route.provider, origin: "listed", window }))
+      .sort((a, b) => a.model < b.model ? -1 : 1)
+  })
+
+  const list = Effect.gen(function*() {
+    const { model, provider } = yield* primary
+    if (primaryRoute === undefined) return [{ route: undefined, model, provider, origin: "configured", window: undefined }]
+    const first = yield* primaryRoute
+    const chain = ConfiguredRoutes.chain({ settings, environment })
+    const fallbacks = Result.isSuccess(chain)
+      ? chain.success.entries.map(({ route }) => route).filter((route) => !Routes.isSame(route, first))
+      : []
+    const configured: ReadonlyArray<ModelChoice> = [
+      { route: undefined, model, provider, origin: "configured", window: yield* windowOf(first) },
+      ...yield* Effect.forEach(fallbacks, (route) =>
+        Effect.map(windowOf(route), (window) => ({ route, model: route.model, provider: route.provider, origin: "fallback", window })))
+    ]
+    const listed = yield* Effect.forEach([first, ...fallbacks], listedOn, { concurrency: 4 })
+    const all = [...configured, ...listed.flat()]
+    return all.filter((one, index) => all.findIndex((other) => other.model === one.model && other.provider === one.provider) === index)
+  })
+
+  const save: ModelChoices["save"] = Effect.fnUntraced(function*(choice) {
+    const { baseUrl, provider } = yield* primary
+    if (choice.provider !== provider || (choice.route !== undefined && choice.route.baseUrl !== baseUrl)) {
+      return yield* notDone(`${choice.model} is served by ${choice.provider}${choice.route?.baseUrl === undefined ? "" : ` at ${choice.route.baseUrl}`}, and the settings name another place: make it the default with \`hermes model\``)
+    }
+    const { file, key } = yield* Effect.provideContext(Edit.set("model.default", choice.model), context)
+    return `${key} in ${file}`
+  })
+
+  return { list, save }
+})
