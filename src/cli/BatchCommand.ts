@@ -18,7 +18,7 @@ const choice = <const Names extends ReadonlyArray<string>>(name: string, names: 
 
 /** Flags of `hermes batch run`. */
 export const runFlags = {
-  datasetFile: Flags.text("dataset-file", "PATH", "JSONL, JSON or CSV file, or a folder of such files"),
+  datasetFile: Flags.text("dataset-file", "PATH", "JSONL, JSON, CSV or Parquet file, or a folder of them"),
   batchSize: whole("batch-size", "N", "Rows of a batch, which run one after another"),
   runName: Flags.text("run-name", "NAME", "Name of the run and of its directory in data/"),
   distribution: Flags.text("distribution", "NAME", "Toolsets by chance: a name, or terminal=90,web=40"),

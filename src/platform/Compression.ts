@@ -82,3 +82,10 @@ export const gunzip = (bytes: Uint8Array, most: number): Uint8Array | undefined 
     return undefined
   }
 }
+
+/** Decoders of the compressed blocks inside of a file, by the names that columnar formats have for them. */
+export const blockDecoders: Readonly<Record<"BROTLI" | "GZIP" | "ZSTD", (bytes: Uint8Array) => Uint8Array>> = {
+  BROTLI: (bytes) => Zlib.brotliDecompressSync(bytes),
+  GZIP: (bytes) => Zlib.gunzipSync(bytes),
+  ZSTD: (bytes) => Zlib.zstdDecompressSync(bytes)
+}

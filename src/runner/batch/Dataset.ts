@@ -1,5 +1,5 @@
 /**
- * A dataset: rows with stable ids out of a JSONL, JSON or CSV file, or of a folder of such files.
+ * A dataset: rows with stable ids out of a JSONL, JSON, CSV or Parquet file, or of a folder of such files.
  *
  * **Details**
  *
@@ -13,7 +13,7 @@
  *
  * **Gotchas**
  *
- * The rows are held in memory. Cells of a CSV file are texts. Parquet files are refused with a remedy.
+ * The rows are held in memory. Cells of a CSV file are texts. The line of a row of a Parquet file is its number.
  *
  * **Example** (Reading tasks)
  *
@@ -44,7 +44,7 @@ import * as Schema from "effect/Schema"
 import * as Json from "../../domain/Json.ts"
 import { reasonOf } from "../../domain/PathProblem.ts"
 import { nearest } from "../../domain/Similarity.ts"
-import { gunzip } from "../../platform/Compression.ts"
+import { blockDecoders, gunzip } from "../../platform/Compression.ts"
 import * as Digest from "../../platform/Digest.ts"
 import * as CsvRecords from "./CsvRecords.ts"
 
@@ -109,7 +109,7 @@ const formats: Readonly<Record<string, (text: string) => ReadonlyArray<Found>>> 
   tsv: (text) => cells(text, "\t")
 }
 
-const known = Object.keys(formats)
+const known = [...Object.keys(formats), "parquet"]
 
 /** Files of a dataset's folder that hold no rows. */
 const besides = new Set(["dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json", "package.json"])
@@ -215,7 +215,7 @@ const filesIn = Effect.fnUntraced(function*(folder: string, split: string | unde
   const paths = yield* Path.Path
   const names = (yield* Effect.mapError(fs.readDirectory(folder, { recursive: true }), failed(folder)))
     .filter((name) => !name.split(/[\\/]/).some((part) => part.startsWith(".")) && !besides.has(paths.basename(name))).toSorted()
-  const refused = names.filter((name) => /\.(parquet|arrow)$/i.test(name))
+  const refused = names.filter((name) => /\.arrow$/i.test(name))
     .map((name): Problem => ({ file: name, message: "this format is not read here: convert it to JSONL (datasets: ds.to_json(\"data.jsonl\"))" }))
   const data = names.filter((name) => known.includes(formatOf(name) ?? ""))
   const splits = Array.from(new Set(data.flatMap((name) => splitOf(name) ?? []))).toSorted()
@@ -239,6 +239,30 @@ const textOf = Effect.fnUntraced(function*(path: string) {
   return new TextDecoder().decode(bytes)
 })
 
+/** A value of a column as JSON has it. */
+const plain = (value: unknown): unknown => {
+  if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value)
+  if (value instanceof Date) return value.toISOString()
+  if (value instanceof Uint8Array) return `[${value.length} bytes]`
+  if (Array.isArray(value)) return value.map(plain)
+  return Json.isFields(value) ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, plain(one)])) : value
+}
+
+const parquetRows = Effect.fnUntraced(function*(path: string) {
+  const fs = yield* FileSystem.FileSystem
+  const { buffer, byteLength, byteOffset } = yield* Effect.mapError(fs.readFile(path), failed(path))
+  // A copy with a buffer of its own, as the reader takes it.
+  const file = new Uint8Array(buffer, byteOffset, byteLength).slice().buffer
+  const rows = yield* Effect.tryPromise({
+    try: async () => {
+      const { parquetReadObjects } = await import("hyparquet")
+      return parquetReadObjects({ file, compressors: blockDecoders })
+    },
+    catch: (error) => new DatasetError({ path, message: `dataset ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}` })
+  })
+  return rows.map((row, index): Found => ({ line: index + 1, value: Option.some(plain(row)) }))
+})
+
 /** Reads the dataset at a path. Fails when there is no usable row. */
 export const read = Effect.fn("Dataset.read")(function*(
   path: string,
@@ -256,8 +280,10 @@ export const read = Effect.fn("Dataset.read")(function*(
   const { add, problems, rows } = collector(options)
   problems.push(...refused)
   for (const file of files) {
-    const text = yield* textOf(isFolder ? paths.join(path, file) : file)
-    for (const found of formats[formatOf(file) ?? ""]?.(text) ?? []) add(file, found)
+    const at = isFolder ? paths.join(path, file) : file
+    const parse = formats[formatOf(file) ?? ""]
+    const found = parse === undefined ? yield* parquetRows(at) : parse(yield* textOf(at))
+    for (const one of found) add(file, one)
   }
   const limited = options.limit === undefined ? rows : rows.slice(0, options.limit)
   if (limited.length === 0) {

@@ -10,6 +10,9 @@ import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
 
 const required = ["prompt"]
 
+/** Two rows (id, prompt, level), written by another library (hyparquet-writer, Snappy). */
+const parquet = "UEFSMRUGFRgVHFwVBBUAFQQVABUEFQAAAAMDCiQBAAAAYQEAAABiFQYVMBU0XBUEFQAVBBUAFQQVAAAAAwMWVAcAAABTYXkgb25lBwAAAFNheSB0d28VBhUkFShcFQQVABUEFQAVBBUAAAADAxA8AwAAAAAAAAAEAAAAAAAAABUEGUxIBHJvb3QVBgAVDCUCGAJpZCUAABUMJQIYBnByb21wdCUAABUEJQIYBWxldmVsABYEGRwZPCYIHBUMGRUAGRgCaWQVAhYEFkIWRiYIPDYAKAFiGAFhABkcFQYVABUCAAAAJk4cFQwZFQAZGAZwcm9tcHQVAhYEFloWXiZOPDYAKAdTYXkgdHdvGAdTYXkgb25lABkcFQYVABUCAAAAJqwBHBUEGRUAGRgFbGV2ZWwVAhYEFk4WUiasATw2ACgIBAAAAAAAAAAYCAMAAAAAAAAAABkcFQYVABUCAAAAFuoBFgQ29gEAKAloeXBhcnF1ZXQZPBwAABwAABwAAAAAAQAAUEFSMQ=="
+
 /** Reads files, by their paths below a folder; one file is read by itself. */
 const reading = (files: Record<string, string | Uint8Array>, options: Dataset.Options = { required }) =>
   Effect.gen(function*() {
@@ -98,13 +101,20 @@ describe("Dataset", () => {
       assert.match(message, /has no split "validation": there is test, train/)
     }))
 
+  it.effect("Parquet: columns become fields, and large integers numbers", () =>
+    Effect.gen(function*() {
+      const { rows } = yield* reading({ "data/train-00000-of-00001.parquet": new Uint8Array(Buffer.from(parquet, "base64")), "README.md": "" })
+      assert.deepStrictEqual(rows.map(({ fields, id, line }) => [id, line, fields["prompt"], fields["level"]]), [["a", 1, "Say one", 3], ["b", 2, "Say two", 4]])
+    }))
+
   it.effect("a dataset that cannot be used says why", () =>
     Effect.gen(function*() {
       const message = (files: Record<string, string>) => Effect.map(Effect.flip(reading(files)), ({ message }) => message)
       assert.match(yield* message({ "data.jsonl": "" }), /has no usable row: it is empty/)
       assert.match(yield* message({ "data.jsonl": "{}" }), /has no usable row: .*line 1: "prompt" is missing/)
       assert.match(yield* message({ "data.txt": "hello" }), /expected a \.jsonl, .*file, or a folder/)
-      assert.match(yield* message({ "a/train.parquet": "PAR1", "b.md": "" }), /train.parquet: this format is not read here: convert it/)
+      assert.match(yield* message({ "a/train.arrow": "ARROW1", "b.md": "" }), /train.arrow: this format is not read here: convert it/)
+      assert.match(yield* message({ "data.parquet": "no such format" }), /dataset .*data\.parquet cannot be read: /)
       const absent = yield* Effect.flip(Effect.provide(Dataset.read("/not/there.jsonl"), NodeServices.layer))
       assert.match(absent.message, /cannot be read: no such file/)
     }))
