@@ -16,8 +16,9 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
+import * as Schema from "effect/Schema"
 import * as Json from "../../domain/Json.ts"
-import { RolloutRefused } from "../../domain/RolloutPort.ts"
+import { RolloutId, RolloutRefused } from "../../domain/RolloutPort.ts"
 import * as Episode from "./Episode.ts"
 
 /** The store of episodes. */
@@ -35,6 +36,8 @@ export interface Service {
 export class EpisodeStore extends Context.Service<EpisodeStore, Service>()("hermes-effect/runner/EpisodeStore") {}
 
 const ending = ".jsonl"
+
+const isId = Schema.is(RolloutId)
 
 /** Entries that are on the disk before the call goes on. */
 const isDurable = ({ type }: Episode.Entry): boolean => type !== "call" && type !== "failed"
@@ -85,6 +88,8 @@ const make = Effect.fnUntraced(function*(directory: string): Effect.fn.Return<Se
     }))
 
   const read: Service["read"] = Effect.fnUntraced(function*(id) {
+    // Ids come from clients: one that is no file name would lead out of the directory.
+    if (!isId(id)) return yield* unknown(id)
     const text = yield* Effect.catch(fs.readFileString(pathOf(id)), (error) =>
       error.reason._tag === "NotFound" ? unknown(id) : failed(id)(error))
     if (text !== "" && !text.endsWith("\n")) torn.add(id)
@@ -95,7 +100,7 @@ const make = Effect.fnUntraced(function*(directory: string): Effect.fn.Return<Se
     create: (entry) =>
       Effect.mapError(Effect.andThen(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), write(entry.rollout_id, entry, "ax")), (error) =>
         error.reason._tag === "AlreadyExists" ? taken(entry.rollout_id) : failed(entry.rollout_id)(error)),
-    append: (id, entry) => Effect.mapError(write(id, entry, "a"), failed(id)),
+    append: (id, entry) => isId(id) ? Effect.mapError(write(id, entry, "a"), failed(id)) : Effect.fail(unknown(id)),
     read,
     ids: Effect.catch(fs.readDirectory(directory), (error) => error.reason._tag === "NotFound" ? Effect.succeed([]) : Effect.fail(error)).pipe(
       Effect.mapBoth({

@@ -180,6 +180,10 @@ const place = Effect.fnUntraced(function*(base: string | undefined, id: string):
   return paths.resolve(made)
 })
 
+/** An id that is a file name on every system, whatever the item is called. */
+const groupIdOf = (name: string, unique: string): string =>
+  `${name.replaceAll(/[^A-Za-z0-9._-]/gu, "_").replace(/^[^A-Za-z0-9]+/u, "").slice(0, 90) || "group"}-${unique}`
+
 /** Rolls out one item as often as the settings say, and scores each rollout in its place. */
 export const run = Effect.fn("RolloutGroup.run")(function*<Item extends AnyItem, R>(
   environment: RolloutEnvironment<Item, R>,
@@ -190,7 +194,7 @@ export const run = Effect.fn("RolloutGroup.run")(function*<Item extends AnyItem,
   const agent = yield* Agent
   const episodes = yield* Episodes
   const { model } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
-  const groupId = `${environment.name}-${item.id ?? "item"}-${yield* Ids.hex(8)}`.replaceAll(/[^A-Za-z0-9._-]/gu, "_").slice(0, 100)
+  const groupId = groupIdOf(`${environment.name}-${item.id ?? "item"}`, yield* Ids.hex(8))
   const drawn = options.distribution === undefined ? options.toolsets : Distributions.draw(options.distribution, "", groupId)
   const { names, selection } = yield* toolsOf(environment.toolsets ?? drawn)
 

@@ -186,6 +186,22 @@ describe("Episode", () => {
       assert.isTrue(Result.isSuccess(EpisodeExport.scored(read)))
     }))
 
+  it.effect("an id that leads out of the directory is unknown, whatever is there", () =>
+    Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      const inside = files(join(directory, "inside"))
+      yield* Effect.provide(Episodes.use(({ open }) => open({ rollout_id: "r" }, "m")), files(directory))
+      const refused = Effect.gen(function*() {
+        const { call, finish, get } = yield* Episodes
+        return yield* Effect.forEach([
+          Effect.asVoid(get("../r")),
+          Effect.asVoid(call("../r", request(user("hi")), () => Effect.die("asked"))),
+          Effect.asVoid(finish("../r", {}))
+        ], (work) => Effect.flip(work))
+      })
+      assert.deepStrictEqual((yield* Effect.provide(refused, inside)).map(({ reason }) => reason), ["unknown_rollout", "unknown_rollout", "unknown_rollout"])
+    }))
+
   it.effect("raw text of a server is told apart into text and calls by the parser of the rollout", () =>
     Effect.gen(function*() {
       const { call, get, open } = yield* Episodes

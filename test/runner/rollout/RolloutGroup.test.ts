@@ -154,6 +154,14 @@ describe("RolloutGroup", () => {
       assert.deepStrictEqual(readdirSync(directory), [])
     }))
 
+  it.live("an item of any name has rollouts of their own", () =>
+    Effect.gen(function*() {
+      const id = `../${"ü/".repeat(200)}`
+      const { group } = yield* rollOut(writing({ name: "_name" }), { ...task, id }, { answer: () => ({ content: "Done." }) })
+      for (const { rolloutId } of group.members) assert.match(rolloutId, /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/u)
+      assert.lengthOf(group.members, 2)
+    }))
+
   it.live("an unknown toolset ends the group before a model is asked", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(rollOut(writing({ toolsets: ["nope"] }), task, { answer: () => assert.fail("asked") }))
