@@ -110,6 +110,8 @@ const configuration = `[core]
 /** Over those of the tree: no conversion, and no filter. */
 const attributes = "* -text -eol -ident -filter -working-tree-encoding -crlf\n"
 
+/** Size of all states of a tree, beyond which they begin anew. */
+const maxKibibytes = 2 * 1024 * 1024
 const chunkSize = 1_000
 const decoder = new TextDecoder()
 const maxOutput = 64 * 1024 * 1024
@@ -209,6 +211,14 @@ export const open = Effect.fnUntraced(function*(
     yield* files.writeFileString(`${directory}/info/exclude`, `${alwaysIgnored.join("\n")}\n`)
     // Last: a place that has it is whole.
     yield* files.writeFileString(`${directory}/config`, configuration)
+  }
+
+  // States of the past are needed by nobody: a change keeps its contents elsewhere.
+  const counted = decoder.decode((yield* run("git", ["count-objects", "-v"], undefined)).output)
+  const kibibytes = ["size", "size-pack"].reduce((sum, name) => sum + Number(new RegExp(`^${name}: (\\d+)$`, "m").exec(counted)?.[1] ?? 0), 0)
+  if (kibibytes > maxKibibytes) {
+    for (const name of ["objects", "index"]) yield* files.remove(`${directory}/${name}`, { recursive: true, force: true })
+    yield* files.makeDirectory(`${directory}/objects`, { recursive: true, mode: 0o700 })
   }
 
   // An index of a program that was killed is of no use; the newest one that was left saves hashing all files again.

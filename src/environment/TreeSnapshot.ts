@@ -14,6 +14,7 @@
  *
  * A change by somebody else while a command runs is found as one of the command.
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
@@ -85,6 +86,8 @@ const maxContentBytes = 64 * 1024 * 1024
 /** Milliseconds that a command waits for one state. */
 const patience = 5_000
 const deadline = "20 seconds"
+/** Age of the states of a tree that are removed, in milliseconds. A program that works in it makes and renames its index there. */
+const abandonedAfter = 30 * 24 * 60 * 60 * 1000
 /** Bounds of a tree that is read because there is no git. */
 const scanned = { files: 5_000, bytes: 20 * 1024 * 1024, fileBytes: 1024 * 1024 }
 
@@ -210,9 +213,19 @@ export const make = Effect.fnUntraced(function*(
 
   const hasGit = Effect.orElseSucceed(Effect.map(spawner.exitCode(ChildProcess.make("git", ["--version"], { stdin: "ignore", stdout: "ignore", stderr: "ignore" })), (code) => code === 0), () => false)
 
+  /** Removes the states of trees that nobody worked in for a long time. */
+  const prune = yield* Effect.cached(Effect.ignore(Effect.gen(function*() {
+    const now = yield* Clock.currentTimeMillis
+    for (const name of yield* files.readDirectory(options.directory)) {
+      const { mtime } = yield* files.stat(path.join(options.directory, name))
+      if (now - Option.getOrElse(mtime, () => new Date(now)).getTime() > abandonedAfter) yield* files.remove(path.join(options.directory, name), { recursive: true, force: true })
+    }
+  })))
+
   const observe = Effect.fnUntraced(function*(tree: string): Effect.fn.Return<Observer | string, ShadowRepository.GitFailed | PlatformError> {
     if (tree === "/" || home !== undefined && `${home}/`.startsWith(`${tree}/`)) return `${tree}, which holds your home directory`
     if (!(yield* hasGit)) return place === "here" ? byReading(files, path, tree, options.isHidden) : `${tree}: the machine that has it has no git`
+    if (place === "here") yield* prune
     const base = place === "here" ? options.directory : yield* Effect.provideService(files.makeTempDirectoryScoped({ prefix: "hermes-trees-" }), Scope.Scope, scope)
     const repository = yield* ShadowRepository.open(trees, {
       tree,

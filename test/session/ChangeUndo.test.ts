@@ -6,20 +6,25 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import { spawnSync } from "node:child_process"
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Agent, Approvals, ChangeSets, ExecuteCode, Files, FileUndo, type Ids, RunRecord, type RunEvent, Runtime, Scripted, SessionStore, Terminal } from "../../src/index.ts"
+import type { ConfigError } from "../../src/domain/AgentError.ts"
+import type { Platform } from "../../src/platform/ChildProcesses.ts"
+import { Agent, Approvals, ChangeSets, type CommandEnvironment, ExecuteCode, Files, FileUndo, type Ids, RunRecord, type RunEvent, Runtime, Sandbox, Scripted, SessionStore, Terminal } from "../../src/index.ts"
 import { makeLastingDirectory, temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 type Call = readonly [name: string, params: Readonly<Record<string, unknown>>]
 
-const world = Effect.map(temporaryDirectory, (home) => {
+/** Programs that follow one another over the files below a home directory. */
+const programsIn = (home: string, options: { readonly environment?: Layer.Layer<CommandEnvironment.CommandEnvironment, ConfigError, Platform> } = {}) => {
   const tree = join(home, "project")
   mkdirSync(tree)
   const at = (name: string) => join(tree, name)
   const runtime = (calls: ReadonlyArray<Call>) =>
     Runtime.layer({
       provider: Scripted.layer([...calls.map(([name, params]) => Scripted.complete({ toolCalls: [{ name, params }] })), Scripted.complete("done")]),
+      ...options,
       cwd: tree,
       store: SessionStore.layerSqlite({ path: join(home, "state.db") }).pipe(Layer.provide(NodeServices.layer)),
       changes: { directory: join(home, "changes"), home },
@@ -56,7 +61,9 @@ const world = Effect.map(temporaryDirectory, (home) => {
         return { plan, done: yield* undo.apply(plan, { isOverwriting }) }
       }).pipe(Effect.provide(runtime([])))
   }
-})
+}
+
+const world = Effect.map(temporaryDirectory, (home) => programsIn(home))
 
 const short = ({ plan }: { readonly plan: { readonly conflicts: ReadonlyArray<{ readonly path: string; readonly reason: string }> } }) =>
   plan.conflicts.map(({ path, reason }) => `${path.split("/").at(-1)}: ${reason}`)
@@ -246,5 +253,30 @@ describe("a question whether a file may be written", () => {
       assert.include(written, "-one\n+two\n+")
       assert.notInclude(written, "x".repeat(60))
       assert.include(patched, "-one\n+three\n")
+    }), { timeout: 60_000 })
+})
+
+const bwrap = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]).status === 0
+
+describe("in the sandbox", () => {
+  it.live.skipIf(!bwrap)(`changes are found and undone behind its wall${bwrap ? "" : " (not tested: bubblewrap does not work here)"}`, () =>
+    Effect.gen(function*() {
+      const home = yield* Effect.acquireRelease(Effect.sync(() => makeLastingDirectory("walled-")), (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true })))
+      const environment = Sandbox.layer({ policy: "workspace-write", network: "none", home, writable: [], hidden: [join(home, "changes")], shown: [], hidesEnvFiles: true })
+      const { at, move, put, run, text } = programsIn(home, { environment })
+      mkdirSync(at(".git"))
+      writeFileSync(at(".git/config"), "[core]\n")
+      put("a", "1\n")
+      put("dir/b", "1\n")
+      symlinkSync("a", at("link"))
+      const { changes, sessionId } = yield* run([
+        ["write_file", { path: "a", content: "2\n" }],
+        ["terminal", { command: "rm -r dir; chmod +x a; ln -sfn nowhere link; mkdir made; echo x > made/c; ls ../changes" }]
+      ])
+      assert.deepStrictEqual(changes.map(({ by, path }) => `${path.split("/").at(-1)} ${by}`).toSorted(), ["a command", "a tool", "b command", "c command", "link command"])
+      yield* move("undo", sessionId)
+      assert.deepStrictEqual([text("a"), text("dir/b"), existsSync(at("made")), readlinkSync(at("link")), statSync(at("a")).mode & 0o111], ["1\n", "1\n", false, "a", 0])
+      yield* move("redo", sessionId)
+      assert.deepStrictEqual([text("a"), text("dir/b"), text("made/c"), readlinkSync(at("link")), statSync(at("a")).mode & 0o100], ["2\n", undefined, "x\n", "nowhere", 0o100])
     }), { timeout: 60_000 })
 })

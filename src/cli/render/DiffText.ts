@@ -33,7 +33,7 @@ export const sums = ({ added, removed }: Pick<FileChange.FileChanged, "added" | 
   [...added > 0 ? [paint.text(`+${added}`, "green")] : [], ...removed > 0 ? [paint.text(`-${removed}`, "red")] : []].join(" ")
 
 /** A difference in lines, cut at a number of them; `more` names what shows the rest. */
-export const lines = (diff: string, room: Room, more = "/diff shows all of it"): ReadonlyArray<string> => {
+export const lines = (diff: string, room: Room, more = "/diff or `hermes sessions diff` shows all of it"): ReadonlyArray<string> => {
   if (diff === "") return []
   const all = body(diff)
   const shown = all.slice(0, room.most)

@@ -237,7 +237,7 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
     const shown = own.slice(0, shownFiles)
     return [
       ...shown.flatMap((change) => DiffText.file(change, FileChange.nameOf(change), room)).map((line) => `  ${line}`),
-      ...own.length > shown.length ? [screen.asidePaint.text(`  … ${own.length - shown.length} more files: /diff shows all of them`, "dim")] : []
+      ...own.length > shown.length ? [screen.asidePaint.text(`  … ${own.length - shown.length} more files: /diff or hermes sessions diff shows all of them`, "dim")] : []
     ]
   }
 
