@@ -6,6 +6,17 @@
  * A state names its content by the SHA-256 of the bytes; the bytes are kept elsewhere (`session/ChangeContents`), so that a change is small
  * wherever it goes. `notKept` says why they are not: too large, credentials, no place. The difference is without secrets.
  *
+ * **Example** (A difference, and its lines)
+ *
+ * ```ts
+ * import { FileChange } from "hermes-effect"
+ *
+ * const diff = FileChange.unifiedDiff("notes.txt", "one\n", "two\nthree\n")
+ *
+ * console.log(FileChange.counts(diff))
+ * // => { added: 2, removed: 1 }
+ * ```
+ *
  * Source: `ARCHITECTURE.md` §4 and §8 (changes).
  */
 import * as Schema from "effect/Schema"

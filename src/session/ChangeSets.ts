@@ -6,6 +6,22 @@
  * A conversation is the sessions that a compaction or a fork carried it through; of a session that it was forked from only the runs before
  * the place of the fork count. Changes of child agents belong to the run that they worked for.
  *
+ * **Example** (Files that the runs of a session changed)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, ChangeSets, Runtime } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const { sessionId } = yield* Agent.run({ prompt: "Reply exactly hello" })
+ *   const { runs } = yield* ChangeSets.history(sessionId)
+ *   return ChangeSets.net(runs.flatMap(({ changes }) => changes)).map(({ path }) => path)
+ * })
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, Runtime.layer())))
+ * // => []
+ * ```
+ *
  * Source: `ARCHITECTURE.md` §8 (changes).
  */
 import * as Effect from "effect/Effect"

@@ -14,6 +14,17 @@
  * Files are written by path, each at once (a file beside it, renamed over it), and never through a directory that became a link since.
  * Directories of the working directory that become empty by it are removed.
  *
+ * **Example** (Whether an undo would overwrite anything)
+ *
+ * ```ts
+ * import type { ChangeUndo } from "hermes-effect"
+ *
+ * const isSafe = ({ conflicts, lost }: Pick<ChangeUndo.Plan, "conflicts" | "lost">): boolean => conflicts.length + lost.length === 0
+ *
+ * console.log(isSafe({ conflicts: [], lost: [{ path: "/work/film.mp4", reason: "it is too large" }] }))
+ * // => false
+ * ```
+ *
  * Source: `ARCHITECTURE.md` §8 (changes).
  */
 import * as Clock from "effect/Clock"

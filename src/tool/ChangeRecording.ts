@@ -7,6 +7,19 @@
  * after it ({@link around}), unless nobody keeps contents. Each change is a `FileChanged` of the call that is served. What a snapshot did
  * not look at is said once for a runtime.
  *
+ * **Example** (An agent whose changes can be undone)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, type ChangeRecording, Files, FileUndo, Runtime } from "hermes-effect"
+ *
+ * const changes: ChangeRecording.Options = { directory: "/var/lib/app/changes", home: undefined }
+ *
+ * export const program = Effect.andThen(Agent.run({ prompt: "Tidy the notes." }), FileUndo.FileUndo).pipe(
+ *   Effect.provide(Runtime.layer({ changes, tools: [Files.toolset] }))
+ * )
+ * ```
+ *
  * Source: `ARCHITECTURE.md` §4 and §8 (changes).
  */
 import * as Context from "effect/Context"
