@@ -44,11 +44,15 @@ const loaded = Effect.gen(function*() {
 })
 
 /** The agent of the settings over the store of the cluster, and the marks that all runners share. */
-const agentOf = Effect.fnUntraced(function*(settings: Values, url: Redacted.Redacted, { script }: RunnerFlags) {
+const agentOf = Effect.fnUntraced(function*(
+  settings: Values,
+  url: Redacted.Redacted,
+  { script }: RunnerFlags,
+  database: Layer.Layer<ClusterDatabase.ClusterDatabase>
+) {
   const program = yield* Program
-  const marked = ClusterMarks.layer.pipe(Layer.provide(ClusterDatabase.layer(url, 4)))
   return program.layer(settings, { script, server: url }).pipe(
-    Layer.provide([marked, Layer.succeed(InteractiveMode, unattended("cluster", settings.approvals.unattendedMode))])
+    Layer.provide([Layer.provide(ClusterMarks.layer, database), Layer.succeed(InteractiveMode, unattended("cluster", settings.approvals.unattendedMode))])
   )
 })
 
@@ -62,20 +66,22 @@ export const runner = Effect.fn("hermes cluster runner")(function*(flags: Runner
   if (concurrency < 1) return yield* usage(`--concurrency ${concurrency} is too small: pass 1 or more`)
   const home = yield* Home
   const paths = yield* Path.Path
-  const agent = yield* Layer.build(yield* agentOf(settings, url, flags))
+  // One pool of connections for everything that is the cluster's own.
+  const database = Layer.succeedContext(yield* Layer.build(ClusterDatabase.layer(url)))
+  const agent = yield* Layer.build(yield* agentOf(settings, url, flags, database))
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const limits = { tokens: cluster.budgetTokens, dollars: cluster.budgetDollars }
-  const counted = ClusterMarks.budget(limits).pipe(Layer.provide(ClusterDatabase.layer(url, 2)), Layer.provide(Layer.succeedContext(agent)))
+  const counted = ClusterMarks.budget(limits).pipe(Layer.provide([database, Layer.succeedContext(agent)]))
   const budget = Context.get(yield* Layer.build(counted), ClusterMarks.ClusterBudget)
   const work = Context.merge(services, agent).pipe(
     Context.add(InteractiveMode, unattended("cluster", settings.approvals.unattendedMode))
   )
-  const joined = yield* Layer.build(Cluster.layerRunner({
-    url,
+  const { runnerOver } = yield* Effect.promise(() => import("../cluster/ClusterLayers.ts"))
+  const joined = yield* Layer.build(runnerOver({
     concurrency,
     handlers: { [ClusterBatch.kind]: ClusterBatch.handler(work, paths.join(home.root, "cluster")) },
     admit: () => budget.exhausted
-  }).pipe(Layer.provide(Layer.succeedContext(
+  }).pipe(Layer.provide(database), Layer.provide(Layer.succeedContext(
     Context.make(Agent, Context.get(work, Agent)).pipe(
       Context.add(SessionStore, Context.get(work, SessionStore)),
       Context.add(RunRecord, Context.get(work, RunRecord)),

@@ -89,8 +89,8 @@ export const sqlite = (options: Cluster.FileOptions) => {
   )
 }
 
-/** A runner of a cluster over Postgres, as long as the scope lives. */
-export const runner = (options: Cluster.ServerOptions & Cluster.RunnerOptions) => {
+/** A runner over a database that is open already, as long as the scope lives. */
+export const runnerOver = (options: Cluster.RunnerOptions) => {
   const runner = Layer.effect(Cluster.Runner, Effect.gen(function*() {
     const { address, drain, drained } = yield* Members.Membership
     const { close, running } = yield* RunWorkflow.Worker
@@ -105,10 +105,13 @@ export const runner = (options: Cluster.ServerOptions & Cluster.RunnerOptions) =
     )))
   return sharded.pipe(
     Layer.provide(Members.layer(options.concurrency ?? defaultConcurrency)),
-    Layer.provide(Runs.layerPostgres),
-    Layer.provide(databaseLayer(options.url))
+    Layer.provide(Runs.layerPostgres)
   )
 }
+
+/** A runner of a cluster over Postgres, as long as the scope lives. */
+export const runner = (options: Cluster.ServerOptions & Cluster.RunnerOptions) =>
+  runnerOver(options).pipe(Layer.provide(databaseLayer(options.url)))
 
 /** A process that submits runs to a cluster over Postgres. */
 export const client = (options: Cluster.ServerOptions) =>

@@ -140,11 +140,13 @@ export const open = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     Effect.withFiber((fiber) => {
       // A part of a transaction is repeated with it.
       if (isWithin(fiber)) return effect
+      let losses = 0
       const attempt = Effect.tap(effect, () => away.size === 0 ? Effect.void : back).pipe(
         Effect.sandbox,
         Effect.tapError((cause) => {
           const loss = lossOf(cause)
-          return loss === undefined ? Effect.void : gone(loss)
+          // A connection of the pool may be broken while the server answers others.
+          return loss === undefined || ++losses < 2 ? Effect.void : gone(loss)
         })
       )
       return Effect.retry(attempt, { while: (cause) => lossOf(cause) !== undefined, schedule: pauses }).pipe(

@@ -1,0 +1,162 @@
+// Facts that runners share through their database: who is there, budgets, refusals, scheduled jobs.
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { Cluster, Offline, Runtime, SessionStore } from "../../src/index.ts"
+import { SessionId, TurnId } from "../../src/domain/Ids.ts"
+import * as ClusterDatabase from "../../src/cluster/ClusterDatabase.ts"
+import * as ClusterJobs from "../../src/cluster/ClusterJobs.ts"
+import * as ClusterMarks from "../../src/cluster/ClusterMarks.ts"
+import * as Members from "../../src/cluster/Members.ts"
+import { makeLimits } from "../../src/routing/RateLimitGate.ts"
+import * as PoolStore from "../../src/routing/PoolStore.ts"
+import { SharedMarks } from "../../src/routing/SharedMarks.ts"
+import { RunRecord } from "../../src/session/RunRecord.ts"
+import { CronJobs } from "../../src/tool/cron/CronJobs.ts"
+import { missing, type Server, startServer } from "../support/postgresServer.ts"
+
+describe.skipIf(missing !== undefined)(`runners over one Postgres${missing === undefined ? "" : ` (skipped: ${missing})`}`, () => {
+  let server: Server
+  let schemas = 0
+  beforeAll(async () => {
+    server = await startServer()
+  })
+  afterAll(() => server.remove())
+
+  const newUrl = Effect.sync(() => Redacted.make(server.url(`shared${schemas++}`)))
+  const agentAt = (url: Redacted.Redacted) => {
+    const store = SessionStore.layerPostgres({ url, connections: 4 })
+    return Runtime.layer({ provider: Offline.layer(), store }).pipe(Layer.provideMerge(store))
+  }
+  const runnerAt = (url: Redacted.Redacted, options: Cluster.RunnerOptions = {}) => Cluster.layerRunner({ url, concurrency: 2, ...options }).pipe(Layer.provide(agentAt(url)))
+  const databaseAt = (url: Redacted.Redacted) => ClusterDatabase.layer(url, 4)
+  const schemaOf = (url: Redacted.Redacted) => new URL(Redacted.value(url)).searchParams.get("schema")
+
+  it.live("a runner of another version is refused with one line while those of one are at work, and may join when they are drained", () =>
+    Effect.gen(function*() {
+      const url = yield* newUrl
+      yield* Effect.scoped(Effect.gen(function*() {
+        const first = Context.get(yield* Layer.build(runnerAt(url)), Cluster.Runner)
+        server.query(`UPDATE ${schemaOf(url)}.members SET version = '9.9.9'`)
+        const refused = yield* Effect.flip(Effect.scoped(Layer.build(runnerAt(url))))
+        assert.match(refused.message, /^Postgres at .* has 1 runner of version 9\.9\.9, this one is [\d.]+: run `hermes cluster drain --all` first, or start the same version$/)
+        assert.strictEqual(yield* Effect.provide(Members.askToDrain(undefined), databaseAt(url)), 1)
+        yield* first.drained
+        yield* first.close
+        yield* Effect.scoped(Layer.build(runnerAt(url)))
+      }))
+      assert.deepStrictEqual(yield* Effect.provide(Members.list, databaseAt(url)), [])
+    }), 60_000)
+
+  it.live("a drained runner begins nothing more; what waits is done by the next one", () =>
+    Effect.gen(function*() {
+      const url = yield* newUrl
+      const ids = Array.from({ length: 6 }, (_, index) => `run-${index}`)
+      yield* Effect.scoped(Effect.gen(function*() {
+        const services = yield* Layer.build(runnerAt(url))
+        yield* Context.get(services, Cluster.Runner).close
+        const { submit } = Context.get(services, Cluster.Cluster)
+        for (const id of ids) yield* submit(Cluster.turn({ id, sessionId: id, prompt: `Reply exactly ${id}` }))
+        yield* Effect.sleep("1 second")
+        assert.strictEqual((yield* Context.get(services, Cluster.Cluster).outcomes(ids)).size, 0)
+      }))
+      const outcomes = yield* Effect.provide(Cluster.settled(ids), runnerAt(url), { local: true })
+      assert.deepStrictEqual(ids.map((id) => outcomes.get(id)?.output?.includes(`"text":"${id}"`)), ids.map(() => true))
+    }), 60_000)
+
+  it.live("a server that is away in the middle of the work is waited for, and every run ends", () =>
+    Effect.gen(function*() {
+      const url = yield* newUrl
+      const ids = Array.from({ length: 12 }, (_, index) => `run-${index}`)
+      yield* Effect.provide(Effect.gen(function*() {
+        for (const id of ids) yield* Cluster.submit(Cluster.turn({ id, sessionId: id, prompt: `Reply exactly ${id}` }))
+        yield* Effect.promise(server.stop)
+        yield* Effect.sleep("3 seconds")
+        yield* Effect.promise(server.start)
+        const outcomes = yield* Cluster.settled(ids)
+        assert.deepStrictEqual(ids.filter((id) => outcomes.get(id)?.status !== "finished"), [])
+      }), runnerAt(url), { local: true })
+    }), 180_000)
+
+  it.live("turns of one session follow each other as they were submitted", () =>
+    Effect.gen(function*() {
+      const url = yield* newUrl
+      const ids = Array.from({ length: 4 }, (_, index) => `turn-${index}`)
+      yield* Effect.provide(Effect.gen(function*() {
+        for (const id of ids) yield* Cluster.submit(Cluster.turn({ id, sessionId: "one", prompt: `Reply exactly ${id}` }))
+        const outcomes = yield* Cluster.settled(ids)
+        assert.deepStrictEqual(ids.map((id) => outcomes.get(id)?.output?.includes(`"text":"${id}"`)), ids.map(() => true))
+      }), runnerAt(url, { concurrency: 4 }), { local: true })
+    }), 60_000)
+
+  it.live("a budget counts the model calls of all runners; nothing begins when it is used up", () =>
+    Effect.gen(function*() {
+      const url = yield* newUrl
+      const one = Effect.gen(function*() {
+        const agent = yield* Layer.build(agentAt(url))
+        const budget = Context.get(yield* Layer.build(ClusterMarks.budget({ tokens: 60 }).pipe(
+          Layer.provide(databaseAt(url)),
+          Layer.provide(Layer.succeedContext(agent))
+        )), ClusterMarks.ClusterBudget)
+        const spend = Context.get(agent, RunRecord).append
+        return { budget, spend, agent }
+      })
+      yield* Effect.scoped(Effect.gen(function*() {
+        const [first, second] = [yield* one, yield* one]
+        const usage = { inputTokens: 20, outputTokens: 10, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0, requestCount: 1 }
+        for (const [index, { agent, spend }] of [first, second].entries()) {
+          const id = SessionId.make(`s${index}`)
+          yield* Context.get(agent, SessionStore.SessionStore).create({ id, source: "test", provider: "p", model: "m", systemPrompt: "" })
+          assert.isUndefined(yield* first.budget.exhausted)
+          yield* spend([{ sessionId: id, turnId: TurnId.make("t"), at: 0, event: { _tag: "AttemptEnded", apiRequestId: "a", status: "answered", answer: [], usage } }])
+        }
+        yield* Effect.sleep("2500 millis")
+        for (const { budget } of [first, second]) {
+          assert.strictEqual(yield* budget.exhausted, "the cluster has used 60 of 60 tokens: raise cluster.budget_tokens")
+        }
+      }))
+    }), 60_000)
+
+  it.live("a refusal that one runner had closes the key for the others; keys that are set aside are so for all", () =>
+    Effect.gen(function*() {
+      const url = yield* newUrl
+      yield* Effect.scoped(Effect.gen(function*() {
+        const marks = Effect.map(Layer.build(Layer.provide(ClusterMarks.layer, databaseAt(url))), (context) => Context.get(context, SharedMarks))
+        const [first, second] = [yield* marks, yield* marks]
+        const limits = (shared: typeof first) => Effect.provideService(makeLimits, SharedMarks, shared)
+        const [mine, other] = [yield* limits(first), yield* limits(second)]
+        yield* Effect.sleep("300 millis")
+        const now = Date.now()
+        const slot = mine.take("key", now) ?? assert.fail("no slot")
+        assert.isDefined(other.take("key", now))
+        mine.refused(slot, Duration.seconds(30), now)
+        yield* Effect.repeat(Effect.andThen(Effect.sleep("20 millis"), Effect.sync(() => other.take("key", Date.now()))), { until: (taken) => taken === undefined, times: 200 })
+        assert.isUndefined(other.take("key", Date.now()))
+        assert.isAbove(other.expected("key", Date.now()), 20_000)
+        yield* first?.guard.close("account", 60_000) ?? Effect.void
+        assert.isAbove((yield* second?.guard.closedFor("account") ?? Effect.succeed(0)) ?? 0, 50_000)
+        const record: PoolStore.PoolRecord = { last: "k1", keys: { k1: { until: 5, reason: "rate_limit", used: 2 } } }
+        yield* first?.pools.save("pool", record) ?? Effect.void
+        assert.deepStrictEqual(yield* second?.pools.load("pool") ?? Effect.succeed(undefined), record)
+      }))
+    }), 60_000)
+
+  it.live("a job that is due is claimed by one of many runners", () =>
+    Effect.gen(function*() {
+      const url = yield* newUrl
+      const jobsAt = Effect.map(Layer.build(Layer.provide(ClusterJobs.layer, databaseAt(url))), (context) => Context.get(context, CronJobs))
+      yield* Effect.scoped(Effect.gen(function*() {
+        const runners = yield* Effect.all(Array.from({ length: 4 }, () => jobsAt))
+        const [first] = runners
+        const job = yield* first?.create({ schedule: new Date(Date.now() + 500).toISOString(), prompt: "tick", name: "tick" }) ?? Effect.die("no runner")
+        yield* Effect.sleep("1200 millis")
+        const due = yield* Effect.forEach(runners, (jobs) => jobs.due)
+        assert.deepStrictEqual(due.map((list) => list.map(({ id }) => id)), runners.map(() => [job.id]))
+        const claims = yield* Effect.forEach(runners, (jobs) => jobs.claim(job.id), { concurrency: "unbounded" })
+        assert.strictEqual(claims.filter((claim) => claim !== undefined).length, 1)
+      }))
+    }), 60_000)
+})
