@@ -41,6 +41,8 @@ import type { EvaluateFlags, RunFlags, TaskFlags } from "./SweCommand.ts"
 
 const defaultOutput = "swe-results/results.jsonl"
 const defaultSeconds = 600
+/** Failures that are told one by one. */
+const shownFailures = 20
 
 const positive = (name: string, value: number | undefined) =>
   value !== undefined && value < 1 ? usage(`--${name} ${value} is too small: pass 1 or more`) : Effect.void
@@ -221,10 +223,13 @@ export const run = Effect.fn("hermes swe run")(function*(flags: RunFlags) {
     Effect.ensuring(shown.clear),
     Effect.onExit((exit) => Exit.hasInterrupts(exit) ? output.err(`interrupted: ${ended} of ${tasks.length} tasks have a result in ${files.results}; the same command goes on (exit code ${interruptCode()})\n`) : Effect.void)
   )
-  yield* warn(summary.failures.map(({ id, message }) => `task ${id} failed: ${SafeText.line(message)}`))
-  if (flags.json) yield* line(SafeText.json({ ...totalsJson(rows), failed: summary.failures, files, rows: rows.map(rowJson) }, 2))
+  const { failures, stopped } = summary
+  yield* warn(failures.slice(0, shownFailures).map(({ id, message }) => `task ${id} failed: ${SafeText.line(message)}`))
+  if (failures.length > shownFailures) yield* warn([`${failures.length - shownFailures} further tasks failed`])
+  if (flags.json) yield* line(SafeText.json({ ...totalsJson(rows), failed: failures, stopped: stopped ?? null, files, rows: rows.map(rowJson) }, 2))
   else if (rows.length > 0) yield* line([rowsTable(rows), "", totalLine(rows), `results      ${files.results}`, `predictions  ${files.predictions}`].join("\n"))
-  if (summary.failures.length > 0) return yield* silent(failed)
+  if (stopped !== undefined) return yield* notDone(`stopped, no further task was begun: ${SafeText.line(stopped)}`)
+  if (failures.length > 0) return yield* silent(failed)
 }, Effect.scoped, Effect.provide(surroundings))
 
 /** Patches of a predictions file by the ids of their tasks. */

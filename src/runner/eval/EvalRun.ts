@@ -43,6 +43,7 @@ import type { CommandEnvironment } from "../../environment/CommandEnvironment.ts
 import * as Digest from "../../platform/Digest.ts"
 import type * as Auxiliary from "../../routing/Auxiliary.ts"
 import type { Row } from "../batch/Dataset.ts"
+import * as BatchRow from "../batch/BatchRow.ts"
 import type { Journal, JournalError } from "../batch/RowJournal.ts"
 import * as RowPool from "../batch/RowPool.ts"
 import * as BoundedCommand from "../swe/BoundedCommand.ts"
@@ -221,7 +222,7 @@ export const run = Effect.fn("EvalRun.run")(function*(
     concurrency,
     onProgress,
     // The runtime repeats requests itself. A command that cannot be run would fail for every row.
-    onFailure: (error) => error._tag === "ScoreFailed" ? "stop" : "fail",
+    onFailure: (error) => error._tag === "ScoreFailed" || BatchRow.decide(error) === "stop" ? "stop" : "fail",
     run: (attempt: Attempt) => once(subject, attempt, rules)
   })
 })

@@ -34,6 +34,7 @@ import * as Stream from "effect/Stream"
 import * as Json from "../../domain/Json.ts"
 import { reasonOf } from "../../domain/PathProblem.ts"
 import * as Usage from "../../domain/Usage.ts"
+import * as BatchRow from "../batch/BatchRow.ts"
 import * as RowJournal from "../batch/RowJournal.ts"
 import * as RowPool from "../batch/RowPool.ts"
 import * as EvalStatistics from "../eval/EvalStatistics.ts"
@@ -148,8 +149,8 @@ export const run = Effect.fn("SwePool.run")(function*(
     journal,
     concurrency,
     onProgress,
-    // The runtime repeats requests itself; what it gives up, and a workspace that cannot be made, is not better a moment later.
-    onFailure: () => "fail",
+    // A task is not begun anew by itself: the runtime repeats requests, and a whole task costs too much. An image is one task's.
+    onFailure: (error) => BatchRow.decide(error) === "stop" && !(error._tag === "ConfigError" && error.path === "image") ? "stop" : "fail",
     run: (task: SweTask) =>
       Effect.scoped(Effect.gen(function*() {
         const solved = yield* SweRun.run(task, settings, keepFailed)

@@ -117,6 +117,22 @@ describe("hermes swe", () => {
       assert.deepInclude(lines(here.at(results))[0], { completed: true })
     }), 60_000)
 
+  it.live("a key that is refused, and an environment that is not there, end the run and not each task", () =>
+    Effect.gen(function*() {
+      const here = yield* machine
+      here.put("refused.json", JSON.stringify({ turns: [{ error: { status: 401, message: "bad key" } }], loop: true }))
+      here.put("tasks.txt", "One\nTwo\nThree\nFour\n")
+      const run = (...args: ReadonlyArray<string>) => here.hermes(["swe", "run", "--prompts-file", "tasks.txt", "--workers", "1", "--script", "refused.json", ...args])
+      const refused = yield* run()
+      here.keep("config.yaml", "terminal:\n  docker_binary: /nonexistent/docker\n")
+      const withoutEngine = yield* run("--env", "docker", "--image", "x", "--output-file", "b")
+      for (const { code, stderr } of [refused, withoutEngine]) {
+        assert.strictEqual(code, 1)
+        assert.match(stderr, /Error: stopped, no further task was begun: /)
+        assert.strictEqual(stderr.match(/Warning: task /g)?.length, 1, stderr)
+      }
+    }), 60_000)
+
   it.live("patches that are empty, wrong, or do not apply, and commands that hang, are told apart", () =>
     Effect.gen(function*() {
       const { at, evaluate, rows } = yield* withTasks(["slugs", "retry", "semver", "emitter"])
