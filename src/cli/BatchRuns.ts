@@ -236,6 +236,7 @@ export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
       ignoreRules: true,
       safeMode: shared.safeMode,
       database: paths.join(absolute, BatchFiles.names.database),
+      withoutChanges: true,
       imageOf: environments.imageOf
     })),
     Effect.provide(shown.log)

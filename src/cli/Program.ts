@@ -57,6 +57,8 @@ export interface Start {
   readonly database?: string | undefined
   /** Address of a Postgres database that sessions, run record, and marks of keys are kept in instead. */
   readonly server?: Redacted.Redacted | undefined
+  /** Files that tools change are not recorded: nobody undoes anything in the workspaces of the program. */
+  readonly withoutChanges?: boolean | undefined
   /** Image of the container for a working tree, in the place of the settings' one. */
   readonly imageOf?: ((tree: string) => string | undefined) | undefined
   /** Middleware inside of all other: it sees the requests that are really sent. */

@@ -288,6 +288,8 @@ export interface Start extends Substitutes {
   readonly database?: string | undefined
   /** Address of a Postgres database that sessions, run record, and marks of keys are kept in instead. */
   readonly server?: Redacted.Redacted | undefined
+  /** Files that tools change are not recorded: nobody undoes anything in the workspaces of the program. */
+  readonly withoutChanges?: boolean | undefined
   /** Image of the container for a working tree, in the place of the settings' one. */
   readonly imageOf?: ((tree: string) => string | undefined) | undefined
   /** Middleware inside of all other: it sees the requests that are really sent. */
@@ -387,7 +389,10 @@ export const program = (
     const agent = agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never>({ ...own, passSessionId: start.passSessionId, outermost: [...outermost, ...middleware, ...start.middleware ?? []] }), start.ignoreRules === true ? "none" : { named: settings.memory.provider }, settings.context.engine)
     return assemble(agent, parts, {
       places: SettingsMapping.places(settings, { environment, home, inherited }),
-      kept: Layer.merge(ResultText.layerFile(home.results), ChangeRecording.layer({ directory: home.changes, apart: [home.root], home: environment.get("HOME") })),
+      kept: Layer.merge(
+        ResultText.layerFile(home.results),
+        start.withoutChanges === true ? Layer.empty : ChangeRecording.layer({ directory: home.changes, apart: [home.root], home: environment.get("HOME") })
+      ),
       plugged: Layer.merge(
         pluginsOf(settings, workingDirectory(), start),
         mcpServers(settings, programs)

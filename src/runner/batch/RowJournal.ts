@@ -124,15 +124,20 @@ const appender = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
   const turn = yield* Semaphore.make(1)
   const waiting = new Map<string, Array<Write>>()
+  /** Bytes of files that were written to; nobody else writes. */
+  const sizes = new Map<string, number>()
 
   const put = (path: string, text: string, isSynced: boolean): Effect.Effect<void, JournalError> =>
     Effect.scoped(Effect.gen(function*() {
       const file = yield* fs.open(path, { flag: "a", mode: 0o600 })
-      const { size } = yield* file.stat
-      yield* Effect.andThen(file.writeAll(encoder.encode(text)), isSynced ? file.sync : Effect.void).pipe(
+      const before = sizes.get(path) ?? Number((yield* file.stat).size)
+      const bytes = encoder.encode(text)
+      sizes.delete(path)
+      yield* Effect.andThen(file.writeAll(bytes), isSynced ? file.sync : Effect.void).pipe(
         // Half of a line would be read as damage. Cutting it off needs no space.
-        Effect.onError(() => Effect.ignore(fs.truncate(path, Number(size))))
+        Effect.onError(() => Effect.ignore(fs.truncate(path, before)))
       )
+      sizes.set(path, before + bytes.length)
     })).pipe(Effect.mapError(failed(path, "written")))
 
   return (path: string, line: Json.Fields, isSynced: boolean): Effect.Effect<void, JournalError> =>

@@ -46,8 +46,10 @@ describe("hermes batch", () => {
 
   it.live("each row holds the real system prompt, its calls with usage, times and finish reasons; the ephemeral prompt is saved nowhere in it", () =>
     Effect.gen(function*() {
-      const { directory, run } = yield* world([{ id: "a", prompt: "Run the command `echo out`" }])
+      const { directory, home, run } = yield* world([{ id: "a", prompt: "Run the command `echo out`" }])
       yield* run("--batch_size=1", "--format=both", "--ephemeral-system-prompt=only for now")
+      // No state of a workspace is kept, which is gone anyway.
+      assert.isFalse(existsSync(join(home, "changes")))
       const [row] = rowsOf(join(directory, "trajectories.jsonl"))
       const text = readFileSync(join(directory, "batch_0.jsonl"), "utf8")
       assert.notInclude(text, "only for now")
