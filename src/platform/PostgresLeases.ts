@@ -140,9 +140,12 @@ export const make = <E>(
     )
     yield* Effect.addFinalizer(() =>
       isOurs
-        // A row that stays behind expires.
-        ? Effect.catchCause(write(sql`DELETE FROM leases WHERE name = ${name} AND owner = ${owner}`), (cause) =>
-          Effect.logDebug(`the lease of ${name} was not given back`, cause))
+        // A row that stays behind expires: an end does not wait for a server that is away.
+        ? write(sql`DELETE FROM leases WHERE name = ${name} AND owner = ${owner}`).pipe(
+          Effect.interruptible,
+          Effect.timeoutOption("5 seconds"),
+          Effect.catchCause((cause) => Effect.logDebug(`the lease of ${name} was not given back`, cause))
+        )
         : Effect.void
     )
     yield* lock.held

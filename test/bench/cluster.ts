@@ -62,6 +62,9 @@ const measure = async (url: string, runners: number, count: number, folder: stri
   }), Cluster.layerClient({ url: Redacted.make(url) })))
   for (const { child } of started) child.kill("SIGTERM")
   const times = await Promise.all(started.map(({ time }) => time))
+  // They would wait for the server, which goes now.
+  await new Promise((resolve) => setTimeout(resolve, 2_000))
+  for (const { child } of started) child.kill("SIGKILL")
   return { rate: count / warm.millis * 1000, server: warm.server / count, runner: times.reduce((sum, time) => sum + time, 0) / (count + 16 * runners) }
 }
 
@@ -73,6 +76,7 @@ try {
   await new Promise((resolve) => setTimeout(resolve, 10_000))
   idle.child.kill("SIGTERM")
   const start = await idle.time
+  idle.child.kill("SIGKILL")
   const print = (what: string, { rate, runner, server }: Awaited<ReturnType<typeof measure>>, runners: number) =>
     process.stdout.write(`${what}: ${rate.toFixed(1)} rows/s, ${(runner - start * runners / (rows + 16 * runners)).toFixed(1)} ms of a runner and ${server.toFixed(1)} ms of Postgres a row\n`)
   process.stdout.write(`${rows} rows of 3 model calls (${pause} ms) and 4 tool calls, ${concurrency} runs at a time of a runner; a runner that idles: ${start} ms in 10 s\n`)
