@@ -8,7 +8,15 @@ import { root } from "./support/sources.ts"
 
 const modules = join(root, "node_modules")
 const inputs = { main: join(root, "src/main.ts"), index: join(root, "src/index.ts") }
-const options: InputOptions = { cwd: root, platform: "node", tsconfig: false, external: ["sharp", "nemo-relay-node"] }
+const options: InputOptions = {
+  cwd: root,
+  platform: "node",
+  tsconfig: false,
+  external: ["sharp", "nemo-relay-node"],
+  onLog: (level, log, handle) => {
+    if (log.code !== "INEFFECTIVE_DYNAMIC_IMPORT") handle(level, log)
+  }
+}
 
 /** Packages of which plugins get the copy that the program runs on. */
 const sharedPackages = ["effect", "@effect/platform-node", "@effect/platform-node-shared"]

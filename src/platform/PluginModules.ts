@@ -16,9 +16,11 @@ export const hostDirectory = dirname(fileURLToPath(import.meta.url))
 const bundle = ["./", "../"].map((up) => new URL(up, import.meta.url)).find((folder) => existsSync(new URL("shared/effect/Effect.js", folder)))
 
 /** This package as an import names it: its sources in a checkout, its built modules where it is installed. */
-const self = bundle === undefined
-  ? new URL(import.meta.url.endsWith(".ts") ? "../index.ts" : "../index.js", import.meta.url).href
-  : new URL("index.js", bundle).href
+const self = bundle !== undefined
+  ? new URL("index.js", bundle).href
+  : import.meta.url.endsWith(".ts")
+  ? new URL("../index.ts", import.meta.url).href
+  : (["./index.js", "../index.js"].map((path) => new URL(path, import.meta.url)).find((url) => existsSync(url)) ?? new URL(import.meta.url)).href
 
 /** The module of the bundle behind a specifier, where there is one. */
 const bundled = (specifier: string): string | undefined =>
