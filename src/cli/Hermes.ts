@@ -49,6 +49,7 @@ const entries = [
   entry("middleware", "Show the order, sources and failure policy of the middleware", () => import("./MiddlewareCommand.ts")),
   entry("agents", "List and check agent files", () => import("./AgentsCommand.ts")),
   entry("trust", "List, add and remove folders whose own files may have an effect", () => import("./TrustCommand.ts")),
+  entry("permissions", "List the rules about tool calls, and explain which of them decides", () => import("./PermissionsCommand.ts")),
   entry("hooks", "List, test and revoke shell hooks, and print event schemas", () => import("./HooksCommand.ts")),
   entry("mcp", "Manage MCP servers, or serve this agent as one", () => import("./McpCommand.ts")),
   entry("serve", "Serve chat completions for rollouts over HTTP, and keep their tokens", () => import("./ServeCommand.ts")),

@@ -34,6 +34,8 @@ const LimitsSchema = Schema.Struct({
   deny: Schema.Array(Schema.String),
   /** The allow list of the starting run. */
   allow: Schema.Array(Schema.String),
+  /** Rules of `permissions`. */
+  permissions: Schema.Struct({ allow: Schema.Array(Schema.String), ask: Schema.Array(Schema.String), deny: Schema.Array(Schema.String) }),
   /** Directories that writes stay in without a question; absolute. */
   roots: Schema.Array(Schema.String),
   /** Directories that writes stay in at all, where there are any; absolute. */
@@ -54,6 +56,7 @@ export const strictest: Limits = {
   unattended: "deny",
   deny: [],
   allow: [],
+  permissions: { allow: [], ask: [], deny: [] },
   roots: [],
   safeRoots: [],
   redactSecrets: true,
@@ -82,7 +85,7 @@ const within = (path: string, roots: ReadonlyArray<string>): boolean =>
 
 /** Settings under limits, and a line for every one that they changed against what the user may have meant. */
 export const tighten = (values: Values, limits: Limits): { readonly values: Values; readonly warnings: ReadonlyArray<string> } => {
-  const { approvals, security } = values
+  const { approvals, permissions, security } = values
   const isLooser = looseness[approvals.mode] > looseness[limits.mode]
   const unattended = <A extends "deny" | "approve">(own: A): A | "deny" => limits.unattended === "deny" ? "deny" : own
   const safeRoots = limits.safeRoots.length === 0 || security.writeSafeRoot.length > 0
@@ -102,6 +105,11 @@ export const tighten = (values: Values, limits: Limits): { readonly values: Valu
         deny: Array.from(new Set([...approvals.deny, ...limits.deny]))
       },
       commandAllowlist: limits.mode === "off" ? values.commandAllowlist : values.commandAllowlist.filter((entry) => limits.allow.includes(entry)),
+      permissions: {
+        allow: limits.mode === "off" ? permissions.allow : permissions.allow.filter((rule) => limits.permissions.allow.includes(rule)),
+        ask: Array.from(new Set([...permissions.ask, ...limits.permissions.ask])),
+        deny: Array.from(new Set([...permissions.deny, ...limits.permissions.deny]))
+      },
       hooksAutoAccept: values.hooksAutoAccept && limits.acceptHooks,
       security: {
         ...security,
@@ -118,12 +126,13 @@ export const tighten = (values: Values, limits: Limits): { readonly values: Valu
 }
 
 /** Limits that a run with these settings hands on. The roots of a run's tree are added where a program is started. */
-export const ofSettings = ({ approvals, commandAllowlist, hooksAutoAccept, security }: Values, inherited: Limits | undefined): Limits => ({
+export const ofSettings = ({ approvals, commandAllowlist, hooksAutoAccept, permissions, security }: Values, inherited: Limits | undefined): Limits => ({
   depth: (inherited?.depth ?? 0) + 1,
   mode: approvals.mode,
   unattended: inherited?.unattended ?? "deny",
   deny: approvals.deny,
   allow: commandAllowlist,
+  permissions: { allow: permissions.allow, ask: permissions.ask, deny: permissions.deny },
   roots: inherited?.roots ?? [],
   safeRoots: security.writeSafeRoot,
   redactSecrets: security.redactSecrets,

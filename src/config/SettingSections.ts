@@ -428,6 +428,11 @@ export const approvals = F.defaulted({
   destructiveSlashConfirm: F.withDefault(F.unsupported(F.flag, { holds: [false] }), true)
 })
 
+const rules = F.withDefault(Schema.Array(F.command), [])
+
+/** `permissions`: rules per tool and pattern, such as `terminal(npm test:*)`. `deny` beats `ask`, and `ask` beats `allow`. */
+export const permissions = F.defaulted({ allow: rules, ask: rules, deny: rules })
+
 /** `security`. Secrets are redacted unless this says otherwise; the periods differ, and this is the safer one. */
 export const security = F.defaulted({
   allowPrivateUrls: F.withDefault(F.wordyFlag, false),

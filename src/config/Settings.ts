@@ -148,6 +148,7 @@ const fields = {
   approvals: Sections.approvals,
   /** Commands that were approved for good. */
   commandAllowlist: F.withDefault(F.texts, []),
+  permissions: Sections.permissions,
   security: Sections.security,
 
   plugins,

@@ -40,6 +40,7 @@ import { SharedMarks } from "../routing/SharedMarks.ts"
 import * as SessionRetention from "../session/SessionRetention.ts"
 import * as SessionStore from "../session/SessionStore.ts"
 import * as AllowList from "../tool/approval/AllowList.ts"
+import * as Permissions from "../tool/approval/Permissions.ts"
 import * as Approvals from "../tool/Approvals.ts"
 import * as ChangeRecording from "../tool/ChangeRecording.ts"
 import * as ResultText from "../tool/ResultText.ts"
@@ -367,7 +368,7 @@ export const program = (
       hookSettings: SettingsMapping.hooks(settings),
       middleware,
       approvals: Approvals.layer().pipe(
-        Layer.provide([AllowList.allowListFile, Scanner.layer]),
+        Layer.provide([AllowList.allowListFile, Permissions.layer.pipe(Layer.provide(FolderTrust.layer)), Scanner.layer]),
         Layer.provide(Layer.succeed(Settings, settings)),
         Layer.provide([configured, ChildProcesses.layer])
       )

@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * The order is fixed: hardline floor → operator's deny globs → yolo or `approvals.mode: off` → allow-list → detection →
- * mode. Nothing lifts the floor, and yolo does not lift the globs. What detection finds and nobody approved before is
+ * The order is fixed: hardline floor → operator's deny globs and `permissions.deny` → yolo or `approvals.mode: off` → `permissions.ask`
+ * → allow-list and `permissions.allow` → detection → mode. Nothing lifts the floor, and yolo does not lift the globs and `permissions.deny`. What detection finds and nobody approved before is
  * asked: a model first when the mode is `smart`, then whoever is there ({@link Approver}). Silence is deny, an answer that
  * nobody understands is deny, and where nobody can be asked it is deny, unless the context says otherwise.
  *
@@ -53,6 +53,8 @@ import * as ApprovalFlow from "./approval/ApprovalFlow.ts"
 import { type Call, defaultPolicy, type Mode, type Permit, type Policy, type Refusal } from "./approval/ApprovalFlow.ts"
 import { type Choice, type Concern, ContentScanner, type Outcome, type Question, type Scanner } from "./approval/Question.ts"
 import { ApprovalJudge } from "./approval/ApprovalJudge.ts"
+import * as PermissionCalls from "./approval/PermissionCalls.ts"
+import * as Permissions from "./approval/Permissions.ts"
 import * as Danger from "./danger/Danger.ts"
 import * as CommandPrefix from "./approval/CommandPrefix.ts"
 import * as ApprovalTarget from "./approval/ApprovalTarget.ts"
@@ -96,6 +98,8 @@ export interface Options {
   readonly store?: AllowList.AllowListStore | undefined
   /** Looks at every command line that nothing lifts the questions of. */
   readonly scanner?: Scanner | undefined
+  /** Rules per tool and pattern; none when absent. */
+  readonly permissions?: Permissions.Service | undefined
 }
 
 const refuse = (reason: Refusal["reason"], message: string): Refusal => ({ _tag: "Refusal", reason, message })
@@ -105,6 +109,10 @@ const surroundingsOf = ({ isConfined, leavesWall, reach }: Call, { unknownComman
   return leavesWall === true ? "allow" : unknownCommands
 }
 
+const plain = (call: Call): Permit => ({ _tag: "Permit", call, by: "nothing found", choice: undefined })
+
+const contained = (call: Call): Permit => ({ _tag: "Permit", call, by: "contained", choice: undefined })
+
 /** Decides whether a tool call may run. */
 export const make = (options: Options): Service => {
   const policy: Policy = { ...defaultPolicy, ...options.policy }
@@ -113,7 +121,7 @@ export const make = (options: Options): Service => {
   const globs = allowed.globs.filter((glob) => CommandPrefix.wordsOf(glob) === undefined)
   const isCovered = CommandPrefix.covering(prefixes)
   const memory = AllowList.memory(allowed.exact, options.store ?? { add: () => Effect.void })
-  const { approver, hooks, judge } = options
+  const { approver, hooks, judge, permissions } = options
   const scan = options.scanner?.scan ?? (() => Effect.succeed<ReadonlyArray<Concern>>([]))
   const asking = ApprovalFlow.make({ policy, memory, hooks, approver, judge })
   const yolo = new Set<string>()
@@ -133,7 +141,8 @@ export const make = (options: Options): Service => {
 
   const judged = Effect.fnUntraced(function*(
     call: Call,
-    { lines, prefix, target, text, verdict }: ApprovalTarget.ApprovalTarget
+    { lines, prefix, target, text, verdict }: ApprovalTarget.ApprovalTarget,
+    { allowed: rule, asked, denied }: Permissions.Judgement
   ): Effect.fn.Return<Permit | Refusal> {
     const permit = (by: Permit["by"], choice?: Choice): Permit => ({ _tag: "Permit", call, by, choice })
     if (verdict.floor !== undefined) return refuse("hardline", ApprovalFlow.hardline(verdict.floor.key))
@@ -141,20 +150,29 @@ export const make = (options: Options): Service => {
       ? undefined
       : firstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
     if (glob !== undefined) return refuse("approval_denied", ApprovalFlow.deniedByGlob(glob))
+    if (denied !== undefined) return refuse("approval_denied", ApprovalFlow.deniedByRule(denied.text, denied.source))
     const found = Danger.askedAbout(verdict, surroundingsOf(call, policy))
     const offered = found.length === 0 ? undefined : prefix()
     const covered = found.length > 0 && lines.length === 1 && lines.every(isCovered)
     const findings = found.map((finding): Concern & { readonly listed: boolean } => {
       const holds = CommandPrefix.holdsFor(finding)
-      const listed = covered && (holds || offered === undefined && CommandPrefix.isListable(finding))
+      const listed = covered && (holds || offered === undefined && CommandPrefix.isListable(finding)) ||
+        rule !== undefined && CommandPrefix.isListable(finding)
       return { key: finding.key, permanent: true, prefix: holds ? offered : undefined, listed }
     })
-    const known: ReadonlyArray<Concern> = [...findings.filter(({ listed }) => !listed), ...call.concerns ?? []]
-    const otherwise = findings.some(({ listed }) => listed) ? "allow-list" : "nothing found"
+    const given = call.concerns ?? []
+    const further = rule === undefined ? given : given.filter((concern) => !PermissionCalls.isLifted(call.tool, concern))
+    const known: ReadonlyArray<Concern> = [
+      ...findings.filter(({ listed }) => !listed),
+      ...further,
+      ...asked === undefined ? [] : [{ key: `the rule ${asked.text} (${asked.source})`, permanent: false }]
+    ]
+    const isLifted = findings.some(({ listed }) => listed) || further.length < given.length
+    const otherwise = !isLifted ? "nothing found" : rule === undefined ? "allow-list" : "permission"
     if (known.length === 0 && lines.length === 0) return permit(otherwise)
     const ids = yield* Correlation
     const session = call.sessionKey ?? ids.session_id
-    const free = lifted(session) ?? (listed(call.tool, lines, verdict.commands) ? "allow-list" : undefined)
+    const free = lifted(session) ?? (asked === undefined && listed(call.tool, lines, verdict.commands) ? "allow-list" : undefined)
     if (free !== undefined) return permit(known.length === 0 ? otherwise : free)
     const concerns = [...known, ...(yield* Effect.forEach(lines, scan)).flat()]
     if (concerns.length === 0) return permit(otherwise)
@@ -168,16 +186,27 @@ export const make = (options: Options): Service => {
   const isPlain = ({ concerns = [] }: Call, { lines, verdict: { floor, onlyReads } }: ApprovalTarget.ApprovalTarget): boolean =>
     policy.deny.length === 0 && floor === undefined && onlyReads && lines.length + concerns.length === 0
 
+  /** Judges a call with the rules for it. */
+  const ruled = Effect.fnUntraced(function*(call: Call, target: ApprovalTarget.ApprovalTarget, rules: Permissions.Service) {
+    const judgement = yield* PermissionCalls.judge(rules, call, target)
+    if (judgement.denied !== undefined) return yield* judged(call, target, judgement)
+    if (call.contained === true) return contained(call)
+    return judgement.asked === undefined && isPlain(call, target) ? plain(call) : yield* judged(call, target, judgement)
+  })
+
   return {
     check: (call) =>
       Effect.suspend(() => {
-        if (call.contained === true) return Effect.succeed({ _tag: "Permit", call, by: "contained", choice: undefined })
+        if (permissions === undefined && call.contained === true) return Effect.succeed(contained(call))
         const target = ApprovalTarget.of(call.tool, call.args, call.runs)
-        return isPlain(call, target) ? Effect.succeed({ _tag: "Permit", call, by: "nothing found", choice: undefined }) : judged(call, target)
+        if (permissions !== undefined) return ruled(call, target, permissions)
+        return isPlain(call, target) ? Effect.succeed(plain(call)) : judged(call, target, PermissionCalls.undecided)
       }),
     request: Effect.fnUntraced(function*(request) {
       const ids = yield* Correlation
       const session = request.sessionKey ?? ids.session_id
+      const ruled = permissions === undefined ? undefined : yield* PermissionCalls.ofRequest(permissions, request.concerns)
+      if (ruled !== undefined) return ruled
       const free = lifted(session)
       if (free !== undefined) return { outcome: "once", by: free }
       const target = { kind: "call", text: `${request.tool} ${request.command}` } as const
@@ -206,9 +235,10 @@ const layerOf = (options: Omit<Options, "hooks">): Layer.Layer<Approvals, never,
       const hooks = yield* Hooks
       const store = options.store ?? (yield* AllowList.AllowList)
       const scanner = options.scanner ?? (yield* ContentScanner)
+      const permissions = options.permissions ?? (yield* Permissions.Permissions)
       const dropped = AllowList.notice(AllowList.parse(options.policy?.allow ?? []))
       if (dropped !== undefined) yield* Effect.logWarning(dropped)
-      return make({ ...options, hooks, store, scanner })
+      return make({ ...options, hooks, store, scanner, permissions })
     })
   )
 
@@ -250,7 +280,8 @@ export const layerPending = ({ approver }: Pending, policy: Partial<Policy> = {}
 /** As the settings say; a prompt and a judge are used where they are provided. */
 export const layer = (options: { readonly yolo?: boolean | undefined } = {}): Layer.Layer<Approvals, never, Hooks | Settings> =>
   Layer.unwrap(Effect.gen(function*() {
-    const { approvals, commandAllowlist } = yield* Settings
+    const { approvals, commandAllowlist, permissions } = yield* Settings
+    const hasRules = permissions.allow.length + permissions.ask.length + permissions.deny.length > 0
     const judge = Option.getOrUndefined(yield* Effect.serviceOption(ApprovalJudge))
     const prompt = Option.getOrUndefined(yield* Effect.serviceOption(ApprovalPrompt))
     return layerOf({
@@ -263,6 +294,7 @@ export const layer = (options: { readonly yolo?: boolean | undefined } = {}): La
         timeout: Duration.seconds(approvals.timeout)
       },
       judge,
+      permissions: (yield* Permissions.Permissions) ?? (hasRules ? yield* Permissions.ofSettings(permissions) : undefined),
       approver: prompt === undefined ? undefined : terminal(prompt)
     })
   }))

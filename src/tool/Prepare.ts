@@ -206,7 +206,7 @@ const judge = (
     return Effect.succeed({ _tag: "Stop", reason: "guardrail_block", message: circling, output, halted: circling })
   }
   const judged = Effect.flatMap(Arguments.reasonsOf(concerned, args), (concerns) =>
-    approvals.check({ tool: call.name, args, runs: bound.facts, concerns, isConfined: bound.isConfined, reach: bound.reach }))
+    approvals.check({ tool: call.name, args, runs: bound.facts, concerns, isReadonly: bound.facts.readonly, isConfined: bound.isConfined, reach: bound.reach }))
   return Effect.map(judged, (judged) => judged._tag === "Permit" ? judged : { _tag: "Stop", reason: judged.reason, message: judged.message })
 }
 

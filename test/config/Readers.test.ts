@@ -209,6 +209,9 @@ approvals.gateway_timeout                                    tool/Approvals.ts
 approvals.deny                                               tool/Approvals.ts
 approvals.unknown_commands                                   tool/Approvals.ts
 command_allowlist                                            tool/Approvals.ts
+permissions.allow                                            tool/approval/Permissions.ts
+permissions.ask                                              tool/approval/Permissions.ts
+permissions.deny                                             tool/approval/Permissions.ts
 approvals.unattended_mode                                    cli/McpServe.ts
 security.tirith_enabled                                      tool/fence/Scanner.ts
 security.tirith_path                                         tool/fence/Scanner.ts

@@ -50,6 +50,8 @@ export interface Call {
   readonly isConfined?: boolean | undefined
   /** Hosts that its commands reach behind that wall. */
   readonly reach?: BoundTool["reach"] | undefined
+  /** True when its tool says that it only reads. */
+  readonly isReadonly?: boolean | undefined
   /** True when it asks to leave its wall, which is asked about in place of an unknown command. */
   readonly leavesWall?: boolean | undefined
 }
@@ -61,6 +63,7 @@ type Ground =
   | "yolo"
   | "off"
   | "allow-list"
+  | "permission"
   | "remembered"
   | "unattended"
   | "judge"
@@ -119,6 +122,10 @@ export const hardline = (key: string): string =>
 /** A glob of the operator. */
 export const deniedByGlob = (glob: string): string =>
   `BLOCKED: the operator denies commands that match \`${glob}\` (approvals.deny). ${noWayAround}`
+
+/** A rule of `permissions.deny`. */
+export const deniedByRule = (rule: string, source: string): string =>
+  `BLOCKED: the rule \`${rule}\` (${source}) denies this. ${noWayAround}`
 
 /** A person said no. */
 const denied = (keys: ReadonlyArray<string>, reason: string | undefined): string =>

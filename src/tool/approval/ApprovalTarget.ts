@@ -52,6 +52,8 @@ export interface ApprovalTarget {
   readonly verdict: Danger.Verdict
   /** The command lines that a shell would be given. */
   readonly lines: ReadonlyArray<string>
+  /** Texts that are typed into a program, which may be a shell. */
+  readonly inputs: ReadonlyArray<string>
   /** Scope of an approval of the call: its command in its directory, or the tool with these arguments. */
   readonly target: () => Target
   /** The prefix of its command that an approval may be granted for; undefined where it has none. */
@@ -117,12 +119,13 @@ export const of = (
   const inputs = texts(args, runs.inputArguments)
   const call = (): string => `${tool} ${written(args) ?? ""}`
   if (lines.length + inputs.length === 0) {
-    return { text: call, verdict: nothing, lines, target: () => ({ kind: "call", text: call() }), prefix: () => undefined }
+    return { text: call, verdict: nothing, lines, inputs, target: () => ({ kind: "call", text: call() }), prefix: () => undefined }
   }
   return {
     text: () => [...lines, ...inputs].join("\n"),
     verdict: together([...lines.map(judgedIn(texts(args, ["workdir"])[0])), ...inputs.map(typed)]),
     lines,
+    inputs,
     // Typed input goes to one process: it means nothing without the rest of the call.
     target: () => inputs.length > 0 ? { kind: "call", text: call() } : { kind: "command", text: commandOf(tool, args, lines) },
     prefix: () => {

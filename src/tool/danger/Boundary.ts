@@ -38,6 +38,9 @@ const within = (path: string, root: string): boolean => root === "/" || path ===
 const withHome = (path: string, home: string | undefined): string =>
   home !== undefined && within(path, home) ? `~${path.slice(home.length)}` : path
 
+/** Reason to ask before a write to a place outside. */
+export const outside = "write outside of the working tree"
+
 /** Reason to ask before a write to an absolute path; undefined where none is needed. */
 export const judge = (path: string, places: Surroundings): string | undefined => {
   const inside = (roots: ReadonlyArray<string>): boolean => roots.some((root) => within(path, root))
@@ -46,7 +49,7 @@ export const judge = (path: string, places: Surroundings): string | undefined =>
   if (later !== undefined) return `change of ${later}`
   if (inside(places.temporary)) return undefined
   const { inherited } = places
-  return inside(places.roots) && (inherited === undefined || inside(inherited)) ? undefined : "write outside of the working tree"
+  return inside(places.roots) && (inherited === undefined || inside(inherited)) ? undefined : outside
 }
 
 const contained = named("docker podman nerdctl kubectl docker-compose ssh")

@@ -68,7 +68,7 @@ const programDirectory = new RegExp(String.raw`^${home}\/(?:\.local\/|\.cargo\/|
 const gitSettings = new RegExp(String.raw`^${home}\/\.(?:gitconfig|config\/git\/)`)
 /** Files of a project from which a tool, an editor or another agent runs commands unasked. */
 const projectHooks =
-  /(?:^|\/)(?:\.git\/(?:hooks(?:\/|$)|config$|modules\/.*\/hooks\/)|\.husky\/|\.githooks\/|\.vscode\/(?:tasks|settings|launch)\.json$|\.devcontainer\/|\.pre-commit-config\.yaml$|lefthook(?:-local)?\.ya?ml$|\.envrc$|\.(?:claude|cursor|gemini|codex)\/(?:settings|hooks|mcp|config)[^/]*$|\.mcp\.json$)/
+  /(?:^|\/)(?:\.git\/(?:hooks(?:\/|$)|config$|modules\/.*\/hooks\/)|\.husky\/|\.githooks\/|\.vscode\/(?:tasks|settings|launch)\.json$|\.devcontainer\/|\.pre-commit-config\.yaml$|lefthook(?:-local)?\.ya?ml$|\.envrc$|\.(?:claude|cursor|gemini|codex|hermes)\/(?:settings|hooks|mcp|config)[^/]*$|\.mcp\.json$)/
 
 /** A place from which something runs later without a question, whoever wrote it there. */
 export const runsLater = (path: string): string | undefined => {

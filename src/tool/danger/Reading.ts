@@ -188,7 +188,8 @@ const showsSecret = (program: string, { args, cwd, fields, redirects }: Command)
 
 const setsForShell = /^[a-z_][a-z0-9_]*$/
 
-const isLooking = (command: Command): boolean => {
+/** True when a command is known to do nothing but look; what stands around it is judged on its own. */
+export const isLooking = (command: Command): boolean => {
   const { args, assignments, fields, redirects, wrappers } = command
   const targets = written(command).filter((path) => path !== "/dev/null")
   const opens = redirects.some(({ target }) => target.unknown && target.commands.length === 0 || /^\/dev\/(?:tcp|udp)\//.test(target.text))

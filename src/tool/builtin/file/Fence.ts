@@ -321,7 +321,8 @@ export const guardCommands = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Too
   Toolset.withConcerns(toolset, Effect.map(makeWorkingTree, ({ command }) => (tool, args) => tool === "terminal" ? command(args) : Effect.succeed([])))
 
 /** Paths that a call of `write_file` or `patch` writes, as the model wrote them. */
-const writtenBy = (tool: string, args: ToolArguments): ReadonlyArray<string> => {
+/** Paths that a call of a file tool writes, as they are given. */
+export const writtenBy = (tool: string, args: ToolArguments): ReadonlyArray<string> => {
   const path = typeof args["path"] === "string" ? [args["path"]] : []
   if (tool === "write_file") return path
   if (tool !== "patch") return []

@@ -1,0 +1,116 @@
+/**
+ * `hermes permissions`: the rules of `permissions` with the files that they stand in, and which of them decides about a call. Nothing is
+ * run.
+ *
+ * Source: `ARCHITECTURE.md` §7 (approvals).
+ */
+import * as Effect from "effect/Effect"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as FolderTrust from "../config/FolderTrust.ts"
+import { Settings, type Values } from "../config/Settings.ts"
+import * as Glob from "../domain/Glob.ts"
+import type { ToolArguments } from "../middleware/Kind.ts"
+import { workingDirectory } from "../platform/CurrentProcess.ts"
+import * as ApprovalTarget from "../tool/approval/ApprovalTarget.ts"
+import * as CommandPrefix from "../tool/approval/CommandPrefix.ts"
+import * as PermissionCalls from "../tool/approval/PermissionCalls.ts"
+import * as Permissions from "../tool/approval/Permissions.ts"
+import * as Danger from "../tool/danger/Danger.ts"
+import { ToolContext } from "../tool/ToolContext.ts"
+import * as Ids from "../domain/Ids.ts"
+import * as CommandSettings from "./CommandSettings.ts"
+import { silent, unusable, usage } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import { line, table } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
+
+const json = Flags.yes("json", "Print JSON")
+
+const order = ["deny", "ask", "allow"] as const
+
+const list = Effect.fn("hermes permissions list")(function*({ json }: { readonly json: boolean }) {
+  const { problems, rules } = yield* Effect.flatMap(Permissions.make, ({ of }) => of(workingDirectory()))
+  const shown = order.flatMap((list) => rules.filter((rule) => rule.list === list && rule.problem === undefined))
+  if (json) yield* line(SafeText.json({ rules: shown.map(({ list, source, text }) => ({ list, rule: text, source })), problems }, 2))
+  else if (shown.length > 0) yield* line(table(shown.map(({ list, source, text }) => [list, text, source].map(SafeText.line))))
+  else if (problems.length === 0) yield* line("No rules. Write them to `permissions` in config.yaml, in the lists deny, ask and allow.")
+  // The lines about them are in the log already.
+  if (problems.length > 0) return yield* silent(unusable)
+}, Effect.provide(FolderTrust.layer), CommandSettings.provide)
+
+/** A call in the form of a rule; other text is a command line. */
+const callOf = (text: string): { readonly tool: string; readonly args: ToolArguments } => {
+  const [, tool, inside = ""] = /^([A-Za-z_][\w.-]*)\((.*)\)$/s.exec(text.trim()) ?? /^(mcp__[\w.-]+)$/.exec(text.trim()) ?? []
+  switch (tool) {
+    case undefined:
+      return { tool: "terminal", args: { command: text } }
+    case "terminal":
+      return { tool, args: { command: inside } }
+    case "read_file":
+    case "search_files":
+    case "write_file":
+    case "patch":
+      return { tool, args: { path: inside } }
+    case "web":
+    case "web_extract":
+      return { tool: "web_extract", args: { urls: [/^[a-z][a-z0-9+.-]*:\/\//i.test(inside) ? inside : `https://${inside}`] } }
+    default:
+      return { tool, args: {} }
+  }
+}
+
+/** A decision, and its reason in a line. */
+interface Explained {
+  readonly decision: "deny" | "ask" | "allow"
+  readonly reason: string
+}
+
+const ruleText = ({ list, problem, source, text }: Permissions.PlacedRule): string =>
+  problem === undefined ? `permissions.${list}: ${text} (${source})` : `permissions.${list} cannot be read (${source})`
+
+const reasonOf = (
+  { approvals }: Values,
+  { allowed, asked, denied }: Permissions.Judgement,
+  target: ApprovalTarget.ApprovalTarget,
+  tool: string
+): Explained => {
+  const { verdict } = target
+  if (verdict.floor !== undefined) return { decision: "deny", reason: `never runs: ${verdict.floor.key}` }
+  const glob = approvals.deny.find((glob) => [target.text(), ...verdict.commands, tool].some((text) => Glob.matches(glob, text)))
+  if (glob !== undefined) return { decision: "deny", reason: `approvals.deny: ${glob}` }
+  if (denied !== undefined) return { decision: "deny", reason: ruleText(denied) }
+  if (approvals.mode === "off") return { decision: "allow", reason: "approvals.mode: off" }
+  if (asked !== undefined) return { decision: "ask", reason: `${ruleText(asked)}${asked.list === "deny" ? ", which it may be meant by" : ""}` }
+  const found = Danger.askedAbout(verdict, approvals.unknownCommands)
+  const left = allowed === undefined ? found : found.filter((finding) => !CommandPrefix.isListable(finding))
+  if (left[0] !== undefined) return { decision: "ask", reason: left[0].key }
+  if (allowed !== undefined) return { decision: "allow", reason: ruleText(allowed) }
+  return { decision: "allow", reason: target.lines.length > 0 ? "no rule; it is known to only read" : "no rule; the tool itself may ask" }
+}
+
+const test = Effect.fn("hermes permissions test")(function*({ call, json }: { readonly call: string; readonly json: boolean }) {
+  if (call.trim() === "") return yield* usage("no call: give one, as in `hermes permissions test \"git push\"` or \"write_file(src/a.ts)\"")
+  const cwd = workingDirectory()
+  const permissions = yield* Permissions.make
+  const given = callOf(call)
+  const target = ApprovalTarget.of(given.tool, given.args)
+  const judgement = yield* Effect.provideService(PermissionCalls.judge(permissions, given, target), ToolContext, {
+    sessionId: Ids.SessionId.make("permissions"),
+    turnId: Ids.TurnId.make("permissions"),
+    taskId: Ids.TaskId.make("permissions"),
+    cwd
+  })
+  const { decision, reason } = reasonOf(yield* Settings, judgement, target, given.tool)
+  yield* line(json ? SafeText.json({ call, tool: given.tool, decision, reason }, 2) : `${decision}  ${SafeText.line(reason)}`)
+}, Effect.provide(FolderTrust.layer), CommandSettings.provide)
+
+const call = Argument.String("call").pipe(
+  Argument.withDescription("A command line, or a call in the form of a rule: \"write_file(src/a.ts)\", \"web(example.com)\"")
+)
+
+/** Without a word behind it: the list. */
+export const command = Command.make("permissions", { json }, list).pipe(Command.withSubcommands([
+  Command.make("list", { json }, list).pipe(Command.withAlias("ls"), Command.withDescription("List the rules, with the file and line of each")),
+  Command.make("test", { call, json }, test).pipe(Command.withDescription("Explain which rule decides about a call; nothing is run"))
+]))

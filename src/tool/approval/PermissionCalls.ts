@@ -1,0 +1,91 @@
+/**
+ * Tool calls as the rules of `permissions` look at them, and the reasons to ask that a rule lifts.
+ *
+ * **Details**
+ *
+ * A rule of `allow` lifts what detection finds in a command it stands for, as far as a prefix of the allow-list would; that a tool may
+ * change things; that a path lies outside of the working tree; that a host is not approved. It does not lift what a plugin or a
+ * scanner asks about, secrets, files that something runs later, settings of a repository, and the way out of a sandbox.
+ *
+ * Source: `ARCHITECTURE.md` §7 (approvals).
+ */
+import * as Effect from "effect/Effect"
+import { writtenBy } from "../builtin/file/Fence.ts"
+import * as Boundary from "../danger/Boundary.ts"
+import * as HostApproval from "../fence/HostApproval.ts"
+import * as Urls from "../fence/Urls.ts"
+import { ToolContext } from "../ToolContext.ts"
+import type { Call, Permit } from "./ApprovalFlow.ts"
+import type { ApprovalTarget } from "./ApprovalTarget.ts"
+import * as Permissions from "./Permissions.ts"
+import type { Concern, Outcome } from "./Question.ts"
+
+/** No rule decides. */
+export const undecided: Permissions.Judgement = { denied: undefined, asked: undefined, allowed: undefined }
+
+/** Tools that only read, by name, where nothing is said of them. */
+const readers: ReadonlySet<string> = new Set(["read_file", "search_files", "session_search", "skills_list", "skill_view", "web_search", "web_extract"])
+
+const addressesOf = ({ args, tool }: Pick<Call, "args" | "tool">): ReadonlyArray<string> => {
+  const given: unknown = tool === "web_extract" ? args["urls"] : tool === "vision_analyze" ? [args["image_url"]] : []
+  return Array.isArray(given) ? given.filter((address): address is string => typeof address === "string") : []
+}
+
+const hostsOf = (call: Pick<Call, "args" | "tool">, lines: ReadonlyArray<string>): ReadonlyArray<string> => [
+  ...addressesOf(call).flatMap((address) => URL.canParse(address) ? [Urls.hostWithPort(new URL(address))] : []),
+  ...lines.flatMap(HostApproval.ofLine).flatMap(({ target }) => target?.kind === "host" ? [target.text] : [])
+]
+
+/** True when a call is known to do nothing but look. */
+export const onlyReads = ({ isReadonly, tool }: Pick<Call, "isReadonly" | "tool">, { inputs, lines, verdict }: ApprovalTarget): boolean =>
+  lines.length + inputs.length > 0 ? verdict.onlyReads && inputs.length === 0 : isReadonly ?? readers.has(tool)
+
+/** Finds the rules that decide about a call. */
+export const judge = Effect.fnUntraced(function*(permissions: Permissions.Service, call: Call, target: ApprovalTarget) {
+  const context = yield* Effect.serviceOption(ToolContext)
+  const cwd = context._tag === "Some" ? context.value.cwd : undefined
+  const rules = yield* permissions.of(cwd)
+  if (rules.rules.length === 0) return undecided
+  const { args, tool } = call
+  const { inputs, lines } = target
+  const needsHosts = rules.rules.some(({ pattern }) => pattern._tag === "Host")
+  return yield* Permissions.judge(rules, {
+    tool,
+    args,
+    lines,
+    inputs,
+    written: writtenBy(tool, args),
+    hosts: needsHosts ? hostsOf(call, lines) : [],
+    cwd: cwd ?? "/",
+    onlyReads: onlyReads(call, target)
+  }, permissions)
+})
+
+/** True when a reason to ask is lifted by a rule that allows the call. */
+export const isLifted = (tool: string, { key, permanent, target }: Concern): boolean => {
+  if (!permanent) return false
+  switch (target?.kind) {
+    case "tool":
+    case "host":
+      return true
+    case "path":
+      return key.startsWith(Boundary.outside)
+    default:
+      return target === undefined && tool.startsWith("mcp__")
+  }
+}
+
+/** The answer of the rules to a question about hosts; undefined where they have none. */
+export const ofRequest = Effect.fnUntraced(function*(
+  permissions: Permissions.Service,
+  concerns: ReadonlyArray<Concern>
+): Effect.fn.Return<{ readonly outcome: Outcome; readonly by: Permit["by"]; readonly reason?: string } | undefined> {
+  const hosts = concerns.flatMap(({ target }) => target?.kind === "host" ? [target.text] : [])
+  if (hosts.length === 0 || hosts.length < concerns.length) return undefined
+  const context = yield* Effect.serviceOption(ToolContext)
+  const rules = yield* permissions.of(context._tag === "Some" ? context.value.cwd : undefined)
+  const judged = hosts.map((host) => Permissions.ofHost(rules, host))
+  const denied = judged.find((one) => one.denied !== undefined)?.denied
+  if (denied !== undefined) return { outcome: "deny", by: "permission", reason: `the rule ${denied.text} (${denied.source})` }
+  return judged.every(({ allowed, asked }) => allowed !== undefined && asked === undefined) ? { outcome: "once", by: "permission" } : undefined
+})

@@ -1,0 +1,217 @@
+/**
+ * Rules of `permissions`: `terminal(npm test:*)`, `write_file(src/**)`, `web(example.com)`, `mcp__github__create_issue`. One parser, and
+ * the match of one rule with one command, path, host or tool.
+ *
+ * **Details**
+ *
+ * | rule | stands for |
+ * | --- | --- |
+ * | `terminal(npm test)` | this command with these words and no more |
+ * | `terminal(npm test:*)`, `terminal(npm test *)` | commands that begin with these words |
+ * | `read_file(src/**)` | files that `read_file` and `search_files` look at |
+ * | `write_file(/srv/site/*)` | files that `write_file` and `patch` change; `patch(…)` is that tool alone |
+ * | `web(example.com)`, `web(*.example.com)`, `web(localhost:8080)` | hosts, their subdomains, one port |
+ * | `mcp__github`, `mcp__github__*`, `mcp__github__search` | tools of a server, one of them |
+ * | `execute_code` | every call of the tool; `*` is every tool, in `ask` and `deny` |
+ *
+ * A path is absolute, below `~`, or below the folder of the project. `*` and `?` stay inside of a name, `**` is any number of folders.
+ * Where a rule refuses or asks, flags between its words do not matter (`git -C lib push` is `git push`), and a word that only the machine
+ * knows may be any. Where it allows, a command is written out: by the same name, without redirections to files and without variables.
+ *
+ * Pure, never throws.
+ *
+ * Source: `ARCHITECTURE.md` §7 (approvals).
+ */
+import * as Result from "effect/Result"
+import { type Command, programName, written } from "../danger/Command.ts"
+
+/** Lists of rules. A rule of `deny` beats one of `ask`, and that one of `allow`. */
+export type List = "deny" | "ask" | "allow"
+
+/** Part of a tool's calls that a rule stands for. */
+export type Pattern =
+  | { readonly _tag: "Any" }
+  | { readonly _tag: "Command"; readonly words: ReadonlyArray<string>; readonly isPrefix: boolean }
+  | { readonly _tag: "Path"; readonly glob: string }
+  | { readonly _tag: "Host"; readonly host: string; readonly port: string | undefined; readonly isBelow: boolean }
+
+/** A rule: a tool, and which of its calls. */
+export interface Rule {
+  /** As it stands in the file. */
+  readonly text: string
+  readonly tool: string
+  readonly pattern: Pattern
+}
+
+/** Forms of a rule, for errors. */
+export const forms = "TOOL, terminal(COMMAND), terminal(WORDS:*), read_file(PATH), write_file(PATH), web(HOST) or mcp__SERVER__TOOL"
+
+/** Names that other agents have for what is meant here. */
+const foreign: Readonly<Record<string, string>> = {
+  Bash: "terminal", Shell: "terminal", Read: "read_file", Glob: "search_files", Grep: "search_files", Edit: "write_file", MultiEdit: "write_file",
+  Write: "write_file", WebFetch: "web", WebSearch: "web_search", bash: "terminal", shell: "terminal"
+}
+
+const pathTools: ReadonlySet<string> = new Set(["read_file", "search_files", "write_file", "patch"])
+const toolName = /^[A-Za-z_][\w.-]{0,127}$/
+const serverTools = /^mcp__[\w.-]{1,127}__\*$/
+const hostName = /^(\*\.)?([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/
+const longest = 1_000
+
+const problem = (why: string): Result.Result<never, string> => Result.fail(`${why}; expected ${forms}`)
+
+const commandOf = (given: string): Result.Result<Pattern, string> => {
+  if (given === "*" || given === ":*") return Result.succeed({ _tag: "Any" })
+  const isPrefix = /(?::| )\*$/.test(given)
+  const words = (isPrefix ? given.slice(0, -2) : given).trim().split(/ +/)
+  if (words[0] === "" || words[0] === undefined) return problem("it names no command")
+  if (words.some((word) => word.includes("*"))) return problem("a * stands only at the end of a command, as :*")
+  if (/["'`$;&|<>\\\n]/.test(given)) return problem("it holds a character of the shell, and one rule stands for one command in plain words")
+  return Result.succeed({ _tag: "Command", words, isPrefix })
+}
+
+const pathOf = (given: string): Result.Result<Pattern, string> =>
+  /[[\]{}\n]/.test(given) ? problem("a path knows *, ** and ? only") : Result.succeed({ _tag: "Path", glob: given })
+
+const hostOf = (given: string): Result.Result<Pattern, string> => {
+  const [, below, host, port] = hostName.exec(given.toLowerCase()) ?? []
+  return host === undefined
+    ? problem("it names no host (example.com, *.example.com, example.com:8080)")
+    : Result.succeed({ _tag: "Host", host, port, isBelow: below !== undefined })
+}
+
+const patternOf = (tool: string, given: string): Result.Result<Pattern, string> => {
+  if (tool === "terminal") return commandOf(given)
+  if (pathTools.has(tool)) return pathOf(given)
+  return tool === "web" ? hostOf(given) : problem(`${tool} takes no pattern`)
+}
+
+/** Reads a rule of a list; the failure says what is wrong with it, and what is expected. */
+export const parse = (given: string, list: List): Result.Result<Rule, string> => {
+  const text = given.trim()
+  if (text.length > longest) return problem(`it has more than ${longest} characters`)
+  if (text === "*") return list === "allow" ? problem("* allows every tool, which is the mode yolo") : Result.succeed({ text, tool: "*", pattern: { _tag: "Any" } })
+  const [, tool = "", inside] = /^([^()\s]+)(?:\((.*)\))?$/s.exec(text) ?? []
+  const meant = Object.hasOwn(foreign, tool) ? foreign[tool] : undefined
+  if (meant !== undefined) return problem(`${tool} is called ${meant} here`)
+  if (!toolName.test(tool) && !serverTools.test(tool)) return problem("it does not begin with the name of a tool")
+  if (inside === undefined) return Result.succeed({ text, tool, pattern: { _tag: "Any" } })
+  if (inside.trim() === "") return problem("nothing stands between its brackets")
+  return Result.map(patternOf(tool, inside.trim()), (pattern) => ({ text, tool, pattern }))
+}
+
+/** True when a rule is about calls of this tool: of the tool itself, of its server, or of those that do the same to files. */
+export const concernsTool = ({ tool }: Rule, called: string): boolean => {
+  if (tool === "*" || tool === called) return true
+  if (tool === "write_file") return called === "patch"
+  if (tool === "read_file") return called === "search_files"
+  if (tool === "web") return called === "web_extract" || called === "web_search"
+  if (!tool.startsWith("mcp__")) return false
+  const server = tool.endsWith("__*") ? tool.slice(0, -1) : tool.slice("mcp__".length).includes("__") ? undefined : `${tool}__`
+  return server !== undefined && called.startsWith(server)
+}
+
+/** A path without `.`, `..` and doubled slashes; absolute. */
+export const tidied = (path: string): string => {
+  const parts: Array<string> = []
+  for (const part of path.split("/")) {
+    if (part === "..") parts.pop()
+    else if (part !== "" && part !== ".") parts.push(part)
+  }
+  return `/${parts.join("/")}`
+}
+
+/** Folders that a rule's path begins in; absolute. */
+export interface PathBase {
+  /** Folder of relative paths. */
+  readonly folder: string
+  /** Value of `~`. */
+  readonly home: string | undefined
+}
+
+/** An absolute path of what is written; undefined for one below a directory that is not known. */
+export const absolute = (given: string, { folder, home }: PathBase): string | undefined => {
+  if (given === "~" || given.startsWith("~/")) return home === undefined ? undefined : tidied(`${home}/${given.slice(2)}`)
+  return tidied(given.startsWith("/") ? given : `${folder}/${given}`)
+}
+
+const namePattern = (glob: string): RegExp =>
+  new RegExp(`^${glob.replaceAll(/[.+^${}()|[\]\\]/g, String.raw`\$&`).replaceAll(/\*+/g, "[^/]*").replaceAll("?", "[^/]")}$`, "u")
+
+/** True when an absolute path is one that the glob stands for. */
+export const matchesPath = (glob: string, base: PathBase, path: string): boolean => {
+  const pattern = absolute(glob, base)
+  if (pattern === undefined) return false
+  const names = pattern.split("/").slice(1)
+  const parts = tidied(path).split("/").slice(1)
+  /** Positions in the path at which the next name of the glob may stand. */
+  let places: ReadonlySet<number> = new Set([0])
+  for (const name of names) {
+    const next = new Set<number>()
+    const isAny = name === "**"
+    const test = isAny ? undefined : namePattern(name)
+    for (const place of places) {
+      if (isAny) for (let at = place; at <= parts.length; at++) next.add(at)
+      else if (place < parts.length && test?.test(parts[place] ?? "") === true) next.add(place + 1)
+    }
+    places = next
+  }
+  return places.has(parts.length)
+}
+
+/** True when a host, with its port where that is not a standard one, is one that the pattern stands for. */
+export const matchesHost = ({ host, isBelow, port }: Extract<Pattern, { readonly _tag: "Host" }>, list: List, given: string): boolean => {
+  const [, name = "", at] = /^(.*?)(?::(\d+))?$/.exec(given.toLowerCase().replace(/\.(?=:\d+$|$)/, "")) ?? []
+  // Without a port, a rule allows the standard ones and refuses all.
+  if (port === undefined ? list === "allow" && at !== undefined : port !== (at ?? port) || at === undefined && port !== "80" && port !== "443") return false
+  return isBelow ? name.endsWith(`.${host}`) : name === host
+}
+
+/** Certainty that a command is one that a pattern stands for. */
+export type Certainty = "no" | "perhaps" | "yes"
+
+const isOpen = ({ commands, glob, text, unknown }: Command["called"]): boolean => unknown || commands.length > 0 || glob && /^[*?[]/.test(text)
+
+/** Tests whether a command is one that a rule refuses or asks about. */
+export const findsCommand = ({ isPrefix, words: [name = "", ...words] }: Extract<Pattern, { readonly _tag: "Command" }>, { called, fields, program }: Command): Certainty => {
+  if (called.text === "" && !called.unknown && called.commands.length === 0) return "no"
+  const wanted = programName(name)
+  if (program !== wanted && programName(called.text) !== wanted) return isOpen(called) ? "perhaps" : "no"
+  /** Numbers of words of the rule that may stand before the next argument; `-1` takes the value of a flag. */
+  let found: ReadonlySet<number> = new Set([0])
+  for (const { text } of fields) {
+    const next = new Set<number>()
+    for (const at of found) {
+      if (at === words.length) {
+        if (isPrefix) return "yes"
+        continue
+      }
+      if (at < 0) next.add(-at - 1)
+      else if (text === words[at]) next.add(at + 1)
+      if (at >= 0 && isPrefix && text.startsWith("-")) next.add(at).add(-at - 1)
+    }
+    found = next
+  }
+  if (found.has(words.length)) return "yes"
+  return fields.some(isOpen) ? "perhaps" : "no"
+}
+
+/** Programs that run another one and change nothing about it. */
+const transparent: ReadonlySet<string> = new Set(["time", "timeout", "nice", "ionice", "stdbuf", "command", "builtin"])
+
+const isPlain = (command: Command): boolean =>
+  command.assignments.length === 0 &&
+  written(command).every((path) => path === "/dev/null") &&
+  command.redirects.every(({ operator, target }) => operator.includes(">") || operator.startsWith("<<") || target.text === "/dev/null")
+
+/** True when a command is written out, and one that a rule allows; `wrappers` are programs that rules allow to run it. */
+export const allowsCommand = (
+  { isPrefix, words: [name, ...words] }: Extract<Pattern, { readonly _tag: "Command" }>,
+  command: Command,
+  wrappers: ReadonlySet<string>
+): boolean => {
+  const { called, fields } = command
+  if (called.text !== name || [called, ...fields].some(isOpen) || called.glob || !isPlain(command)) return false
+  if (!command.wrappers.every((wrapper) => transparent.has(wrapper) || wrappers.has(wrapper) && !/^(?:xargs|parallel|find|fd|watch)$/.test(wrapper))) return false
+  return words.every((word, index) => fields[index]?.text === word && fields[index]?.glob !== true) && (isPrefix || fields.length === words.length)
+}
