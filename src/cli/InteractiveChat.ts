@@ -27,6 +27,7 @@ import type { Command } from "../plugin/Plugin.ts"
 import { Plugins } from "../plugin/Plugins.ts"
 import type { Reserved } from "../plugin/Registration.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
+import * as Places from "../tool/builtin/file/Places.ts"
 import * as ChatSkills from "./ChatSkills.ts"
 import { confirmed } from "./Confirm.ts"
 import * as MemoryCommand from "./MemoryCommand.ts"
@@ -169,6 +170,7 @@ const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, sessio
     session,
     newSession: Ids.makeSessionId,
     input,
+    places: yield* Places.make({ home: environment.get("HOME") ?? environment.get("USERPROFILE"), agentHome: home.root }),
     commands: [MemoryCommand.dialogCommand(yield* MemoryCommand.store), ...pluginCommands((yield* plugins.loaded).commands), ...yield* ChatSkills.commands(skills)],
     attach: plugins.attach,
     editText: yield* textEditor,

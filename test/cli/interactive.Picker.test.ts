@@ -4,7 +4,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
 import * as Prompt from "effect/ai/Prompt"
-import { mkdirSync, writeFileSync } from "node:fs"
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Completions from "../../src/cli/interactive/Completions.ts"
 import * as FuzzyMatch from "../../src/cli/interactive/FuzzyMatch.ts"
@@ -174,4 +174,26 @@ describe("lists in place of the prompt", () => {
         yield* until("You said: the first thing", 2)
         assert.strictEqual(model.asked.length, 3)
       })))
+
+  it.effect("does not attach what the file tools would not read, by any name, and masks secrets in a text", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const home = yield* temporaryDirectory
+      const cwd = join(home, "project")
+      mkdirSync(cwd)
+      mkdirSync(join(home, ".ssh"))
+      writeFileSync(join(home, ".ssh", "id_ed25519"), "PLANTED PRIVATE KEY")
+      symlinkSync(join(home, ".ssh", "id_ed25519"), join(cwd, "notes.txt"))
+      writeFileSync(join(cwd, "code.ts"), "const key = \"sk-abcdefghijklmnopqrstuvwx\"\n")
+      const places = { home, homes: [home], agentHomes: [], safeRoots: [] }
+      yield* session({ about: { version: "0.1.0", provider: "fake", model: "fake-1", cwd }, places }, ({ model, screen, type, until }) =>
+        Effect.gen(function*() {
+          yield* type("see @~/.ssh/id_ed25519 and @../.ssh/id_ed25519 and @notes.txt and @code.ts \r")
+          yield* until("You said: see")
+          for (const name of ["~/.ssh/id_ed25519", "../.ssh/id_ed25519", "notes.txt"]) assert.include(screen(), `${name} is not attached: it holds credentials.`)
+          const asked = JSON.stringify(model.asked[0]?.messages.at(-1))
+          assert.include(asked, "<file path=\\\"code.ts\\\">")
+          assert.notInclude(asked, "PLANTED")
+          assert.notInclude(asked, "sk-abcdefghijklmnopqrstuvwx")
+        }))
+    })).pipe(Effect.provide(NodeServices.layer)))
 })

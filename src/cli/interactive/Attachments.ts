@@ -1,6 +1,7 @@
 /**
  * Files that a message names by `@path`, or `@path:10-20` for some lines of one: their contents follow the message, images stand
- * beside it. What is no file stays a word; a file that is too large is named in a note, and the agent can read it.
+ * beside it. What is no file stays a word; a file that is too large is named in a note, and the agent can read it. What the file tools
+ * would not read (credentials) is not attached, and secrets in a text are masked as in a result of theirs.
  *
  * Source: `hermes-product.md` §1.2 and §1.8.
  */
@@ -10,6 +11,10 @@ import * as Path from "effect/Path"
 import * as Prompt from "effect/ai/Prompt"
 import type { RunInput } from "../../agent/RunInput.ts"
 import * as SafeText from "../render/SafeText.ts"
+import * as Redaction from "../../domain/Redaction.ts"
+import { Secrets } from "../../domain/Secrets.ts"
+import * as Fence from "../../tool/builtin/file/Fence.ts"
+import * as Places from "../../tool/builtin/file/Places.ts"
 import { type Dialog, note } from "./Dialog.ts"
 
 /** Bytes of one file, and files of one message, at most. */
@@ -49,13 +54,16 @@ const namedIn = (text: string): ReadonlyArray<Named> => {
 
 type Part = { readonly text: string } | { readonly image: Prompt.FilePart } | { readonly note: string }
 
-const read = Effect.fnUntraced(function*(cwd: string, { from, path, to }: Named): Effect.fn.Return<Part | undefined, never, FileSystem.FileSystem | Path.Path> {
+const read = Effect.fnUntraced(function*(cwd: string, places: Places.Service, { from, path, to }: Named): Effect.fn.Return<Part | undefined, never, FileSystem.FileSystem | Path.Path> {
   const files = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const file = paths.resolve(cwd, path)
+  const file = paths.resolve(cwd, Places.expandHome(path, places.home))
   const info = yield* Effect.orElseSucceed(files.stat(file), () => undefined)
   if (info === undefined || info.type !== "File") return undefined
   const shown = SafeText.line(path)
+  const real = yield* Effect.orElseSucceed(Places.canonical(file), () => file)
+  const denial = Fence.judgeRead(file, places) ?? Fence.judgeRead(real, places)
+  if (denial !== undefined) return { note: `${shown} is not attached: ${denial.reason}.` }
   const mediaType = imageTypes[paths.extname(file).toLowerCase()]
   if (Number(info.size) > (mediaType === undefined ? mostBytes : 20 * mostBytes)) {
     return { note: `${shown} has ${Math.ceil(Number(info.size) / 1024)} KiB and is not attached; the agent can read it.` }
@@ -64,18 +72,18 @@ const read = Effect.fnUntraced(function*(cwd: string, { from, path, to }: Named)
   if (bytes === undefined) return { note: `${shown} cannot be read and is not attached.` }
   if (mediaType !== undefined) return { image: Prompt.filePart({ mediaType, data: bytes, fileName: paths.basename(file) }) }
   if (bytes.includes(0)) return { note: `${shown} is no text and is not attached.` }
-  const all = new TextDecoder().decode(bytes).split("\n")
+  const all = Redaction.redactText(new TextDecoder().decode(bytes), yield* Secrets).split("\n")
   const lines = from === undefined ? all : all.slice(Math.max(0, from - 1), to)
   const range = from === undefined ? "" : ` lines="${from}-${to ?? from}"`
   return { text: `<file path=${JSON.stringify(path)}${range}>\n${lines.join("\n").replace(/\n?$/, "\n")}</file>` }
 })
 
 /** A message with the files that it names, relative to the working directory. */
-const attach = Effect.fnUntraced(function*(text: string, cwd: string): Effect.fn.Return<Attached, never, FileSystem.FileSystem | Path.Path> {
+const attach = Effect.fnUntraced(function*(text: string, cwd: string, places: Places.Service): Effect.fn.Return<Attached, never, FileSystem.FileSystem | Path.Path> {
   const parts: Array<Part> = []
   const named = namedIn(text)
   for (const one of named.slice(0, mostFiles)) {
-    const part = yield* read(cwd, one)
+    const part = yield* read(cwd, places, one)
     if (part !== undefined) parts.push(part)
   }
   const texts = parts.flatMap((part) => "text" in part ? [part.text] : [])
@@ -85,11 +93,13 @@ const attach = Effect.fnUntraced(function*(text: string, cwd: string): Effect.fn
   return { prompt: images.length === 0 ? whole : [Prompt.textPart({ text: whole }), ...images], notes }
 })
 
+const nowhere: Places.Service = { home: undefined, homes: [], agentHomes: [], safeRoots: [] }
+
 /** The prompt of a message with the files that it names; says what is not attached. */
 export const attached = Effect.fnUntraced(function*(dialog: Dialog, text: string): Effect.fn.Return<RunInput["prompt"], never, FileSystem.FileSystem | Path.Path> {
   if (!text.includes("@")) return text
   const { cwd = dialog.options.about.cwd } = (yield* dialog.live.state).session
-  const { notes, prompt } = yield* attach(text, cwd)
+  const { notes, prompt } = yield* attach(text, cwd, dialog.options.places ?? nowhere)
   for (const line of notes) note(dialog, dialog.screen.asidePaint.text(line, "yellow"))
   return prompt
 })

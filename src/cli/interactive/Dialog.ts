@@ -20,6 +20,7 @@ import type { Auxiliary } from "../../routing/Auxiliary.ts"
 import type { RunRecord } from "../../session/RunRecord.ts"
 import type { Session, SessionStore } from "../../session/SessionStore.ts"
 import type { FileUndo } from "../../tool/FileUndo.ts"
+import type { Service as Places } from "../../tool/builtin/file/Places.ts"
 import type { ToolRegistry } from "../../tool/ToolRegistry.ts"
 import * as ErrorLine from "../ErrorLine.ts"
 import type { Failure } from "../Failure.ts"
@@ -73,6 +74,8 @@ export interface InteractiveOptions {
   readonly input: Omit<RunInput, "prompt" | "sessionId" | "onEvent" | "cwd">
   /** Adds to the first prompt of each session what the user chose for all of them. */
   readonly preload?: ((session: SessionId, prompt: RunInput["prompt"]) => Effect.Effect<RunInput["prompt"]>) | undefined
+  /** Directories of the user and of the agent, whose credentials are not attached to messages. */
+  readonly places?: Places | undefined
   /** Commands of plugins, after the program's own. */
   readonly commands?: ReadonlyArray<DialogCommand> | undefined
   /** The user's own commands (`quick_commands`). */
