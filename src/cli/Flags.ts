@@ -6,6 +6,7 @@
 import * as Flag from "effect/cli/Flag"
 import { Configurable } from "../domain/ApiMode.ts"
 import type { AgentFile } from "../config/AgentFile.ts"
+import * as PermissionMode from "../config/PermissionMode.ts"
 import type * as Config from "../config/Config.ts"
 
 /** The last value of a flag, undefined when it is not given. */
@@ -43,6 +44,7 @@ export const globals = {
     "Resume the latest session, or the one with this title"
   ),
   acceptHooks: yes("accept-hooks", "Run configured shell hooks without asking"),
+  mode: last(Flag.Literals("mode", PermissionMode.all), "What runs without a question"),
   yolo: yes("yolo", "Skip approvals (the hard deny list still applies)"),
   ignoreUserConfig: yes("ignore-user-config", "Ignore config.yaml and the plugins it enables"),
   ignoreRules: yes("ignore-rules", "Begin without SOUL.md, the project's files and what is remembered"),
@@ -91,7 +93,9 @@ const settings = (flags: Globals & Partial<Chat>): ReadonlyArray<Config.Flag> =>
   { name: "--max-turns", key: "agent.max_turns", value: flags.maxTurns },
   { name: "--run-budget", key: "agent.run_budget_seconds", value: flags.runBudget },
   { name: "--accept-hooks", key: "hooks_auto_accept", value: flags.acceptHooks ? true : undefined },
-  { name: "--yolo", key: "approvals.mode", value: flags.yolo ? "off" : undefined }
+  { name: "--yolo", key: "approvals.mode", value: flags.yolo ? "off" : undefined },
+  { name: "--yolo", key: "approvals.default_mode", value: flags.yolo ? "yolo" : undefined },
+  { name: "--mode", key: "approvals.default_mode", value: flags.mode }
 ]
 
 /** Options for loading the settings under these flags, and under the agent file that they name. */

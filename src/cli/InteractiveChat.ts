@@ -18,6 +18,7 @@ import { Environment, Home } from "../config/Environment.ts"
 import * as DerivedSettings from "../config/DerivedSettings.ts"
 import * as FolderTrust from "../config/FolderTrust.ts"
 import * as InheritedLimits from "../config/InheritedLimits.ts"
+import * as PermissionMode from "../config/PermissionMode.ts"
 import { Settings, type Values } from "../config/Settings.ts"
 import * as Ids from "../domain/Ids.ts"
 import * as Redaction from "../domain/Redaction.ts"
@@ -174,6 +175,7 @@ const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, sessio
     commands: [MemoryCommand.dialogCommand(yield* MemoryCommand.store), ...pluginCommands((yield* plugins.loaded).commands), ...yield* ChatSkills.commands(skills)],
     attach: plugins.attach,
     editText: yield* textEditor,
+    mode: PermissionMode.ofSettings(settings.approvals),
     models: yield* ModelChoices.make,
     notify: notifyOptions(settings, environment.process["TERM"], paths.basename(workingDirectory())),
     status: settings.display.statusLine ? { compactAt: settings.compression.enabled ? settings.compression.threshold : undefined, home: environment.process["HOME"] } : undefined,

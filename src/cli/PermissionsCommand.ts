@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as FolderTrust from "../config/FolderTrust.ts"
+import * as PermissionMode from "../config/PermissionMode.ts"
 import { Settings, type Values } from "../config/Settings.ts"
 import * as Glob from "../domain/Glob.ts"
 import type { ToolArguments } from "../middleware/Kind.ts"
@@ -80,7 +81,9 @@ const reasonOf = (
   const glob = approvals.deny.find((glob) => [target.text(), ...verdict.commands, tool].some((text) => Glob.matches(glob, text)))
   if (glob !== undefined) return { decision: "deny", reason: `approvals.deny: ${glob}` }
   if (denied !== undefined) return { decision: "deny", reason: ruleText(denied) }
-  if (approvals.mode === "off") return { decision: "allow", reason: "approvals.mode: off" }
+  const mode = PermissionMode.ofSettings(approvals)
+  if (mode === "plan" && !PermissionCalls.mayPlan({ tool, args: {} }, target)) return { decision: "deny", reason: "the mode plan only reads" }
+  if (mode === "yolo") return { decision: "allow", reason: "the mode yolo asks nothing" }
   if (asked !== undefined) return { decision: "ask", reason: `${ruleText(asked)}${asked.list === "deny" ? ", which it may be meant by" : ""}` }
   const found = Danger.askedAbout(verdict, approvals.unknownCommands)
   const left = allowed === undefined ? found : found.filter((finding) => !CommandPrefix.isListable(finding))

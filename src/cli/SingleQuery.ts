@@ -16,6 +16,7 @@ import * as Logger from "effect/Logger"
 import * as Budget from "../agent/Budget.ts"
 import type { RunInput } from "../agent/RunInput.ts"
 import * as Config from "../config/Config.ts"
+import * as PermissionMode from "../config/PermissionMode.ts"
 import { Settings, type Values } from "../config/Settings.ts"
 import type { AgentError } from "../domain/AgentError.ts"
 import * as Cost from "../domain/Cost.ts"
@@ -148,6 +149,7 @@ const converse = Effect.fnUntraced(function*(
   const live = yield* LiveSession.make({
     session: { id, cwd },
     input: { ...asked, readsText: !isQuiet(flags) },
+    mode: PermissionMode.ofSettings(settings.approvals),
     presence: unattended("single query", settings.approvals.singleQueryMode, true),
     titles: "off",
     reports: "off",

@@ -16,6 +16,7 @@ import * as Context from "effect/Context"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { ConfigError } from "../domain/AgentError.ts"
+import * as PermissionMode from "./PermissionMode.ts"
 import type { Values } from "./Settings.ts"
 
 /** Name of the variable. */
@@ -98,6 +99,7 @@ export const tighten = (values: Values, limits: Limits): { readonly values: Valu
       approvals: {
         ...approvals,
         mode: isLooser ? limits.mode : approvals.mode,
+        ...approvals.defaultMode === undefined ? {} : { defaultMode: PermissionMode.narrower(approvals.defaultMode, PermissionMode.ofApprovals(limits.mode)) },
         cronMode: unattended(approvals.cronMode),
         singleQueryMode: unattended(approvals.singleQueryMode),
         unattendedMode: unattended(approvals.unattendedMode),
@@ -128,7 +130,7 @@ export const tighten = (values: Values, limits: Limits): { readonly values: Valu
 /** Limits that a run with these settings hands on. The roots of a run's tree are added where a program is started. */
 export const ofSettings = ({ approvals, commandAllowlist, hooksAutoAccept, permissions, security }: Values, inherited: Limits | undefined): Limits => ({
   depth: (inherited?.depth ?? 0) + 1,
-  mode: approvals.mode,
+  mode: PermissionMode.toApprovals(PermissionMode.ofSettings(approvals)),
   unattended: inherited?.unattended ?? "deny",
   deny: approvals.deny,
   allow: commandAllowlist,

@@ -12,6 +12,7 @@
 import * as Schema from "effect/Schema"
 import { Configurable } from "../domain/ApiMode.ts"
 import * as F from "./Fields.ts"
+import * as PermissionMode from "./PermissionMode.ts"
 
 /** Effort of a model's thinking; `none` turns it off. */
 const reasoningEffort = F.choice(["none", "minimal", "low", "medium", "high", "xhigh"])
@@ -413,6 +414,8 @@ const unattended = F.choice(["deny", "approve"])
 /** `approvals`: times are seconds, and silence is deny. */
 export const approvals = F.defaulted({
   mode: F.withDefault(F.choice(["manual", "smart", "off"]), "manual"),
+  /** `plan`, `ask`, `edits`, `auto` or `yolo`; `mode` decides when absent. */
+  defaultMode: F.optional(F.choice(PermissionMode.all)),
   timeout: F.withDefault(F.seconds, 60),
   /** For answers that come from elsewhere: a messenger, a page. */
   gatewayTimeout: F.withDefault(F.seconds, 300),

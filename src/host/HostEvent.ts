@@ -23,6 +23,7 @@
  */
 import type * as Exit from "effect/Exit"
 import type { RunInput } from "../agent/RunInput.ts"
+import type { PermissionMode } from "../config/PermissionMode.ts"
 import type { AgentError } from "../domain/AgentError.ts"
 import type { SessionId } from "../domain/Ids.ts"
 import type { ReasoningEffort } from "../domain/Model.ts"
@@ -31,8 +32,8 @@ import type { RunEvent, RunResult, UsageReported } from "../domain/RunEvent.ts"
 import type * as Approval from "../tool/approval/Question.ts"
 import type * as Clarifier from "../tool/builtin/Clarifier.ts"
 
-/** Rights of the agent, from the narrowest on. `ask` is the only one that can be set so far. */
-export type Mode = "plan" | "ask" | "edits" | "auto" | "yolo"
+/** Rights of the agent, from the narrowest on. */
+export type Mode = PermissionMode
 
 /** The session that a live session is in. */
 export interface SessionIdentity {

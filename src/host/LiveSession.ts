@@ -52,12 +52,15 @@ import type * as Prompt from "effect/ai/Prompt"
 import { Agent } from "../agent/Agent.ts"
 import { BackgroundWork, type Item } from "../agent/BackgroundWork.ts"
 import type * as ContextFit from "../agent/ContextFit.ts"
+import * as InheritedLimits from "../config/InheritedLimits.ts"
+import * as PermissionMode from "../config/PermissionMode.ts"
 import { type AgentError, SessionBusy, type SessionNotFound, type SessionStoreError } from "../domain/AgentError.ts"
 import * as Ids from "../domain/Ids.ts"
 import type { ReasoningEffort } from "../domain/Model.ts"
 import type { Route } from "../domain/Route.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import type { Hooks } from "../hooks/Hooks.ts"
+import { ProcessVariables } from "../platform/ProcessVariables.ts"
 import type { Conversation } from "../plugin/MessageInjection.ts"
 import { type Session, SessionStore } from "../session/SessionStore.ts"
 import type { Reader, ReaderLagged, ReaderOptions } from "./EventReaders.ts"
@@ -73,19 +76,21 @@ export { AnswerRejected } from "./LiveQuestions.ts"
 export type { NewMessage, Sent } from "./LiveTurns.ts"
 export type { BegunSession, ResumedSession } from "./SessionMoves.ts"
 
-/** A mode that cannot be set yet. */
+/** A mode that is looser than the run may have that started this program. */
 export class ModeUnavailable extends Schema.TaggedError<ModeUnavailable>("hermes-effect/host/ModeUnavailable")("ModeUnavailable", {
   mode: Schema.String
 }) {
   override get message(): string {
-    return `Mode "${this.mode}" is not available. The mode stays "ask".`
+    return `Mode "${this.mode}" is not available: the run that started this program may do less.`
   }
 }
 
 /** Options of a live session. */
-export interface Options extends LiveTurns.TurnOptions {
+export interface Options extends Omit<LiveTurns.TurnOptions, "mode"> {
   /** The session to begin with, stored or not; a new one when absent. `cwd` is where its tools work. */
   readonly session?: { readonly id: Ids.SessionId; readonly cwd?: string | undefined } | undefined
+  /** The mode to begin with; that of the approvals when absent, until one is set. */
+  readonly mode?: Mode | undefined
   /** Directory of the tools of new sessions; the agent's when absent. */
   readonly cwd?: string | undefined
   /** The id of the next new session. */
@@ -209,13 +214,16 @@ export const make = Effect.fnUntraced(function*(
     queue: [],
     steering: [],
     questions: [],
-    mode: "ask",
+    mode: options.mode ?? "ask",
     route: undefined,
     effort: undefined
   })
   const moves = yield* SessionMoves.make(owner, { cwd, newSession, platform })
   const questions = LiveQuestions.make(owner)
-  const turns = yield* LiveTurns.make(owner, moves, questions, options)
+  let chosen = options.mode
+  const turns = yield* LiveTurns.make(owner, moves, questions, { ...options, mode: () => chosen })
+  const limits = InheritedLimits.read(yield* ProcessVariables)
+  const most = limits === undefined ? "yolo" : PermissionMode.ofApprovals(limits.mode)
 
   let isClosed = false
   const close = Effect.suspend(() => {
@@ -278,7 +286,12 @@ export const make = Effect.fnUntraced(function*(
     compact,
     known: moves.known,
     messages: Effect.suspend(() => store.messages(owner.state().session.id)),
-    setMode: (mode) => mode === "ask" ? set({ mode }) : Effect.fail(new ModeUnavailable({ mode })),
+    setMode: (mode) =>
+      Effect.suspend(() => {
+        if (PermissionMode.narrower(mode, most) !== mode) return Effect.fail(new ModeUnavailable({ mode }))
+        chosen = mode
+        return set({ mode })
+      }),
     setRoute: (route) => set({ route }),
     setEffort: (effort) => set({ effort }),
     background: backgroundOf(owner, background),

@@ -32,6 +32,7 @@ import * as Hooks from "../hooks/Hooks.ts"
 import { Auxiliary } from "../routing/Auxiliary.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import { ApprovalPrompt } from "../tool/approval/Approver.ts"
+import { CurrentMode, type PermissionMode } from "../config/PermissionMode.ts"
 import { attended, InteractiveMode, type Presence } from "../tool/approval/InteractiveMode.ts"
 import { Clarifier } from "../tool/builtin/Clarifier.ts"
 import type { Message, Turn } from "./HostEvent.ts"
@@ -63,6 +64,8 @@ export interface TurnOptions {
   readonly prepare?: ((session: SessionId, prompt: RunInput["prompt"]) => Effect.Effect<RunInput["prompt"]>) | undefined
   /** Somebody who can be asked. `InteractiveMode.attended` when absent; otherwise no question is ever asked. */
   readonly presence?: Presence | undefined
+  /** The mode that was chosen for the next turn; absent, or undefined, leaves it to the approvals. */
+  readonly mode?: (() => PermissionMode | undefined) | undefined
   /** Titles of new sessions after their first exchange. `auxiliary` when absent, which is the auxiliary model where there is one. */
   readonly titles?: "auxiliary" | "off" | undefined
   /** Time that closing waits for a turn to end that is interrupted; 1.5 seconds when absent. */
@@ -98,7 +101,7 @@ export const make = Effect.fnUntraced(function*(
   owner: StateOwner,
   moves: SessionMoves,
   questions: LiveQuestions,
-  { grace = Duration.millis(1500), input, prepare, presence = attended, reports = "turn", titles = "auxiliary" }: TurnOptions
+  { grace = Duration.millis(1500), input, mode, prepare, presence = attended, reports = "turn", titles = "auxiliary" }: TurnOptions
 ): Effect.fn.Return<LiveTurns, never, Agent | BackgroundWork | Hooks.Hooks | Scope.Scope | SessionStore> {
   const agent = yield* Agent
   const background = yield* BackgroundWork
@@ -166,9 +169,11 @@ export const make = Effect.fnUntraced(function*(
         }),
       onUsageAfter: (events) => Effect.sync(() => owner.readers.publish({ _tag: "UsageAfter", events }))
     })
+    const chosen = mode?.()
+    const moded = chosen === undefined ? run : Effect.provideService(run, CurrentMode, chosen)
     return yield* isAttended
-      ? run.pipe(Effect.provideService(Clarifier, questions.clarifier), Effect.provideService(ApprovalPrompt, questions.approvals))
-      : Effect.provideService(run, InteractiveMode, presence)
+      ? moded.pipe(Effect.provideService(Clarifier, questions.clarifier), Effect.provideService(ApprovalPrompt, questions.approvals))
+      : Effect.provideService(moded, InteractiveMode, presence)
   })
 
   const complain = (error: SessionStoreError): Effect.Effect<void> =>

@@ -43,6 +43,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as PermissionMode from "../config/PermissionMode.ts"
 import { Settings } from "../config/Settings.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import { Hooks, type Service as HooksService } from "../hooks/Hooks.ts"
@@ -83,7 +84,7 @@ export interface Service {
   /** Yolo for one session (`/yolo`). */
   readonly setYolo: (session: string, on: boolean) => Effect.Effect<void>
   /** Another mode for one session (`/approvals`). */
-  readonly setMode: (session: string, mode: Mode) => Effect.Effect<void>
+  readonly setMode: (session: string, mode: Mode | PermissionMode.PermissionMode) => Effect.Effect<void>
   /** Forgets what a session approved. */
   readonly forget: (session: string) => Effect.Effect<void>
 }
@@ -125,14 +126,22 @@ export const make = (options: Options): Service => {
   const scan = options.scanner?.scan ?? (() => Effect.succeed<ReadonlyArray<Concern>>([]))
   const asking = ApprovalFlow.make({ policy, memory, hooks, approver, judge })
   const yolo = new Set<string>()
-  const modes = new Map<string, Mode>()
-  const modeOf = (session: string): Mode => modes.get(session) ?? policy.mode
+  const modes = new Map<string, Mode | PermissionMode.PermissionMode>()
 
-  /** Names the bypass that lifts every question of a session. */
-  const lifted = (session: string): "yolo" | "off" | undefined => {
+  /** The mode of a run, where one was chosen for it, else of its session. */
+  const modeOf = (session: string, ofRun: PermissionMode.PermissionMode | undefined): PermissionMode.PermissionMode | "off" => {
+    if (ofRun !== undefined) return ofRun
     if (policy.yolo || yolo.has(session)) return "yolo"
-    return modeOf(session) === "off" ? "off" : undefined
+    const mode = modes.get(session) ?? policy.permissionMode ?? policy.mode
+    return mode === "manual" || mode === "smart" ? PermissionMode.ofApprovals(mode) : mode
   }
+
+  /** Names the bypass that lifts every question. */
+  const lifted = (mode: PermissionMode.PermissionMode | "off"): "yolo" | "off" | undefined => mode === "yolo" || mode === "off" ? mode : undefined
+
+  const flowMode = (mode: PermissionMode.PermissionMode | "off"): Mode => mode === "off" ? mode : PermissionMode.toApprovals(mode)
+
+  const sessionOf = (own: string | undefined) => Effect.map(Correlation, (ids) => ({ ids, session: own ?? ids.session_id }))
 
   const listed = (tool: string, lines: ReadonlyArray<string>, commands: ReadonlyArray<string>): boolean =>
     globs.length > 0 && (commands.length > 0
@@ -141,16 +150,20 @@ export const make = (options: Options): Service => {
 
   const judged = Effect.fnUntraced(function*(
     call: Call,
-    { lines, prefix, target, text, verdict }: ApprovalTarget.ApprovalTarget,
+    judgedTarget: ApprovalTarget.ApprovalTarget,
     { allowed: rule, asked, denied }: Permissions.Judgement
   ): Effect.fn.Return<Permit | Refusal> {
     const permit = (by: Permit["by"], choice?: Choice): Permit => ({ _tag: "Permit", call, by, choice })
+    const { lines, prefix, target, text, verdict } = judgedTarget
     if (verdict.floor !== undefined) return refuse("hardline", ApprovalFlow.hardline(verdict.floor.key))
     const glob = policy.deny.length === 0
       ? undefined
       : firstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
     if (glob !== undefined) return refuse("approval_denied", ApprovalFlow.deniedByGlob(glob))
     if (denied !== undefined) return refuse("approval_denied", ApprovalFlow.deniedByRule(denied.text, denied.source))
+    const { ids, session } = yield* sessionOf(call.sessionKey)
+    const mode = modeOf(session, yield* PermissionMode.CurrentMode)
+    if (mode === "plan" && !PermissionCalls.mayPlan(call, judgedTarget)) return refuse("approval_denied", ApprovalFlow.planning(call.tool))
     const found = Danger.askedAbout(verdict, surroundingsOf(call, policy))
     const offered = found.length === 0 ? undefined : prefix()
     const covered = found.length > 0 && lines.length === 1 && lines.every(isCovered)
@@ -161,23 +174,22 @@ export const make = (options: Options): Service => {
       return { key: finding.key, permanent: true, prefix: holds ? offered : undefined, listed }
     })
     const given = call.concerns ?? []
-    const further = rule === undefined ? given : given.filter((concern) => !PermissionCalls.isLifted(call.tool, concern))
+    const edits = mode === "edits" ? yield* PermissionCalls.editsOf(call) : () => false
+    const further = given.filter((concern) => !(rule !== undefined && PermissionCalls.isLifted(call.tool, concern)) && !edits(concern))
     const known: ReadonlyArray<Concern> = [
       ...findings.filter(({ listed }) => !listed),
       ...further,
       ...asked === undefined ? [] : [{ key: `the rule ${asked.text} (${asked.source})`, permanent: false }]
     ]
     const isLifted = findings.some(({ listed }) => listed) || further.length < given.length
-    const otherwise = !isLifted ? "nothing found" : rule === undefined ? "allow-list" : "permission"
+    const otherwise = !isLifted ? "nothing found" : rule !== undefined ? "permission" : mode === "edits" && further.length < given.length ? "edits" : "allow-list"
     if (known.length === 0 && lines.length === 0) return permit(otherwise)
-    const ids = yield* Correlation
-    const session = call.sessionKey ?? ids.session_id
-    const free = lifted(session) ?? (asked === undefined && listed(call.tool, lines, verdict.commands) ? "allow-list" : undefined)
+    const free = lifted(mode) ?? (asked === undefined && listed(call.tool, lines, verdict.commands) ? "allow-list" : undefined)
     if (free !== undefined) return permit(known.length === 0 ? otherwise : free)
     const concerns = [...known, ...(yield* Effect.forEach(lines, scan)).flat()]
     if (concerns.length === 0) return permit(otherwise)
     const request = { tool: call.tool, command: text(), concerns, target: target() }
-    const { by, message, outcome } = yield* asking.ask(request, { session, ids, mode: modeOf(session) })
+    const { by, message, outcome } = yield* asking.ask(request, { session, ids, mode: flowMode(mode) })
     if (outcome === "deny") return refuse("approval_denied", message)
     return outcome === "timeout" ? refuse("approval_timeout", message) : permit(by, outcome)
   })
@@ -186,10 +198,14 @@ export const make = (options: Options): Service => {
   const isPlain = ({ concerns = [] }: Call, { lines, verdict: { floor, onlyReads } }: ApprovalTarget.ApprovalTarget): boolean =>
     policy.deny.length === 0 && floor === undefined && onlyReads && lines.length + concerns.length === 0
 
+  const isPlanning = ({ sessionKey }: Call): Effect.Effect<boolean> =>
+    Effect.flatMap(PermissionMode.CurrentMode, (ofRun) =>
+      Effect.map(sessionOf(sessionKey), ({ session }) => modeOf(session, ofRun) === "plan"))
+
   /** Judges a call with the rules for it. */
-  const ruled = Effect.fnUntraced(function*(call: Call, target: ApprovalTarget.ApprovalTarget, rules: Permissions.Service) {
+  const ruled = Effect.fnUntraced(function*(call: Call, target: ApprovalTarget.ApprovalTarget, rules: Permissions.Service, isPlanning: boolean) {
     const judgement = yield* PermissionCalls.judge(rules, call, target)
-    if (judgement.denied !== undefined) return yield* judged(call, target, judgement)
+    if (judgement.denied !== undefined || isPlanning) return yield* judged(call, target, judgement)
     if (call.contained === true) return contained(call)
     return judgement.asked === undefined && isPlain(call, target) ? plain(call) : yield* judged(call, target, judgement)
   })
@@ -197,20 +213,23 @@ export const make = (options: Options): Service => {
   return {
     check: (call) =>
       Effect.suspend(() => {
-        if (permissions === undefined && call.contained === true) return Effect.succeed(contained(call))
         const target = ApprovalTarget.of(call.tool, call.args, call.runs)
-        if (permissions !== undefined) return ruled(call, target, permissions)
-        return isPlain(call, target) ? Effect.succeed(plain(call)) : judged(call, target, PermissionCalls.undecided)
+        return Effect.flatMap(isPlanning(call), (isPlanning) => {
+          if (permissions !== undefined) return ruled(call, target, permissions, isPlanning)
+          if (isPlanning) return judged(call, target, PermissionCalls.undecided)
+          if (call.contained === true) return Effect.succeed(contained(call))
+          return isPlain(call, target) ? Effect.succeed(plain(call)) : judged(call, target, PermissionCalls.undecided)
+        })
       }),
     request: Effect.fnUntraced(function*(request) {
-      const ids = yield* Correlation
-      const session = request.sessionKey ?? ids.session_id
+      const { ids, session } = yield* sessionOf(request.sessionKey)
+      const mode = modeOf(session, yield* PermissionMode.CurrentMode)
       const ruled = permissions === undefined ? undefined : yield* PermissionCalls.ofRequest(permissions, request.concerns)
       if (ruled !== undefined) return ruled
-      const free = lifted(session)
+      const free = lifted(mode)
       if (free !== undefined) return { outcome: "once", by: free }
       const target = { kind: "call", text: `${request.tool} ${request.command}` } as const
-      const { by, outcome, reason } = yield* asking.ask({ ...request, target }, { session, ids, mode: modeOf(session) })
+      const { by, outcome, reason } = yield* asking.ask({ ...request, target }, { session, ids, mode: flowMode(mode) })
       return { outcome, by, reason }
     }),
     setYolo: (session, on) => Effect.sync(() => void (on ? yolo.add(session) : yolo.delete(session))),
@@ -287,6 +306,7 @@ export const layer = (options: { readonly yolo?: boolean | undefined } = {}): La
     return layerOf({
       policy: {
         mode: approvals.mode,
+        permissionMode: approvals.defaultMode,
         yolo: options.yolo ?? false,
         deny: approvals.deny,
         allow: commandAllowlist,

@@ -68,4 +68,23 @@ describe("StatusLine", () => {
         yield* TestClock.adjust("1 second")
         yield* until("fake-1 · ask · 45 tokens")
       })))
+
+  it.effect("shows the mode: Shift+Tab goes through them, /mode sets one, /approve ends planning", () =>
+    session({ status: { compactAt: 0.5, home: undefined } }, ({ type, until }) =>
+      Effect.gen(function*() {
+        yield* until("fake-1 · ask")
+        for (const mode of ["edits", "auto", "plan"]) {
+          yield* type("\u001b[Z")
+          yield* until(`fake-1 · ${mode}`)
+        }
+        yield* type("/approve edits\r")
+        yield* until("You said: The plan is approved. Carry it out now.")
+        yield* until("fake-1 · edits")
+        yield* type("/mode yolo\r")
+        yield* until("Mode: yolo (skip approvals; the deny lists still apply), from the next turn on.")
+        yield* type("/mode fast\r")
+        yield* until("/mode takes one of plan, ask, edits, auto or yolo.")
+        yield* type("/approve\r")
+        yield* until("Not in the mode plan: there is no plan to approve.")
+      })))
 })

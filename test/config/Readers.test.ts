@@ -204,6 +204,7 @@ cluster.budget_dollars                                       cli/ClusterRuns.ts
 cluster.runs_cron                                            cli/ClusterSettings.ts
 cron.timezone                                                internal/SettingsMapping.ts
 approvals.mode                                               tool/Approvals.ts
+approvals.default_mode                                       tool/Approvals.ts
 approvals.timeout                                            tool/Approvals.ts
 approvals.gateway_timeout                                    tool/Approvals.ts
 approvals.deny                                               tool/Approvals.ts

@@ -249,11 +249,20 @@ describe("LiveSession", () => {
         assert.notInclude(JSON.stringify(model.asked.at(-1)?.messages.at(-1)), "it shines")
       })))
 
-  it.effect("only the mode ask can be set so far; settings are told", () =>
+  it.effect("a turn runs in the mode that was set before it", () =>
+    live({}, ({ live, model }) =>
+      Effect.gen(function*() {
+        const reader = yield* live.subscribe()
+        yield* live.setMode("plan")
+        yield* live.send({ prompt: "wipe" })
+        assert.notInclude(lines(yield* untilTag(reader, "TurnEnded")).join("\n"), "asked")
+        assert.include(JSON.stringify(model.asked.at(-1)?.messages.at(-1)), "BLOCKED (plan mode)")
+      })))
+
+  it.effect("settings are told", () =>
     live({}, ({ live }) =>
       Effect.gen(function*() {
         const reader = yield* live.subscribe()
-        assert.include((yield* Effect.flip(live.setMode("plan"))).message, "Mode \"plan\" is not available")
         yield* live.setMode("ask")
         yield* live.setEffort("high")
         assert.deepInclude(yield* live.state, { mode: "ask", effort: "high" })

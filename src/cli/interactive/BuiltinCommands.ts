@@ -32,6 +32,7 @@ import * as ChangeCommands from "./ChangeCommands.ts"
 import * as BusyPrompt from "./BusyPrompt.ts"
 import { complain, type Dialog, type DialogCommand, note, resumeCommand, say, type SessionServices } from "./Dialog.ts"
 import * as ModelPicker from "./ModelPicker.ts"
+import * as ModeCommands from "./ModeCommands.ts"
 import * as Overview from "./Overview.ts"
 import * as Picker from "./Picker.ts"
 import * as Recap from "./Recap.ts"
@@ -70,6 +71,7 @@ const help = doing((_, dialog) =>
         ["Ctrl+C", "Stop the turn, or clear the line; twice to exit"],
         ["@PATH", "Attach a file; :10-20 behind it attaches these lines"],
         ["Tab", "Complete a command or a file"],
+        ["Shift+Tab", "Next mode: plan, ask, edits, auto"],
         ["Ctrl+R", "Search what was sent before"],
         ["Ctrl+G", "Write in $VISUAL or $EDITOR"],
         ["Ctrl+D", "Leave"]
@@ -350,6 +352,7 @@ export const commands: ReadonlyArray<DialogCommand> = [
   { name: "retry", help: "Send the last prompt again", run: retry },
   ...ChangeCommands.commands,
   ...ModelPicker.commands,
+  ...ModeCommands.commands,
   ...backgroundCommands,
   { name: "quit", aliases: ["exit"], help: "Leave", run: () => Effect.succeed(leave) }
 ]

@@ -10,6 +10,7 @@ import type { Agent } from "../../agent/Agent.ts"
 import type { BackgroundWork } from "../../agent/BackgroundWork.ts"
 import type { Children } from "../../agent/Children.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
+import type { PermissionMode } from "../../config/PermissionMode.ts"
 import type { Values } from "../../config/Settings.ts"
 import type { SessionId } from "../../domain/Ids.ts"
 import type { Hooks } from "../../hooks/Hooks.ts"
@@ -85,6 +86,8 @@ export interface InteractiveOptions {
   /** Lets the user's editor change a text; none when absent. */
   readonly editText?: ((text: string) => Effect.Effect<string, Failure>) | undefined
   /** Models to choose from; none when absent. */
+  /** The mode to begin with; that of the approvals when absent. */
+  readonly mode?: PermissionMode | undefined
   readonly models?: ModelChoices | undefined
   /** Notifications and the title of the window; none when absent. */
   readonly notify?: NotifyOptions | undefined

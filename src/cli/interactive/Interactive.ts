@@ -105,6 +105,7 @@ const make = Effect.fnUntraced(function*(
     cwd: about.cwd,
     newSession,
     input: { streaming: display.streaming, ...input },
+    mode: options.mode,
     prepare: preload,
     platform: "cli"
   })

@@ -10,6 +10,7 @@ import type { Paint } from "../render/Paint.ts"
 import * as Screen from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
 import * as SlashCommands from "./SlashCommands.ts"
+import * as PermissionMode from "../../config/PermissionMode.ts"
 import * as Completions from "./Completions.ts"
 import type { Dialog } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
@@ -118,6 +119,15 @@ const inEditor = ({ editor, options, ...rest }: Dialog, set: (state: Editor.Stat
     })
   )
 }
+
+/** Goes to the next mode; from `yolo` to the narrowest. */
+export const nextMode = Effect.fnUntraced(function*({ live }: Pick<Dialog, "live">) {
+  const { mode } = yield* live.state
+  const { cycled } = PermissionMode
+  const next = cycled[(cycled.findIndex((one) => one === mode) + 1) % cycled.length]
+  // A mode that this program may not take leaves it at the one it has.
+  if (next !== undefined) yield* Effect.ignore(live.setMode(next))
+})
 
 /** Gives each key that is typed to `press`, until it answers; `ended` is the answer when nobody can type any more. */
 export const typed = <A, R>(
@@ -231,6 +241,7 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
 
   const edit = Effect.fnUntraced(function*(key: Key): Effect.fn.Return<Prompted | undefined> {
     below = []
+    if (key._tag === "Key" && key.name === "backtab") return yield* Effect.as(nextMode(dialog), undefined)
     const listedKey = inPopup(key)
     if (listedKey !== undefined) return listedKey.line
     const { action, state } = Editor.apply(dialog.editor, key, options.history.entries())

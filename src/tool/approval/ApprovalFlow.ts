@@ -15,6 +15,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
+import type { ApprovalsMode, PermissionMode } from "../../config/PermissionMode.ts"
 import { redactText } from "../../domain/Redaction.ts"
 import * as RunRecorder from "../../domain/RunRecorder.ts"
 import * as TextCut from "../../domain/TextCut.ts"
@@ -64,6 +65,7 @@ type Ground =
   | "off"
   | "allow-list"
   | "permission"
+  | "edits"
   | "remembered"
   | "unattended"
   | "judge"
@@ -85,7 +87,7 @@ export interface Refusal {
 }
 
 /** Ways in which approvals are decided. */
-export type Mode = "manual" | "smart" | "off"
+export type Mode = ApprovalsMode
 
 /**
  * Policy of an operator about approvals; fixed when the process starts.
@@ -94,6 +96,8 @@ export type Mode = "manual" | "smart" | "off"
  */
 export interface Policy {
   readonly mode: Mode
+  /** Counts in place of `mode`, where it is given. */
+  readonly permissionMode?: PermissionMode | undefined
   /** Skips everything but the floor and the deny globs. */
   readonly yolo: boolean
   /** Globs of commands that never run. */
@@ -126,6 +130,11 @@ export const deniedByGlob = (glob: string): string =>
 /** A rule of `permissions.deny`. */
 export const deniedByRule = (rule: string, source: string): string =>
   `BLOCKED: the rule \`${rule}\` (${source}) denies this. ${noWayAround}`
+
+/** Nothing may change while the agent plans. */
+export const planning = (tool: string): string =>
+  `BLOCKED (plan mode): ${tool} may change something, and only reading is allowed while you plan. ` +
+  "Do not look for another way to change it. Go on reading what you need, then present your plan as your answer: what you will change, in which order, and how you will check it. The user approves it, or asks for another."
 
 /** A person said no. */
 const denied = (keys: ReadonlyArray<string>, reason: string | undefined): string =>

@@ -21,6 +21,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as InheritedLimits from "../../config/InheritedLimits.ts"
+import * as PermissionMode from "../../config/PermissionMode.ts"
 import { ToolContext } from "../ToolContext.ts"
 
 /** True when somebody is there who could be asked. */
@@ -50,7 +51,11 @@ export const InteractiveMode = Context.Reference<Presence>("hermes-effect/tool/a
  * Nobody can be asked there; what was allowed unattended here is allowed there.
  */
 export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect.gen(function*() {
-  const limits = yield* InheritedLimits.Current
+  const current = yield* InheritedLimits.Current
+  const chosen = yield* PermissionMode.CurrentMode
+  const limits = chosen === undefined
+    ? current
+    : { ...current, mode: PermissionMode.toApprovals(PermissionMode.narrower(chosen, PermissionMode.ofApprovals(current.mode))) }
   const presence = yield* InteractiveMode
   const context = yield* Effect.serviceOption(ToolContext)
   const roots = context._tag === "Some" ? [context.value.cwd] : []

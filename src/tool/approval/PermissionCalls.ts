@@ -40,6 +40,24 @@ const hostsOf = (call: Pick<Call, "args" | "tool">, lines: ReadonlyArray<string>
 export const onlyReads = ({ isReadonly, tool }: Pick<Call, "isReadonly" | "tool">, { inputs, lines, verdict }: ApprovalTarget): boolean =>
   lines.length + inputs.length > 0 ? verdict.onlyReads && inputs.length === 0 : isReadonly ?? readers.has(tool)
 
+/** Tools that change nothing but the course of the run itself; a child agent plans too. */
+const ofPlanning: ReadonlySet<string> = new Set(["todo", "clarify", "delegate_task", "Agent"])
+
+/** True when a call may run while the agent plans. */
+export const mayPlan = (call: Call, target: ApprovalTarget): boolean => onlyReads(call, target) || ofPlanning.has(call.tool)
+
+const guarded = /(?:^|\/)\.(?:git|hermes|agents|ssh)(?:\/|$)/
+
+/** Makes the test for reasons to ask about an edit that the mode `edits` lifts: of files below the working directory. */
+export const editsOf = Effect.fnUntraced(function*({ tool }: Call) {
+  const context = yield* Effect.serviceOption(ToolContext)
+  const cwd = context._tag === "Some" ? context.value.cwd : undefined
+  const isEdit = tool === "write_file" || tool === "patch"
+  return ({ key, permanent, target }: Concern): boolean =>
+    isEdit && permanent && cwd !== undefined && target?.kind === "path" && key.startsWith("change of ") &&
+    target.text.startsWith(`${cwd}/`) && !guarded.test(target.text.slice(cwd.length))
+})
+
 /** Finds the rules that decide about a call. */
 export const judge = Effect.fnUntraced(function*(permissions: Permissions.Service, call: Call, target: ApprovalTarget) {
   const context = yield* Effect.serviceOption(ToolContext)

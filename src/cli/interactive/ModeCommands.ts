@@ -1,0 +1,67 @@
+/**
+ * `/mode` and `/approve`: the mode of the next turns, and the end of planning.
+ *
+ * Source: `hermes-product.md` §1.8, `ARCHITECTURE.md` §7 (approvals).
+ */
+import * as Effect from "effect/Effect"
+import * as PermissionMode from "../../config/PermissionMode.ts"
+import { either } from "../Failure.ts"
+import { type Dialog, type DialogCommand, say } from "./Dialog.ts"
+import * as Picker from "./Picker.ts"
+import { type Next, stay } from "./SlashCommands.ts"
+
+const help: Readonly<Record<PermissionMode.PermissionMode, string>> = {
+  plan: "read only, then present a plan",
+  ask: "edit the working tree, ask about commands",
+  edits: "as ask, and edit files that something runs later",
+  auto: "a model rules on what is asked about",
+  yolo: "skip approvals; the deny lists still apply"
+}
+
+const read = (word: string): PermissionMode.PermissionMode | undefined => PermissionMode.all.find((mode) => mode === word.toLowerCase())
+
+const set = (dialog: Dialog, mode: PermissionMode.PermissionMode) =>
+  dialog.live.setMode(mode).pipe(
+    Effect.match({
+      onFailure: ({ message }) => say(dialog, message, ""),
+      onSuccess: () => say(dialog, `Mode: ${mode} (${help[mode]}), from the next turn on.`, "")
+    })
+  )
+
+const choose = (dialog: Dialog, title: string, modes: ReadonlyArray<PermissionMode.PermissionMode>) =>
+  Picker.choose(dialog, { title, choices: modes.map((value) => ({ label: value, detail: help[value], value })) })
+
+const unknown = (dialog: Dialog, name: string): void => say(dialog, `/${name} takes one of ${either(PermissionMode.all)}.`, "")
+
+const mode = Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
+  const wanted = argument === "" ? yield* choose(dialog, "Modes", PermissionMode.all) : read(argument)
+  if (wanted !== undefined) return yield* set(dialog, wanted)
+  if (argument !== "") unknown(dialog, "mode")
+})
+
+/** The message that begins the work of an approved plan. */
+const approved = "The plan is approved. Carry it out now."
+
+const approve = Effect.fnUntraced(function*(argument: string, dialog: Dialog): Effect.fn.Return<Next> {
+  if ((yield* dialog.live.state).mode !== "plan") {
+    say(dialog, "Not in the mode plan: there is no plan to approve.", "")
+    return stay
+  }
+  const wanted = argument === "" ? yield* choose(dialog, "Go on in the mode", ["ask", "edits", "auto", "yolo"]) : read(argument)
+  if (wanted === undefined || wanted === "plan") {
+    if (argument !== "") unknown(dialog, "approve")
+    return stay
+  }
+  yield* set(dialog, wanted)
+  return (yield* dialog.live.state).mode === wanted ? { _tag: "Send", prompt: approved } : stay
+})
+
+export const commands: ReadonlyArray<DialogCommand> = [
+  {
+    name: "mode",
+    usage: "[MODE]",
+    help: "Choose what runs without a question: plan, ask, edits, auto or yolo",
+    run: (argument, dialog) => Effect.as(mode(argument, dialog), stay)
+  },
+  { name: "approve", usage: "[MODE]", help: "Approve the plan of the mode plan, and go on in another mode", run: approve }
+]

@@ -1,0 +1,49 @@
+/**
+ * Modes of permission: how much of what a call may change runs without a question.
+ *
+ * **Details**
+ *
+ * | mode | what runs |
+ * | --- | --- |
+ * | `plan` | what is annotated or known as reading; the rest is refused, and the model is told to present its plan |
+ * | `ask` | also edits of files inside of the working tree; commands that are not known to only read, and files that something runs later, are asked about |
+ * | `edits` | also edits of files of the working tree that something runs later, but for those of git and of the agent itself |
+ * | `auto` | as `ask`, and a model rules on what is asked about (`approvals.mode: smart`) |
+ * | `yolo` | everything but what never runs, the deny globs and `permissions.deny` (`approvals.mode: off`) |
+ *
+ * `approvals.default_mode` names one; without it `approvals.mode` does, as `ask` (manual), `auto` (smart) and `yolo` (off). The mode of a run
+ * holds for everything that it starts: a child agent has that of its parent.
+ *
+ * Source: `ARCHITECTURE.md` §7 (approvals).
+ */
+import * as Context from "effect/Context"
+
+/** The modes, from the narrowest on. */
+export const all = ["plan", "ask", "edits", "auto", "yolo"] as const
+
+/** See the table above. */
+export type PermissionMode = (typeof all)[number]
+
+/** Modes that Shift+Tab goes through; `yolo` is chosen by its name. */
+export const cycled = ["plan", "ask", "edits", "auto"] as const satisfies ReadonlyArray<PermissionMode>
+
+const names = { manual: "ask", smart: "auto", off: "yolo" } as const
+
+/** Values of `approvals.mode`. */
+export type ApprovalsMode = keyof typeof names
+
+/** The mode that a value of `approvals.mode` stands for. */
+export const ofApprovals = (mode: ApprovalsMode): PermissionMode => names[mode]
+
+/** The value of `approvals.mode` that is nearest to a mode, and not looser. */
+export const toApprovals = (mode: PermissionMode): ApprovalsMode => mode === "yolo" ? "off" : mode === "auto" ? "smart" : "manual"
+
+/** The narrower one of two modes. */
+export const narrower = (one: PermissionMode, other: PermissionMode): PermissionMode => all.indexOf(one) <= all.indexOf(other) ? one : other
+
+/** The mode of settings. */
+export const ofSettings = ({ defaultMode, mode }: { readonly defaultMode?: PermissionMode | undefined; readonly mode: ApprovalsMode }): PermissionMode =>
+  defaultMode ?? ofApprovals(mode)
+
+/** The mode of a run and of what it starts; that of the settings where nobody chose one. */
+export const CurrentMode = Context.Reference<PermissionMode | undefined>("hermes-effect/config/PermissionMode", { defaultValue: () => undefined })
