@@ -13,10 +13,12 @@ import { Settings, type Values } from "../config/Settings.ts"
 import * as Glob from "../domain/Glob.ts"
 import type { ToolArguments } from "../middleware/Kind.ts"
 import { workingDirectory } from "../platform/CurrentProcess.ts"
+import * as AllowList from "../tool/approval/AllowList.ts"
 import * as ApprovalTarget from "../tool/approval/ApprovalTarget.ts"
 import * as CommandPrefix from "../tool/approval/CommandPrefix.ts"
 import * as PermissionCalls from "../tool/approval/PermissionCalls.ts"
 import * as Permissions from "../tool/approval/Permissions.ts"
+import type { Finding } from "../tool/danger/Command.ts"
 import * as Danger from "../tool/danger/Danger.ts"
 import { ToolContext } from "../tool/ToolContext.ts"
 import * as Ids from "../domain/Ids.ts"
@@ -32,7 +34,13 @@ const order = ["deny", "ask", "allow"] as const
 
 const list = Effect.fn("hermes permissions list")(function*({ json }: { readonly json: boolean }) {
   const { problems, rules } = yield* Effect.flatMap(Permissions.make, ({ of }) => of(workingDirectory()))
-  const shown = order.flatMap((list) => rules.filter((rule) => rule.list === list && rule.problem === undefined))
+  const { approvals, commandAllowlist } = yield* Settings
+  const all = [
+    ...approvals.deny.map((text) => ({ list: "deny", text, source: "approvals.deny" } as const)),
+    ...rules.filter(({ problem }) => problem === undefined),
+    ...commandAllowlist.map((text) => ({ list: "allow", text, source: "command_allowlist" } as const))
+  ]
+  const shown = order.flatMap((list) => all.filter((rule) => rule.list === list))
   if (json) yield* line(SafeText.json({ rules: shown.map(({ list, source, text }) => ({ list, rule: text, source })), problems }, 2))
   else if (shown.length > 0) yield* line(table(shown.map(({ list, source, text }) => [list, text, source].map(SafeText.line))))
   else if (problems.length === 0) yield* line("No rules. Write them to `permissions` in config.yaml, in the lists deny, ask and allow.")
@@ -70,8 +78,19 @@ interface Explained {
 const ruleText = ({ list, problem, source, text }: Permissions.PlacedRule): string =>
   problem === undefined ? `permissions.${list}: ${text} (${source})` : `permissions.${list} cannot be read (${source})`
 
+/** The entry of `command_allowlist` that a call is approved by. */
+const entryOf = (entries: ReadonlyArray<string>, target: ApprovalTarget.ApprovalTarget, found: ReadonlyArray<Finding>): string | undefined => {
+  const { lines, verdict: { commands } } = target
+  const exact = AllowList.entryOf(target.target())
+  return entries.find((entry) => {
+    const words = CommandPrefix.wordsOf(entry)
+    if (words !== undefined) return found.every(CommandPrefix.isListable) && lines.length === 1 && lines.every(CommandPrefix.covering([words]))
+    return entry === exact || commands.length > 0 && commands.every((command) => Glob.matches(entry, command)) && lines.every(CommandPrefix.isPlainLine)
+  })
+}
+
 const reasonOf = (
-  { approvals }: Values,
+  { approvals, commandAllowlist }: Values,
   { allowed, asked, denied }: Permissions.Judgement,
   target: ApprovalTarget.ApprovalTarget,
   tool: string
@@ -86,6 +105,8 @@ const reasonOf = (
   if (mode === "yolo") return { decision: "allow", reason: "the mode yolo asks nothing" }
   if (asked !== undefined) return { decision: "ask", reason: `${ruleText(asked)}${asked.list === "deny" ? ", which it may be meant by" : ""}` }
   const found = Danger.askedAbout(verdict, approvals.unknownCommands)
+  const entry = found.length === 0 ? undefined : entryOf(commandAllowlist, target, found)
+  if (entry !== undefined) return { decision: "allow", reason: `command_allowlist: ${entry}` }
   const left = allowed === undefined ? found : found.filter((finding) => !CommandPrefix.isListable(finding))
   if (left[0] !== undefined) return { decision: "ask", reason: left[0].key }
   if (allowed !== undefined) return { decision: "allow", reason: ruleText(allowed) }

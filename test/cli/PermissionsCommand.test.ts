@@ -34,6 +34,20 @@ describe("hermes permissions", () => {
       assert.deepInclude(JSON.parse((yield* run("permissions", "test", "git push", "--json")).stdout), { decision: "deny", tool: "terminal" })
     }))
 
+  it.live("counts the allow-list of earlier approvals and the deny globs", () =>
+    Effect.gen(function*() {
+      const { file, run } = yield* scene
+      writeFileSync(file, "command_allowlist: [\"git fetch *\", \"command: make all\"]\napprovals: { deny: [\"npm publish*\"] }\n")
+      assert.match((yield* run("permissions")).stdout, /^deny +npm publish\* +approvals\.deny\nallow +git fetch \* +command_allowlist\nallow +command: make all +command_allowlist\n$/)
+      const explained = (call: string) => Effect.map(run("permissions", "test", call), ({ stdout }) => stdout.trim())
+      assert.strictEqual(yield* explained("git fetch origin"), "allow  command_allowlist: git fetch *")
+      assert.strictEqual(yield* explained("make all"), "allow  command_allowlist: command: make all")
+      assert.match(yield* explained("git fetch && make"), /^ask /)
+      assert.strictEqual(yield* explained("npm publish"), "deny  approvals.deny: npm publish*")
+      const planning = yield* run("permissions", "test", "make all", "--mode", "plan")
+      assert.strictEqual(planning.stdout.trim(), "deny  the mode plan only reads")
+    }))
+
   it.live("exits with 2 for a rule that cannot be read, and allows nothing by it", () =>
     Effect.gen(function*() {
       const { file, run } = yield* scene
