@@ -46,6 +46,7 @@ import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import { ConfigError } from "../domain/AgentError.ts"
 import { reasonOf } from "../domain/PathProblem.ts"
+import * as GitDirectory from "../platform/GitDirectory.ts"
 import { Home, ProcessVariables, readText, updateText } from "./Environment.ts"
 
 /** A folder that the user trusted. Fields that another program adds to it stay there. */
@@ -146,7 +147,10 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
     return parent === folder ? [folder] : [folder, ...upwards(parent)]
   }
 
-  const isRepository = (folder: string) => Effect.orElseSucceed(fs.exists(paths.join(folder, ".git")), () => true)
+  /** Whatever has the name stops trust, also where git would take it for none. */
+  const isMarked = (folder: string) => Effect.orElseSucceed(fs.exists(paths.join(folder, ".git")), () => true)
+
+  const isRepository = (folder: string) => Effect.orElseSucceed(Effect.provideContext(GitDirectory.isRepository(folder), context), () => true)
 
   const isWithin = (folder: string, outer: string): boolean => folder === outer || folder.startsWith(outer + paths.sep)
 
@@ -180,7 +184,7 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
       const entry = known.get(above)
       owners.push(yield* ownerOf(above))
       if (entry !== undefined) return owners.every((owner) => owner === entry.owner)
-      if (yield* isRepository(above)) return false
+      if (yield* isMarked(above)) return false
     }
     return false
   })

@@ -165,9 +165,15 @@ const makeRules = Effect.fnUntraced(function*(options: Options, temporary: Effec
     // Whoever put something there keeps it.
     Effect.ignore(removeEmptyDirectory(placeholder)), { discard: true }))
 
+  /** Takes an empty `.git` as one of its own: a sandbox that was killed left it. */
+  const forgotten = (directory: string): Effect.Effect<void> =>
+    directory.endsWith("/.git")
+      ? Effect.ignore(Effect.map(fs.readDirectory(directory), (names) => void (names.length === 0 && placeholders.add(directory))))
+      : Effect.void
+
   /** A directory that is never written; where there is none an empty one stands in its place until the sandbox ends. */
   const reserved = (directory: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
-    Effect.flatMap(present("read")(directory), (found) =>
+    Effect.flatMap(Effect.andThen(forgotten(directory), present("read")(directory)), (found) =>
       found.length > 0 || options.policy === "read-only" ? Effect.succeed(found) : fs.makeDirectory(directory).pipe(
         Effect.tap(Effect.sync(() => placeholders.add(directory))),
         // Somebody else was first, or nobody can make one here.

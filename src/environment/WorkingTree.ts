@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
+import * as GitDirectory from "../platform/GitDirectory.ts"
 import type { Rule } from "./SandboxRules.ts"
 
 /** Finds working trees, each once. */
@@ -27,15 +28,17 @@ export const make = Effect.fnUntraced(function*(home: string | undefined): Effec
   const search = Effect.fnUntraced(function*(directory: string) {
     for (let at = directory; at !== path.dirname(at) && !holdsHome(at); at = path.dirname(at)) {
       // A directory that cannot be looked at is no repository of this user's.
-      for (const mark of [".git", ownTree]) if (yield* Effect.orElseSucceed(fs.exists(path.join(at, mark)), () => false)) return at
+      const isRoot = Effect.flatMap(GitDirectory.isRepository(at), (found) => found ? Effect.succeed(true) : fs.exists(path.join(at, ownTree)))
+      if (yield* Effect.orElseSucceed(isRoot, () => false)) return at
     }
     return directory
   })
 
+  const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   return {
     rootOf: (directory) => {
       const root = known.get(directory)
-      return root === undefined ? Effect.tap(search(directory), (found) => Effect.sync(() => known.set(directory, found))) : Effect.succeed(root)
+      return root === undefined ? Effect.tap(Effect.provideContext(search(directory), services), (found) => Effect.sync(() => known.set(directory, found))) : Effect.succeed(root)
     }
   }
 })
@@ -81,8 +84,10 @@ export const gitFiles = Effect.fnUntraced(function*(tree: string): Effect.fn.Ret
     // After any other error nothing is known of what has to be fixed.
     Effect.catchIf(({ reason: { _tag } }) => _tag === "NotFound", () => Effect.undefined)
   )
-  if (kind === undefined) return { directories: [], fixed: [], reserved: [own], absent: [] }
-  if (kind === "Directory") return yield* of(own, undefined)
+  const nothing: GitFiles = { directories: [], fixed: [], reserved: [own], absent: [] }
+  if (kind === undefined) return nothing
+  // To git an empty one is none.
+  if (kind === "Directory") return (yield* fs.readDirectory(own)).length === 0 ? nothing : yield* of(own, undefined)
   const linked = kind === "File" ? pointer.exec(yield* read(own))?.[1] : undefined
   const alone: GitFiles = { directories: [], fixed: kind === "File" ? [own] : [], reserved: [], absent: [] }
   if (linked === undefined) return alone

@@ -30,6 +30,8 @@ const nowhere = "/nowhere/at/all"
 const unwritable = `${nowhere} cannot be written: no such file or directory`
 
 /** For each command, names of nothing and paths that cannot be used, in each place that takes one. */
+const noCluster = "cluster.database_url is not set: `hermes config set cluster.database_url postgres://user:password@host:port/database`"
+
 const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   chat: [
     { args: "chat -q hi --resume nope", line: session },
@@ -86,6 +88,14 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
     { args: "serve --host 0.0.0.0 --port 0", line: "listening on 0.0.0.0 needs a key: set HERMES_SERVER_KEY to a long random text, or leave out --host" },
     { args: `serve --script ${nowhere}`, line: `${nowhere}: there is no such file` }
   ],
+  "cluster runner": [{ args: "cluster runner", line: noCluster }],
+  "cluster status": [{ args: "cluster status", line: noCluster }],
+  "cluster drain": [{ args: "cluster drain", line: noCluster }],
+  "cluster submit": [
+    { args: "cluster submit", line: "<prompt> is missing: run `hermes cluster submit --help`" },
+    { args: "cluster submit hello", line: noCluster }
+  ],
+  "permissions test": [{ args: "permissions test", line: "<call> is missing: run `hermes permissions test --help`" }],
   "rl rollout": [
     { args: "rl rollout nope", line: "There is no environment \"nope\": `hermes rl environments` lists them; a dataset or a module is named by its path" },
     { args: "rl rollout arithmetc", line: "There is no environment \"arithmetc\": did you mean \"arithmetic\"?" },
@@ -185,7 +195,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
 /** Commands that take no name and no path. */
 const withoutNames = [
   "model", "model list", "model test", "model logout", "sessions", "sessions list", "sessions stats", "sessions optimize", "sessions repair", "prompt", "prompt size", "tools", "tools list", "plugins", "plugins list", "memory", "memory status", "memory off", "skills proposed", "skills", "skills list", "middleware", "middleware explain", "middleware list", "agents", "agents list", "trust", "trust list", "hooks",
-  "hooks list", "hooks doctor", "mcp", "mcp list", "mcp add", "cron", "cron list", "cron status", "cron tick", "cron serve", "batch", "eval", "swe", "trace", "trace serve", "rl", "rl environments", "rl check",
+  "hooks list", "hooks doctor", "mcp", "mcp list", "mcp add", "cron", "cron list", "cron status", "cron tick", "cron serve", "batch", "cluster", "eval", "permissions", "permissions list", "swe", "trace", "trace serve", "rl", "rl environments", "rl check",
   "config",
   "config show", "config edit", "config check", "config path", "config env-path", "doctor"
 ]

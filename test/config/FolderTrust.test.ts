@@ -66,7 +66,7 @@ describe("FolderTrust", () => {
     Effect.gen(function*() {
       const { folder, root, trust } = yield* world
       const cwd = folder("project/src")
-      folder("project/.git")
+      folder("project/.git/refs")
       assert.deepStrictEqual(yield* trust.withheld(cwd), [])
       const parts = [folder("project/src/.agents/skills"), folder("project/.hermes/agents"), folder("project/.hermes/plugins")]
       assert.deepStrictEqual(yield* trust.withheld(cwd), parts)
@@ -96,16 +96,21 @@ describe("FolderTrust", () => {
     Effect.gen(function*() {
       const { folder, trust } = yield* world
       const projects = folder("projects")
-      folder("projects/.git")
+      folder("projects/.git/refs")
       yield* trust.trust(projects)
       assert.isTrue(yield* trust.isTrusted(projects))
       const cloned = folder("projects/vendor/cloned")
-      folder("projects/vendor/cloned/.git")
+      folder("projects/vendor/cloned/.git/refs")
       assert.isFalse(yield* trust.isTrusted(cloned))
       assert.isFalse(yield* trust.isTrusted(folder("projects/vendor/cloned/agents")))
       assert.isTrue(yield* trust.isTrusted(folder("projects/vendor")))
       assert.strictEqual(yield* trust.projectOf(folder("projects/vendor/cloned/agents")), cloned)
       assert.strictEqual(yield* trust.projectOf(folder("projects/vendor")), projects)
+      // An empty one is none to git: it widens no question, and still ends trust.
+      const beside = folder("projects/beside")
+      folder("projects/beside/.git")
+      assert.strictEqual(yield* trust.projectOf(beside), projects)
+      assert.isFalse(yield* trust.isTrusted(beside))
     }))
 
   it.live("another owner, of the folder or of one inside it, is not trusted", () =>
