@@ -7,7 +7,8 @@
  * the place of all deltas before it, and the `step_id` from which on it differs. A run that ended early names its `exit` (`partial_stream_recovery`, …) beside `exit_code` and `error`. A call that was refused before it could run has a `tool_use` without `input`. What the run cost stands beside
  * its `tokens`, as `estimated_cost_usd`, `cost_status` and `cost_source`. Each
  * fallback is a line of the type `fallback` (`from`, `to`, `reason`), and the `result` names the `model` and `provider` that
- * answered. What child agents do is told by lines of the type `subagent` (`start`, `progress`, `stop`), which the document does not have.
+ * answered. What child agents do is told by lines of the type `subagent` (`start`, `progress`, `stop`), a file that a call changed by a
+ * line `file_change`; the document has neither.
  *
  * Source: `hermes-product.md` §1.5.
  */

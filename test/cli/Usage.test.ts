@@ -5,7 +5,7 @@ import { cli } from "./capture.ts"
 
 describe("a command line that can not be used", () => {
   const cases: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
-    [["chat", "--modle", "x"], "unknown flag --modle: did you mean --model or --api-mode?"],
+    [["chat", "--modle", "x"], "unknown flag --modle: did you mean --mode, --model or --api-mode?"],
     [["--toolset", "x"], "unknown flag --toolset: did you mean --toolsets?"],
     [["--xyzzy"], "unknown flag --xyzzy: run `hermes --help` for those that there are"],
     [["-q", "hi", "chat"], "--query belongs behind the command: hermes chat --query …"],

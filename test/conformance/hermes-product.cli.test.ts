@@ -68,7 +68,8 @@ describe("hermes-product.md, the command line", () => {
       const id = sessionIdOf(stderr)
       assert.deepStrictEqual(complaints(stderr), [`Error: interrupted: continue with \`hermes chat --resume ${id}\``])
       const found = lines(stdout)
-      assert.deepStrictEqual(found.map(({ type }) => type), ["system", "tool_use", "tool_result", "result"])
+      // The file that the command wrote is a line of our own.
+      assert.deepStrictEqual(found.map(({ type }) => type), ["system", "tool_use", "file_change", "tool_result", "result"])
       assert.deepInclude(found.at(-1), { session_id: id, exit_code: 130 })
       const [session] = yield* sessions(home)
       assert.isDefined(session)

@@ -15,7 +15,7 @@ const scene = Effect.gen(function*() {
   const root = yield* fs.makeTempDirectoryScoped({ prefix: "hermes-test-" })
   yield* fs.makeDirectory(`${root}/home/.hermes`, { recursive: true })
   yield* fs.makeDirectory(`${root}/project/.hermes`, { recursive: true })
-  yield* fs.makeDirectory(`${root}/project/.git`)
+  yield* fs.makeDirectory(`${root}/project/.git/refs`, { recursive: true })
   yield* fs.makeDirectory(`${root}/project/src`)
   const variables = { HOME: `${root}/home`, HERMES_HOME: `${root}/home/.hermes` }
   const under = <A, E, R>(work: Effect.Effect<A, E, R>) =>
