@@ -13,7 +13,7 @@ import * as Paint from "../../src/cli/render/Paint.ts"
 import * as Width from "../../src/cli/render/Width.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
 import { session } from "../support/interactiveSession.ts"
-import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import { markAsRepository, temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const up = "\u001b[A"
 const down = "\u001b[B"
@@ -102,7 +102,7 @@ describe("a list below the line", () => {
       const cwd = yield* temporaryDirectory
       mkdirSync(join(cwd, "src"))
       writeFileSync(join(cwd, ".gitignore"), "dist\n")
-      mkdirSync(join(cwd, ".git"))
+      markAsRepository(cwd)
       mkdirSync(join(cwd, "dist"))
       writeFileSync(join(cwd, "dist", "harbour.js"), "no")
       writeFileSync(join(cwd, "src", "harbour.ts"), Array.from({ length: 30 }, (_, index) => `const line${index + 1} = 1`).join("\n"))

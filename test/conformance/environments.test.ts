@@ -2,7 +2,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { spawnSync } from "node:child_process"
-import { mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll } from "vitest"
 import * as CommandEnvironment from "../../src/environment/CommandEnvironment.ts"
@@ -11,13 +11,13 @@ import * as Sandbox from "../../src/environment/Sandbox.ts"
 import * as SshHost from "../../src/environment/SshHost.ts"
 import { built, engine, sshReason, sshServer } from "../support/containerMachine.ts"
 import { conformance, graceful, type MakeSubject } from "../support/environmentConformance.ts"
-import { makeLastingDirectory } from "../support/temporaryDirectory.ts"
+import { makeLastingDirectory, markAsRepository } from "../support/temporaryDirectory.ts"
 
 /** Outside of the directories for temporary files, of which some environments have their own. */
 const project = Effect.acquireRelease(
   Effect.sync(() => {
     const directory = makeLastingDirectory("environment-")
-    mkdirSync(join(directory, ".git"))
+    markAsRepository(directory)
     writeFileSync(join(directory, ".git/config"), "[core]\n")
     return directory
   }),

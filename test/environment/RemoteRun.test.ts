@@ -9,7 +9,7 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import type { Platform } from "../../src/platform/ChildProcesses.ts"
 import { spawn, spawnSync } from "node:child_process"
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { userInfo } from "node:os"
 import { join } from "node:path"
 import { afterAll } from "vitest"
@@ -22,7 +22,7 @@ import { Agent, Approvals, Bounds, Container, ExecuteCode, Files, type RunEvent,
 import * as ChildProcesses from "../../src/platform/ChildProcesses.ts"
 import * as ConfiguredEnvironment from "../../src/tool/ConfiguredEnvironment.ts"
 import { built, engine, sshReason, sshServer } from "../support/containerMachine.ts"
-import { makeLastingDirectory } from "../support/temporaryDirectory.ts"
+import { makeLastingDirectory, markAsRepository } from "../support/temporaryDirectory.ts"
 
 const docker = engine("docker")
 afterAll(docker.dispose)
@@ -30,7 +30,7 @@ afterAll(docker.dispose)
 const project = Effect.acquireRelease(
   Effect.sync(() => {
     const home = makeLastingDirectory("remote-")
-    mkdirSync(join(home, "project/.git"), { recursive: true })
+    markAsRepository(join(home, "project"))
     writeFileSync(join(home, "project/.git/config"), "[core]\n")
     return home
   }),

@@ -18,7 +18,7 @@ import { join } from "node:path"
 import { CallConversation, CallDirectory, CommandEnvironment } from "../../src/environment/CommandEnvironment.ts"
 import * as Sandbox from "../../src/environment/Sandbox.ts"
 import * as WorkingTree from "../../src/environment/WorkingTree.ts"
-import { makeLastingDirectory, temporaryDirectory } from "../support/temporaryDirectory.ts"
+import { makeLastingDirectory, markAsRepository, temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const bwrap = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"])
 const stands = bwrap.status === 0
@@ -361,7 +361,7 @@ describe("the files of git", () => {
   it.effect("are named once, also where there is no configuration yet", () =>
     Effect.gen(function*() {
       const tree = yield* temporaryDirectory
-      mkdirSync(join(tree, ".git"))
+      markAsRepository(tree)
       const rules = yield* WorkingTree.rulesOf(tree, { policy: "workspace-write", hidesEnvFiles: true })
       assert.deepStrictEqual(rules.map(({ allows, path }) => `${allows} ${path}`), [`write ${realpathSync(tree)}`, `read ${realpathSync(join(tree, ".git"))}`])
     }).pipe(Effect.provide(NodeServices.layer)))

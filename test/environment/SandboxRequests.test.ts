@@ -2,21 +2,21 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, rmSync, writeFileSync } from "node:fs"
 import { createServer, type Server } from "node:http"
 import { join } from "node:path"
 import { Agent, Approvals, ExecuteCode, type RunEvent, Runtime, Sandbox, Scripted, Terminal } from "../../src/index.ts"
 import type { ApprovalsLayer } from "../../src/internal/Assembly.ts"
 import * as InteractiveMode from "../../src/tool/approval/InteractiveMode.ts"
 import type { Question } from "../../src/tool/approval/Question.ts"
-import { makeLastingDirectory } from "../support/temporaryDirectory.ts"
+import { makeLastingDirectory, markAsRepository } from "../support/temporaryDirectory.ts"
 
 const stands = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]).status === 0
 
 const project = Effect.acquireRelease(
   Effect.sync(() => {
     const home = makeLastingDirectory("sandbox-")
-    mkdirSync(join(home, "project/.git"), { recursive: true })
+    markAsRepository(join(home, "project"))
     return home
   }),
   (home) => Effect.sync(() => rmSync(home, { recursive: true, force: true }))
@@ -156,7 +156,7 @@ describe("a command that the sandbox stopped", () => {
     Effect.gen(function*() {
       const home = yield* project
       const nested = join(home, "project/nested")
-      mkdirSync(join(nested, ".git"), { recursive: true })
+      markAsRepository(nested)
       writeFileSync(join(nested, ".git/config"), "[core]\n\tfsmonitor = touch planted\n")
       const call: Call = { name: "terminal", params: { command: `git status; touch ${home}/planted`, workdir: "nested" } }
       const { asked } = yield* commands(home, [call, `touch ${home}/planted`], answering("deny"))

@@ -4,7 +4,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs"
+import { existsSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import * as Config from "../../src/config/Config.ts"
 import * as Environment from "../../src/config/Environment.ts"
@@ -12,14 +12,14 @@ import { Home } from "../../src/config/Environment.ts"
 import { Settings } from "../../src/config/Settings.ts"
 import { Agent, Approvals, ExecuteCode, Files, type RunEvent, Runtime, Sandbox, Scripted, Terminal, Urls } from "../../src/index.ts"
 import * as ConfiguredEnvironment from "../../src/tool/ConfiguredEnvironment.ts"
-import { makeLastingDirectory } from "../support/temporaryDirectory.ts"
+import { makeLastingDirectory, markAsRepository } from "../support/temporaryDirectory.ts"
 
 const stands = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]).status === 0
 
 const project = Effect.acquireRelease(
   Effect.sync(() => {
     const home = makeLastingDirectory("sandbox-")
-    mkdirSync(join(home, "project/.git"), { recursive: true })
+    markAsRepository(join(home, "project"))
     return home
   }),
   (home) => Effect.sync(() => rmSync(home, { recursive: true, force: true }))

@@ -12,7 +12,7 @@ import { join } from "node:path"
 import type { ConfigError } from "../../src/domain/AgentError.ts"
 import type { Platform } from "../../src/platform/ChildProcesses.ts"
 import { Agent, Approvals, ChangeSets, type CommandEnvironment, ExecuteCode, Files, FileUndo, type Ids, RunRecord, type RunEvent, Runtime, Sandbox, Scripted, SessionStore, Terminal } from "../../src/index.ts"
-import { makeLastingDirectory, temporaryDirectory } from "../support/temporaryDirectory.ts"
+import { makeLastingDirectory, markAsRepository, temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 type Call = readonly [name: string, params: Readonly<Record<string, unknown>>]
 
@@ -235,7 +235,7 @@ describe("a question whether a file may be written", () => {
     Effect.gen(function*() {
       const home = yield* Effect.acquireRelease(Effect.sync(() => makeLastingDirectory("question-")), (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true })))
       const tree = join(home, "project")
-      mkdirSync(join(tree, ".git"), { recursive: true })
+      markAsRepository(tree)
       writeFileSync(join(home, "outside"), "one\n")
       const asked: Array<string | undefined> = []
       const runtime = Runtime.layer({
@@ -264,7 +264,7 @@ describe("in the sandbox", () => {
       const home = yield* Effect.acquireRelease(Effect.sync(() => makeLastingDirectory("walled-")), (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true })))
       const environment = Sandbox.layer({ policy: "workspace-write", network: "none", home, writable: [], hidden: [join(home, "changes")], shown: [], hidesEnvFiles: true })
       const { at, move, put, run, text } = programsIn(home, { environment })
-      mkdirSync(at(".git"))
+      markAsRepository(at(""))
       writeFileSync(at(".git/config"), "[core]\n")
       put("a", "1\n")
       put("dir/b", "1\n")

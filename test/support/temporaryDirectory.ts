@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { accessSync, constants, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs"
+import { accessSync, constants, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
 import { join } from "node:path"
 
@@ -31,4 +31,10 @@ export const makeLastingDirectory = (prefix: string): string => {
   const place = places.find((directory) => isWritable(directory) && !/^\/(?:private\/)?(?:var\/)?tmp\//.test(`${realpathSync(directory)}/`))
   if (place === undefined) throw new Error(`no directory outside of /tmp can be written: ${places.join(", ")}`)
   return realpathSync(mkdtempSync(join(place, `hermes-${prefix}`)))
+}
+
+/** Makes a folder, with its parents, into what git and the programs take for a repository: an empty `.git` is none. */
+export const markAsRepository = (folder: string): void => {
+  mkdirSync(join(folder, ".git"), { recursive: true })
+  writeFileSync(join(folder, ".git/HEAD"), "ref: refs/heads/main\n")
 }
