@@ -23,14 +23,14 @@ const body = (diff: string): ReadonlyArray<string> =>
 
 const painted = (line: string, { columns, paint }: Room): string => {
   const cut = columns === undefined ? line : Width.cut(line, Math.max(10, columns - 1))
-  if (line.startsWith("+")) return paint.text(cut, "green")
-  if (line.startsWith("-")) return paint.text(cut, "red")
+  if (line.startsWith("+")) return paint.text(cut, "added")
+  if (line.startsWith("-")) return paint.text(cut, "removed")
   return paint.text(cut, "dim")
 }
 
 /** Sums of a difference: `+3 −1`. */
 export const sums = ({ added, removed }: Pick<FileChange.FileChanged, "added" | "removed">, paint: Paint): string =>
-  [...added > 0 ? [paint.text(`+${added}`, "green")] : [], ...removed > 0 ? [paint.text(`-${removed}`, "red")] : []].join(" ")
+  [...added > 0 ? [paint.text(`+${added}`, "added")] : [], ...removed > 0 ? [paint.text(`-${removed}`, "removed")] : []].join(" ")
 
 /** A difference in lines, cut at a number of them; `more` names what shows the rest. */
 export const lines = (diff: string, room: Room, more = "/diff or `hermes sessions diff` shows all of it"): ReadonlyArray<string> => {

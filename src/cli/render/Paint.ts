@@ -2,26 +2,24 @@
  * Colours and links of a terminal, or none: every view asks a `Paint` for them, and only `Paint` writes escape sequences
  * into text.
  *
- * The sixteen colours of the user's theme are used, so that text is legible on any background. Each piece of text carries
+ * A view names roles (`muted`, `error`), and the theme says how they look. Each piece of text carries
  * its own beginning and reset: whatever is written next starts from the terminal's defaults.
  */
+import * as Theme from "./Theme.ts"
 
-const codes = {
-  bold: 1,
-  dim: 2,
-  italic: 3,
-  underline: 4,
-  strike: 9,
-  red: 31,
-  green: 32,
-  yellow: 33,
-  blue: 34,
-  magenta: 35,
-  cyan: 36
-} as const
+const shapes = { bold: "1", italic: "3", underline: "4", strike: "9" } as const
 
-/** One property of how text looks. */
-export type Attribute = keyof typeof codes
+/** Colours by name, as the roles that they stand for. */
+const colours = { dim: "muted", red: "error", green: "success", yellow: "warning", blue: "link", magenta: "heading", cyan: "accent" } as const
+
+/** One property of how text looks: a shape, or a role of the theme. */
+export type Attribute = keyof typeof shapes | keyof typeof colours | Theme.Role
+
+const isShape = (attribute: Attribute): attribute is keyof typeof shapes => Object.hasOwn(shapes, attribute)
+const isColour = (attribute: Attribute): attribute is keyof typeof colours => Object.hasOwn(colours, attribute)
+
+const codeOf = (attribute: Attribute, { codes }: Theme.Theme): string =>
+  isShape(attribute) ? shapes[attribute] : codes[isColour(attribute) ? colours[attribute] : attribute]
 
 /** Style and link of a text. */
 export interface Style {
@@ -44,6 +42,8 @@ export interface Options {
   readonly color: boolean
   /** Support of links (OSC 8). */
   readonly hyperlinks: boolean
+  /** The theme of text from now on; the dark one when absent. */
+  readonly theme?: Theme.CurrentTheme | undefined
 }
 
 export interface Paint extends Options {
@@ -59,10 +59,12 @@ const linked = (text: string, url: string): string =>
 
 /** A paint for a stream that can show this much. */
 export const make = (options: Options): Paint => {
-  const text: Paint["text"] = (text, ...attributes) =>
-    !options.color || attributes.length === 0 || text === ""
-      ? text
-      : `\u001b[${attributes.map((attribute) => codes[attribute]).join(";")}m${text}\u001b[0m`
+  const { color, theme = Theme.current() } = options
+  const text: Paint["text"] = (text, ...attributes) => {
+    if (!color || attributes.length === 0 || text === "") return text
+    const codes = attributes.map((attribute) => codeOf(attribute, theme.value)).filter((code) => code !== "")
+    return codes.length === 0 ? text : `\u001b[${codes.join(";")}m${text}\u001b[0m`
+  }
   return {
     ...options,
     text,
@@ -98,7 +100,7 @@ const knowsLinks = (env: Environment): boolean =>
     : env["FORCE_HYPERLINK"] !== "0"
 
 /** Detects the capabilities of a stream: none unless it is a terminal, no colours when `NO_COLOR` says so or the terminal has none. */
-export const capabilities = (terminal: boolean, env: Environment): Options => {
+export const capabilities = (terminal: boolean, env: Environment): Pick<Options, "color" | "hyperlinks"> => {
   const escapes = terminal && env["TERM"] !== "dumb"
   return {
     color: escapes && (env["NO_COLOR"] ?? "") === "",

@@ -1,0 +1,143 @@
+/**
+ * Themes: the look of each role that a piece of text can have. Views name roles (`paint.text(line, "muted")`); a theme says which escape
+ * codes they stand for. Pure data, so that it can be changed while something is shown.
+ *
+ * **Details**
+ *
+ * The dark theme takes the sixteen colours of the terminal, which its user chose. The light one takes fixed colours for those that a
+ * light background swallows, and the one of high contrast dims nothing. `auto` chooses by the terminal's background: its answer to a
+ * query (OSC 11), else `COLORFGBG`, else dark.
+ *
+ * A colour is one of the sixteen names (`red`, `bright-red`), a number of the 256, or `#rrggbb`; `bold`, `italic`, `underline` and `dim`
+ * may stand before it: `bold #ff8800`.
+ *
+ * Source: `hermes-product.md` §1.8.
+ */
+import * as Result from "effect/Result"
+
+/** Roles of text. */
+export const roles = ["muted", "accent", "heading", "link", "success", "warning", "error", "added", "removed", "keyword", "string", "comment", "number"] as const
+
+/** See {@link roles}. */
+export type Role = (typeof roles)[number]
+
+/** The look of each role, as the parameters of an escape sequence; an empty text leaves it as other text. */
+export interface Theme {
+  readonly name: string
+  readonly codes: Readonly<Record<Role, string>>
+}
+
+/** The theme that is used now. */
+export interface CurrentTheme {
+  value: Theme
+}
+
+/** Colours of the terminal's own palette. */
+export const dark: Theme = {
+  name: "dark",
+  codes: {
+    muted: "2", accent: "36", heading: "35", link: "34", success: "32", warning: "33", error: "31", added: "32", removed: "31",
+    keyword: "35", string: "32", comment: "2", number: "36"
+  }
+}
+
+/** Colours that are legible on white. */
+export const light: Theme = {
+  name: "light",
+  codes: {
+    muted: "38;5;242", accent: "38;5;25", heading: "38;5;90", link: "38;5;26", success: "38;5;22", warning: "38;5;94", error: "38;5;124",
+    added: "38;5;22", removed: "38;5;124", keyword: "38;5;90", string: "38;5;22", comment: "38;5;242", number: "38;5;25"
+  }
+}
+
+/** Nothing dim; what matters is bold or underlined too. Its colours stand out on black and on white. */
+export const highContrast = (background: Background): Theme => {
+  const colour = (name: number): string => background === "dark" ? `1;${90 + name}` : `1;${30 + name}`
+  return {
+    name: "high-contrast",
+    codes: {
+      muted: "", accent: background === "dark" ? colour(6) : colour(4), heading: "1;4", link: "4", success: colour(2), warning: background === "dark" ? colour(3) : colour(5),
+      error: `${colour(1)};4`, added: colour(2), removed: colour(1), keyword: "1", string: "", comment: "", number: ""
+    }
+  }
+}
+
+/** Background of a terminal. */
+export type Background = "dark" | "light"
+
+/** Words of `display.theme` that are no theme of the settings. */
+export const builtin = ["auto", "dark", "light", "high-contrast"] as const
+
+const names = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"]
+const looks: ReadonlyMap<string, string> = new Map([["bold", "1"], ["dim", "2"], ["italic", "3"], ["underline", "4"]])
+
+const colourOf = (word: string): string | undefined => {
+  const bright = word.startsWith("bright-")
+  const index = names.indexOf(bright ? word.slice(7) : word)
+  if (index >= 0) return String((bright ? 90 : 30) + index)
+  if (/^\d{1,3}$/.test(word) && Number(word) <= 255) return `38;5;${Number(word)}`
+  const [, red, green, blue] = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/i.exec(word) ?? []
+  return red === undefined || green === undefined || blue === undefined ? undefined : `38;2;${[red, green, blue].map((part) => parseInt(part, 16)).join(";")}`
+}
+
+/** Forms of a look in the settings, for errors. */
+export const lookForms = "a colour (red, bright-red, 0 to 255 or #rrggbb), with bold, dim, italic or underline before it, or default"
+
+/** Reads a look of the settings as the parameters of an escape sequence; undefined where it is none. */
+export const codesOf = (look: string): string | undefined => {
+  const words = look.trim().toLowerCase().split(/\s+/)
+  if (words.length === 1 && words[0] === "default") return ""
+  const codes = words.map((word, index) => looks.get(word) ?? (index === words.length - 1 ? colourOf(word) : undefined))
+  return codes.every((code) => code !== undefined) ? codes.join(";") : undefined
+}
+
+/** A theme of the settings: a built-in one with some roles changed. */
+export interface CustomTheme extends Partial<Readonly<Record<Role, string>>> {
+  readonly base: "dark" | "light" | "high-contrast"
+}
+
+/** Choice of a theme in the settings. */
+export interface ThemeSettings {
+  readonly theme: string
+  readonly themes: Readonly<Record<string, CustomTheme>>
+}
+
+const named = (name: "dark" | "light" | "high-contrast", background: Background): Theme =>
+  name === "dark" ? dark : name === "light" ? light : highContrast(background)
+
+const custom = (name: string, given: CustomTheme, background: Background): Theme => {
+  const { codes } = named(given.base, background)
+  const own = roles.flatMap((role) => {
+    const look = given[role]
+    const read = look === undefined ? undefined : codesOf(look)
+    return read === undefined ? [] : [[role, read] as const]
+  })
+  return { name, codes: { ...codes, ...Object.fromEntries(own) } }
+}
+
+/** Finds the theme of a name; the failure is a name that nothing has. */
+export const find = (name: string, { themes }: Pick<ThemeSettings, "themes">, background: Background): Result.Result<Theme, string> => {
+  if (Object.hasOwn(themes, name) && themes[name] !== undefined) return Result.succeed(custom(name, themes[name], background))
+  if (name === "auto") return Result.succeed(named(background, background))
+  return name === "dark" || name === "light" || name === "high-contrast" ? Result.succeed(named(name, background)) : Result.fail(name)
+}
+
+/** Query for the background of a terminal, and for what it is: every terminal answers the second one, after the first. */
+export const query = "\u001b]11;?\u0007\u001b[c"
+
+/** Background in the answer of a terminal (`11;rgb:ffff/ffff/ffff`); undefined where it says nothing about it. */
+export const backgroundOf = (report: string): Background | undefined => {
+  const parts = /^11;rgba?:([0-9a-f]{1,4})\/([0-9a-f]{1,4})\/([0-9a-f]{1,4})/i.exec(report)?.slice(1)
+  if (parts === undefined) return undefined
+  const [red = 0, green = 0, blue = 0] = parts.map((part) => parseInt(part, 16) / (16 ** part.length - 1))
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5 ? "light" : "dark"
+}
+
+/** Background that `COLORFGBG` tells (`15;0`); dark where it tells nothing. */
+export const backgroundIn = (variables: Readonly<Record<string, string | undefined>>): Background => {
+  const number = Number(variables["COLORFGBG"]?.split(";").at(-1) || Number.NaN)
+  return number === 7 || number > 8 && number <= 15 ? "light" : "dark"
+}
+
+/** The theme that a program begins with, before anything is known. */
+export const current = (): CurrentTheme => ({ value: dark })
