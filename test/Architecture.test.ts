@@ -1,5 +1,6 @@
 // Import directions, quarantines and file lengths of the architecture, over type-only and dynamic imports too.
 import { assert, describe, it } from "@effect/vitest"
+import { entries } from "./support/entries.ts"
 import { type Source, sources, target, withoutTexts } from "./support/sources.ts"
 
 /** The rooms that each room may import, besides itself and effect. */
@@ -26,10 +27,13 @@ below["runner"] = [...upToAgent, "host"]
 below["cluster"] = [...upToAgent, "host"]
 below["server"] = [...upToAgent, "host"]
 below["cli"] = [...upToAgent, "host", "runner", "cluster", "server"]
+// The root, `Runtime.ts`, is the room without a name.
+below["entry"] = [...upToAgent, "", "host", "runner", "cluster", "server"]
 
 const roomOf = (path: string): string => path.includes("/") ? path.slice(0, path.indexOf("/")) : ""
 
 const all = sources()
+const packaged = entries().map(({ name }) => `${name}.ts`)
 
 const offences = (check: (source: Source) => ReadonlyArray<string>): ReadonlyArray<string> =>
   all.flatMap((source) => check(source).map((what) => `${source.path}: ${what}`))
@@ -62,6 +66,25 @@ describe("Architecture", () => {
     source.imports.filter(({ dynamic, specifier, typeOnly }) => !dynamic && !typeOnly && specifier.startsWith("."))
       .map(({ specifier }) => target(source, specifier))
   ]))
+
+  it("entries of the package load nothing that is for tests alone", () => {
+    const found = packaged.filter((path) => path !== "entry/testing.ts").flatMap((path) => {
+      const seen = new Set<string>()
+      const visit = (one: string): void => {
+        if (seen.has(one)) return
+        seen.add(one)
+        all.find(({ path }) => path === one)?.imports.filter(({ specifier, typeOnly }) => !typeOnly && specifier.startsWith("."))
+          .forEach(({ specifier }) => visit(target({ path: one, text: "", lines: 0, imports: [] }, specifier)))
+      }
+      visit(path)
+      return Array.from(seen).filter((one) => roomOf(one) === "testing").map((one) => `${path}: ${one}`)
+    })
+    assert.deepStrictEqual(found, [])
+  })
+
+  it("every entry has its source, and every source of an entry stands in package.json", () => {
+    assert.deepStrictEqual(all.filter(({ path }) => roomOf(path) === "entry").map(({ path }) => path).toSorted(), packaged.filter((path) => path !== "index.ts").toSorted())
+  })
 
   it("imports make no cycle", () => {
     const found: Array<string> = []
@@ -233,9 +256,9 @@ describe("Architecture", () => {
       }
     }
     // What an application, the program, and the bundle of the page begin with.
-    const entries = ["index.ts", "main.ts", "observability/trace/page/Page.ts", "observability/studio/page/Studio.ts"]
+    const begun = [...packaged, "main.ts", "observability/trace/page/Page.ts", "observability/studio/page/Studio.ts"]
     const found = offences(({ lines, path }) => {
-      if (entries.includes(path) || lazy.has(path)) return []
+      if (begun.includes(path) || lazy.has(path)) return []
       const [first, ...others] = importers.get(path) ?? []
       if (first === undefined) return ["is imported nowhere"]
       return others.length === 0 && lines < 60 ? [`has ${lines} lines for ${first} alone`] : []
@@ -257,8 +280,8 @@ describe("Architecture", () => {
   })
 
   it("layers of public modules are members of the module, so that an application writes a name once", () => {
-    const index = all.find(({ path }) => path === "index.ts")
-    const modules = Array.from(index?.text.matchAll(/export \* as \w+ from "\.\/(.+)"/g) ?? [], (match) => match[1])
+    const modules = all.filter(({ path }) => packaged.includes(path)).flatMap((entry) =>
+      Array.from(entry.text.matchAll(/export \* as \w+ from "(\..+)"/g), ([, specifier = ""]) => target(entry, specifier)))
     assert.isAbove(modules.length, 50)
     const found = offences(({ path, text }) =>
       modules.includes(path) ? Array.from(text.matchAll(/^\s+static (?:readonly )?((?:layer|make)\w*)/gm), (match) => `static ${match[1]}`) : []

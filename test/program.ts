@@ -1,13 +1,16 @@
-// `node test/program.ts DIRECTORY [SCRIPT…]`: bundles the program into a directory: `main.js` is the program, `index.js` the package
-// as plugins import it, `shared/` every public module of `effect` and `@effect/platform-node` as the program itself runs on it. The
+// `node test/program.ts DIRECTORY [SCRIPT…]`: bundles the program into a directory: `main.js` is the program, `index.js` and `entry/` the
+// package as plugins import it, `shared/` every public module of `effect` and `@effect/platform-node` as the program itself runs on it. The
 // scripts of `test/support` named behind it are bundled with it. A start takes half the time of one from separate modules.
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join, relative, sep } from "node:path"
 import { type InputOptions, type OutputChunk, rolldown } from "rolldown"
+import { entries } from "./support/entries.ts"
 import { root } from "./support/sources.ts"
 
 const modules = join(root, "node_modules")
-const inputs = { main: join(root, "src/main.ts"), index: join(root, "src/index.ts") }
+/** What tests import comes from the installed package: it is no part of a program. */
+const packaged = entries().filter(({ name }) => name !== "entry/testing")
+const inputs = { main: join(root, "src/main.ts"), ...Object.fromEntries(packaged.map(({ name, source }) => [name, source])) }
 const options: InputOptions = {
   cwd: root,
   platform: "node",

@@ -10,7 +10,12 @@ process.env["NODE_COMPILE_CACHE"] ??= new URL("../node_modules/.cache/node-compi
 
 export default defineConfig({
   // Plugins of tests import the package by its name, and get the sources under test.
-  resolve: { alias: { "hermes-effect": new URL("../src/index.ts", import.meta.url).pathname } },
+  resolve: {
+    alias: [
+      { find: /^hermes-effect$/, replacement: new URL("../src/index.ts", import.meta.url).pathname },
+      { find: /^hermes-effect\/(.+)$/, replacement: `${new URL("../src/entry", import.meta.url).pathname}/$1.ts` }
+    ]
+  },
   test: {
     root: new URL("..", import.meta.url).pathname,
     projects: [

@@ -15,12 +15,23 @@ export const hostDirectory = dirname(fileURLToPath(import.meta.url))
 /** The folder of the bundled program, where this module is a part of it; its copy of `effect` is in `shared/`. */
 const bundle = ["./", "../"].map((up) => new URL(up, import.meta.url)).find((folder) => existsSync(new URL("shared/effect/Effect.js", folder)))
 
-/** This package as an import names it: its sources in a checkout, its built modules where it is installed. */
-const self = bundle !== undefined
-  ? new URL("index.js", bundle).href
-  : import.meta.url.endsWith(".ts")
-  ? new URL("../index.ts", import.meta.url).href
-  : (["./index.js", "../index.js"].map((path) => new URL(path, import.meta.url)).find((url) => existsSync(url)) ?? new URL(import.meta.url)).href
+/** Ending of this package's modules here. */
+const ending = import.meta.url.endsWith(".ts") ? ".ts" : ".js"
+
+/** The folder of the package's entries: of the bundled program, of its sources in a checkout, of its built modules where it is installed. */
+const home = bundle ?? ["./", "../"].map((up) => new URL(up, import.meta.url)).find((folder) => existsSync(new URL(`index${ending}`, folder)))
+
+/** The root of the package. */
+const self = new URL(`index${ending}`, home ?? import.meta.url).href
+
+/** An entry of this package, as its `exports` name it, where this program runs on one. */
+const entry = (specifier: string): string | undefined => {
+  if (specifier === "hermes-effect") return self
+  const [, name] = /^hermes-effect\/([\w/-]+)$/.exec(specifier) ?? []
+  if (name === undefined || home === undefined) return undefined
+  const url = new URL(`entry/${name}${ending}`, home)
+  return existsSync(url) ? url.href : undefined
+}
 
 /** The module of the bundle behind a specifier, where there is one. */
 const bundled = (specifier: string): string | undefined =>
@@ -62,7 +73,8 @@ const register = () =>
     resolve: (specifier, context, next) => {
       if (!isPluginFile(context.parentURL)) return next(specifier, context)
       // Both `import` and `require` take an address that needs no resolving.
-      if (specifier === "hermes-effect") return { url: self, shortCircuit: true }
+      const url = entry(specifier)
+      if (url !== undefined) return { url, shortCircuit: true }
       const shared = isShared(specifier) ? bundled(specifier) : undefined
       if (shared !== undefined) return { url: shared, shortCircuit: true }
       if (isShared(specifier) && context.conditions.includes("require")) {

@@ -23,7 +23,8 @@ describe("the program with plugins", () => {
         import * as Console from "effect/Console"
         import * as Effect from "effect/Effect"
         import * as Layer from "effect/Layer"
-        import { Hooks, Plugin, Runtime, SessionStore } from "hermes-effect"
+        import { Hooks, Offline, Plugin, Runtime, SessionStore } from "hermes-effect"
+        import { Offline as OfEntry } from "hermes-effect/providers/offline"
         import { name } from "./names.ts"
 
         interface Seen { readonly model: string }
@@ -34,7 +35,7 @@ describe("the program with plugins", () => {
         export default Plugin.make({
           name: "native",
           build: Effect.gen(function*() {
-            yield* Console.log(\`copies of effect: \${copies.size}\`)
+            yield* Console.log(\`copies of effect: \${copies.size}; of a module of two entries: \${new Set([Offline.make, OfEntry.make]).size}\`)
             const store = yield* SessionStore.SessionStore
             yield* Effect.addFinalizer(() => Console.log(\`seen \${seen.length}\`))
             return {
@@ -52,7 +53,7 @@ describe("the program with plugins", () => {
       keep("config.yaml", "plugins: { enabled: [native] }\n")
       const { code, stderr, stdout } = yield* hermes(greet, { program })
       assert.deepStrictEqual({ code, stdout }, { code: 0, stdout: "ok\n" }, stderr)
-      assert.deepStrictEqual(said(stderr), ["copies of effect: 1", "native 1 1", "straight", "seen 1"])
+      assert.deepStrictEqual(said(stderr), ["copies of effect: 1; of a module of two entries: 1", "native 1 1", "straight", "seen 1"])
     }))
 
   it.live("goes on without one that can not be loaded, in one line on stderr", () =>

@@ -1,0 +1,12 @@
+/** The loop over one model and services that the application brings: the least that an agent is made of. */
+export * as Agent from "../agent/Agent.ts"
+export * as RunContext from "../domain/RunContext.ts"
+export * as RunEvent from "../domain/RunEvent.ts"
+export * as Hooks from "../hooks/Hooks.ts"
+export * as Middleware from "../middleware/Middleware.ts"
+export * as Provider from "../provider/Provider.ts"
+export * as ModelRouter from "../routing/ModelRouter.ts"
+export * as SessionStore from "../session/SessionStore.ts"
+export * as Approvals from "../tool/Approvals.ts"
+export * as ToolRegistry from "../tool/ToolRegistry.ts"
+export * as Toolset from "../tool/Toolset.ts"

@@ -1,0 +1,2 @@
+/** HTTP servers over the runtime. */
+export * as HermesServer from "../server/HermesServer.ts"
