@@ -186,6 +186,12 @@ export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
   const absolute = paths.resolve(workingDirectory(), directory)
   yield* Effect.mapError(fs.makeDirectory(absolute, { recursive: true, mode: 0o700 }), ({ message }) => usage(`--output-dir: ${message}`))
   const environments = yield* images(() => settings)
+  if (flags.cluster) {
+    const own = flags.script !== undefined ? "--script" : flags.replay !== undefined ? "--replay" : undefined
+    if (own !== undefined) return yield* usage(`${own} answers on this machine, and rows of --cluster run on others: give it to \`hermes cluster runner\`, or leave out --cluster`)
+    const withImage = flags.image !== undefined ? "--image" : dataset.rows.find((row) => imageIn(row) !== undefined)?.id
+    if (withImage !== undefined) return yield* usage(`${withImage === "--image" ? withImage : `row ${withImage}: image`}: rows of --cluster run where their runner runs: set terminal.docker_image of the runners, or leave out --cluster`)
+  }
   const verboseLine = (row: Dataset.Row, fields: Json.Fields) => {
     const turns = Json.items(fields["conversations"])
     const answer = Json.word(Json.fields(turns.at(-1))["value"]).replace(/^<think>[\s\S]*?<\/think>\s*/, "")
@@ -195,10 +201,10 @@ export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
   const address = flags.cluster ? yield* ClusterSettings.addressOf(settings) : undefined
   const work = Effect.gen(function*() {
     const elsewhere = address === undefined ? undefined : yield* Effect.flatMap(Effect.promise(() => import("./ClusterBatch.ts")), (cluster) =>
-      Effect.mapError(cluster.elsewhere(address, runName, absolute), ClusterSettings.told))
+      Effect.mapError(cluster.elsewhere(address, { runName, directory: absolute, settings, agentFile, rowTimeout: flags.rowTimeout }), (error) => error._tag === "ClusterError" ? ClusterSettings.told(error) : usage(error.message)))
     const router = yield* ModelRouter
-    const { model, provider } = yield* router.primary
-    if (provider === Offline.route.provider && flags.script === undefined && settings.model.provider.toLowerCase() !== provider) yield* shown.say(`Note: ${Offline.notice}`)
+    const { model, provider } = address === undefined ? yield* router.primary : { model: settings.model.default ?? "its default", provider: settings.model.provider }
+    if (address === undefined && provider === Offline.route.provider && flags.script === undefined && settings.model.provider.toLowerCase() !== provider) yield* shown.say(`Note: ${Offline.notice}`)
     return yield* BatchRun.run({
       directory: absolute,
       runName,
@@ -217,7 +223,8 @@ export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
       ephemeralSystemPrompt: flags.ephemeralSystemPrompt,
       maxIterations: flags.maxTurns ?? (hasTurns(agentFile) ? settings.agent.maxTurns : 10),
       retries: flags.retries,
-      rowTimeout: flags.rowTimeout === undefined ? undefined : Duration.seconds(flags.rowTimeout),
+      // Waiting for a runner is no part of a row: the runner has the limit.
+      rowTimeout: flags.rowTimeout === undefined || address !== undefined ? undefined : Duration.seconds(flags.rowTimeout),
       maxCostUsd: flags.maxCost,
       model: `${provider}/${model}`,
       prepare: environments.prepare,
@@ -233,6 +240,8 @@ export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
       agentFile,
       script: flags.script,
       replay: flags.replay,
+      // The runners have it.
+      withoutModel: address !== undefined,
       ignoreRules: true,
       safeMode: shared.safeMode,
       database: paths.join(absolute, BatchFiles.names.database),

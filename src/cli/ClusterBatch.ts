@@ -1,33 +1,42 @@
 /**
  * Rows of `hermes batch run --cluster`: the batch submits each attempt at a row and waits for its result; a runner does it in its own
- * directory and with its own settings.
+ * directory, by the agent of the submission.
  *
  * An attempt has one name, so a batch run that is interrupted and resumed finds the rows that the runners did meanwhile.
  */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
+import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as Path from "effect/Path"
+import type * as Path from "effect/Path"
 import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import type { Agent } from "../agent/Agent.ts"
+import type * as Scope from "effect/Scope"
+import type { AgentFile } from "../config/AgentFile.ts"
+import type { Values } from "../config/Settings.ts"
 import * as Cluster from "../cluster/Cluster.ts"
+import * as ClusterDatabase from "../cluster/ClusterDatabase.ts"
+import type { ConfigError } from "../domain/AgentError.ts"
 import * as Json from "../domain/Json.ts"
 import * as Digest from "../platform/Digest.ts"
 import * as BatchRow from "../runner/batch/BatchRow.ts"
 import type * as BatchRun from "../runner/batch/BatchRun.ts"
 import type * as RowPool from "../runner/batch/RowPool.ts"
-import type { RunRecord } from "../session/RunRecord.ts"
-import type { SessionStore } from "../session/SessionStore.ts"
-import type { ToolRegistry } from "../tool/ToolRegistry.ts"
+import * as ClusterAgents from "./ClusterAgents.ts"
 
 /** Kind of the requests. */
 export const kind = "batch row"
 
+/** Version of the form of a row; another one is refused. */
+const formVersion = 1
+
 const Input = Schema.Struct({
+  version: Schema.Literal(formVersion),
+  /** Digest of the agent of the submission. */
+  agent: Schema.String,
   run: Schema.String,
   row: Schema.Struct({ id: Schema.String, index: Schema.Int, digest: Schema.String, fields: Schema.Record(Schema.String, Schema.Unknown) }),
   attempt: Schema.Int,
@@ -40,13 +49,12 @@ const Input = Schema.Struct({
   knownTools: Schema.Array(Schema.String),
   ephemeralSystemPrompt: Schema.optionalKey(Schema.String),
   maxIterations: Schema.optionalKey(Schema.Int),
+  timeoutSeconds: Schema.optionalKey(Schema.Finite),
   needsReasoning: Schema.Boolean,
   withAtif: Schema.Boolean,
   keepsWorkspaces: Schema.Boolean
 })
 const decodeInput = Schema.decodeUnknownEffect(Schema.fromJsonString(Input))
-
-type Services = Agent | SessionStore | RunRecord | ToolRegistry | FileSystem.FileSystem | Path.Path
 
 const failed = (error: unknown): Cluster.Outcome => ({
   status: "failed",
@@ -54,28 +62,48 @@ const failed = (error: unknown): Cluster.Outcome => ({
   isPassing: false
 })
 
-/** Does a row in a directory below `folder`; what fails is decided about by the batch. */
-export const handler = (services: Context.Context<Services>, folder: string): Cluster.Handler => ({ input, starts }) =>
-  decodeInput(input).pipe(
-    Effect.flatMap(({ attempt, batch, ephemeralSystemPrompt, goesOn, maxIterations, prefix, row, run, toolsets, ...rest }) =>
-      BatchRow.run({ ...row, file: run, line: 0 }, { number: attempt, goesOn: goesOn || starts > 1 }, {
-        ...rest,
-        directory: `${folder}/${run}`,
-        sessionPrefix: prefix,
-        ephemeralSystemPrompt,
-        maxIterations,
-        toolsetsOf: () => toolsets,
-        batchOf: () => batch,
-        prepare: () => Effect.void
-      })),
-    Effect.map((result): Cluster.Outcome => ({ status: "finished", output: JSON.stringify(result) })),
-    Effect.catch((error) =>
-      Effect.succeed<Cluster.Outcome>({ ...failed(error), ...BatchRow.decide(error) === "retry" ? { isPassing: true } : {} })),
-    Effect.provideContext(services)
-  )
-
 /** A row that a runner could not do now. */
 class RowFailed extends Schema.TaggedError<RowFailed>("hermes-effect/cli/RowFailed")("RowFailed", { message: Schema.String }) {}
+
+/** Reads a row of the form that this version knows. */
+const readInput = Effect.fnUntraced(function*(input: string) {
+  const { version } = Json.fields(Json.parsed(input))
+  if (version !== formVersion) {
+    return yield* new BatchRow.RowRefused({ message: `the row has form ${String(version)}, this runner reads ${formVersion}: submit with the version of the runners` })
+  }
+  return yield* Effect.mapError(decodeInput(input), ({ message }) => new BatchRow.RowRefused({ message: message.replace(/\s+/gu, " ") }))
+})
+
+/** Does a row by the agent of its submission, in a directory below `folder`; what fails is decided about by the batch. */
+export const handler = (
+  open: (agent: string) => Effect.Effect<ClusterAgents.Opened, ConfigError, Scope.Scope>,
+  around: Context.Context<FileSystem.FileSystem | Path.Path>,
+  folder: string
+): Cluster.Handler => ({ input, starts }) =>
+  Effect.gen(function*() {
+    const { agent, attempt, batch, ephemeralSystemPrompt, goesOn, maxIterations, prefix, row, run, timeoutSeconds, toolsets, version: _, ...rest } = yield* readInput(input)
+    const opened = yield* open(agent)
+    yield* ClusterAgents.refuseUnknown(toolsets, opened)
+    const work = BatchRow.run({ ...row, file: run, line: 0 }, { number: attempt, goesOn: goesOn || starts > 1 }, {
+      ...rest,
+      directory: `${folder}/${run}`,
+      sessionPrefix: prefix,
+      ephemeralSystemPrompt,
+      maxIterations,
+      toolsetsOf: () => toolsets,
+      batchOf: () => batch,
+      prepare: () => Effect.void
+    }).pipe(Effect.provideContext(Context.merge(around, opened.services)))
+    const result = yield* timeoutSeconds === undefined ? work : Effect.timeoutOrElse(work, {
+      duration: Duration.seconds(timeoutSeconds),
+      orElse: () => Effect.fail(new RowFailed({ message: `the row took longer than its limit of ${timeoutSeconds} s` }))
+    })
+    return { status: "finished", output: JSON.stringify(result) } satisfies Cluster.Outcome
+  }).pipe(
+    Effect.catch((error) =>
+      Effect.succeed<Cluster.Outcome>({ ...failed(error), ...BatchRow.decide(error) === "retry" ? { isPassing: true } : {} })),
+    Effect.scoped
+  )
 
 const resultOf = ({ isPassing, message = "the row failed", output, status }: Cluster.Outcome): Effect.Effect<RowPool.Result, RowFailed | BatchRow.RowRefused> => {
   if (status === "failed") return Effect.fail(isPassing === true ? new RowFailed({ message }) : new BatchRow.RowRefused({ message }))
@@ -89,9 +117,25 @@ const resultOf = ({ isPassing, message = "the row failed", output, status }: Clu
   })
 }
 
+/** A batch whose rows others do. */
+export interface Submission {
+  readonly runName: string
+  readonly directory: string
+  readonly settings: Values
+  readonly agentFile: AgentFile | undefined
+  /** Seconds of an attempt at a row. */
+  readonly rowTimeout: number | undefined
+}
+
 /** Makes the function that has rows done by the runners of a cluster, as long as the scope lives. */
-export const elsewhere = Effect.fnUntraced(function*(url: Redacted.Redacted, runName: string, directory: string) {
-  const { outcomes, submit } = Context.get(yield* Layer.build(Cluster.layerClient({ url })), Cluster.Cluster)
+export const elsewhere = Effect.fnUntraced(function*(
+  url: Redacted.Redacted,
+  { agentFile, directory, rowTimeout, runName, settings }: Submission
+) {
+  const { clientOver } = yield* Effect.promise(() => import("../cluster/ClusterLayers.ts"))
+  const database = Layer.succeedContext(yield* Layer.build(ClusterDatabase.layer(url, 4)))
+  const { outcomes, submit } = Context.get(yield* Layer.build(Layer.provide(clientOver, database)), Cluster.Cluster)
+  const agent = yield* Effect.provide(ClusterAgents.submitted(settings, agentFile), database)
   // Two runs of one name in different directories are two runs.
   const prefix = `batch-${runName}-${Digest.hex(directory, 8)}`
   const waiting = new Map<string, Deferred.Deferred<Cluster.Outcome>>()
@@ -111,6 +155,9 @@ export const elsewhere = Effect.fnUntraced(function*(url: Redacted.Redacted, run
     Effect.gen(function*() {
       const id = `${prefix}/${row.id}/${attempt.number}`
       const input: typeof Input.Encoded = {
+        version: formVersion,
+        agent,
+        ...rowTimeout === undefined ? {} : { timeoutSeconds: rowTimeout },
         run: runName,
         row: { id: row.id, index: row.index, digest: row.digest, fields: row.fields },
         attempt: attempt.number,

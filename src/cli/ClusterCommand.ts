@@ -40,6 +40,7 @@ const drain = Command.make("drain", {
 export const submitFlags = {
   prompt: Argument.String("prompt").pipe(Argument.withDescription("Prompt for the agent")),
   id: Flags.text("id", "NAME", "Name of the run; one name is run once, however often it is submitted"),
+  agent: Flags.text("agent", "FILE", "Agent file, or the name of one; goes along by content"),
   session: Flags.text("session", "ID", "Session to go on with; default: a new one"),
   wait: Flags.yes("wait", "Wait for the end, and print the answer")
 }

@@ -11,49 +11,41 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import type * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
 import { Agent } from "../agent/Agent.ts"
 import * as Cluster from "../cluster/Cluster.ts"
 import * as ClusterDatabase from "../cluster/ClusterDatabase.ts"
 import * as ClusterMarks from "../cluster/ClusterMarks.ts"
+import * as DurableRun from "../cluster/DurableRun.ts"
 import * as Members from "../cluster/Members.ts"
+import * as Config from "../config/Config.ts"
 import { Home } from "../config/Environment.ts"
-import type { Values } from "../config/Settings.ts"
 import * as Ids from "../domain/Ids.ts"
 import * as Json from "../domain/Json.ts"
 import { RunRecord } from "../session/RunRecord.ts"
-import { SessionStore } from "../session/SessionStore.ts"
+import { layerPostgres, SessionStore } from "../session/SessionStore.ts"
 import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
-import { ToolRegistry } from "../tool/ToolRegistry.ts"
+import * as ClusterAgents from "./ClusterAgents.ts"
 import * as ClusterBatch from "./ClusterBatch.ts"
 import type { RunnerFlags, SubmitFlags } from "./ClusterCommand.ts"
 import * as ClusterSettings from "./ClusterSettings.ts"
 import * as CommandSettings from "./CommandSettings.ts"
+import * as Flags from "./Flags.ts"
+import { hermes } from "./Hermes.ts"
 import { EndSignal, notDone, usage } from "./Failure.ts"
 import { line, note, Output, table, warn } from "./ProgramOutput.ts"
-import { Program } from "./Program.ts"
 import * as SafeText from "./render/SafeText.ts"
 
+const isClusterError = Schema.is(Cluster.ClusterError)
+
 /** The database of the cluster, for a look or a word. */
-const onDatabase = <A>(url: Redacted.Redacted, work: Effect.Effect<A, Cluster.ClusterError, ClusterDatabase.ClusterDatabase>) =>
-  Effect.provide(work, ClusterDatabase.layer(url, 3)).pipe(Effect.catchTag("ClusterError", (error) => Effect.fail(ClusterSettings.told(error))))
+const onDatabase = <A, E, R>(url: Redacted.Redacted, work: Effect.Effect<A, E | Cluster.ClusterError, R>) =>
+  Effect.provide(work, ClusterDatabase.layer(url, 3)).pipe(Effect.catchIf(isClusterError, (error) => Effect.fail(ClusterSettings.told(error))))
 
 const loaded = Effect.gen(function*() {
   const { settings, warnings } = yield* CommandSettings.load
   yield* warn(warnings)
   return { settings, url: yield* ClusterSettings.addressOf(settings) }
-})
-
-/** The agent of the settings over the store of the cluster, and the marks that all runners share. */
-const agentOf = Effect.fnUntraced(function*(
-  settings: Values,
-  url: Redacted.Redacted,
-  { script }: RunnerFlags,
-  database: Layer.Layer<ClusterDatabase.ClusterDatabase>
-) {
-  const program = yield* Program
-  return program.layer(settings, { script, server: url }).pipe(
-    Layer.provide([Layer.provide(ClusterMarks.layer, database), Layer.succeed(InteractiveMode, unattended("cluster", settings.approvals.unattendedMode))])
-  )
 })
 
 /** Does runs until it is told to end. */
@@ -68,31 +60,32 @@ export const runner = Effect.fn("hermes cluster runner")(function*(flags: Runner
   const paths = yield* Path.Path
   // One pool of connections for everything that is the cluster's own.
   const database = Layer.succeedContext(yield* Layer.build(ClusterDatabase.layer(url)))
-  const agent = yield* Layer.build(yield* agentOf(settings, url, flags, database))
-  const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const mode = Layer.succeed(InteractiveMode, unattended("cluster", settings.approvals.unattendedMode))
+  const marks = Layer.succeedContext(yield* Layer.build(Layer.provide(ClusterMarks.layer, database)))
+  const store = Layer.succeedContext(yield* Layer.build(layerPostgres({ url })))
+  const agents = yield* Effect.provide(ClusterAgents.make(settings, { script: flags.script, store, surroundings: Layer.merge(marks, mode) }), database)
+  const { services } = agents.mine
   const limits = { tokens: cluster.budgetTokens, dollars: cluster.budgetDollars }
-  const counted = ClusterMarks.budget(limits).pipe(Layer.provide([database, Layer.succeedContext(agent)]))
+  const counted = ClusterMarks.budget(limits).pipe(Layer.provide([database, store]))
   const budget = Context.get(yield* Layer.build(counted), ClusterMarks.ClusterBudget)
-  const work = Context.merge(services, agent).pipe(
-    Context.add(InteractiveMode, unattended("cluster", settings.approvals.unattendedMode))
-  )
+  const platform = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const around = Context.add(platform, InteractiveMode, unattended("cluster", settings.approvals.unattendedMode))
   const { runnerOver } = yield* Effect.promise(() => import("../cluster/ClusterLayers.ts"))
   const joined = yield* Layer.build(runnerOver({
     concurrency,
-    handlers: { [ClusterBatch.kind]: ClusterBatch.handler(work, paths.join(home.root, "cluster")) },
+    retentionDays: cluster.retentionDays,
+    handlers: {
+      [Cluster.turnKind]: (work) => Effect.provideContext(DurableRun.turnHandler(agents.ofTurn)(work), around),
+      [ClusterBatch.kind]: ClusterBatch.handler(agents.open, around, paths.join(home.root, "cluster"))
+    },
     admit: () => budget.exhausted
   }).pipe(Layer.provide(database), Layer.provide(Layer.succeedContext(
-    Context.make(Agent, Context.get(work, Agent)).pipe(
-      Context.add(SessionStore, Context.get(work, SessionStore)),
-      Context.add(RunRecord, Context.get(work, RunRecord)),
-      Context.add(ToolRegistry, Context.get(work, ToolRegistry)),
-      Context.add(InteractiveMode, unattended("cluster", settings.approvals.unattendedMode))
-    )
+    Context.pick(Agent, SessionStore, RunRecord)(services)
   ))))
   const { close, drained, name } = Context.get(joined, Cluster.Runner)
   if (cluster.runsCron) {
     const { serve } = yield* Effect.promise(() => import("./CronRuns.ts"))
-    yield* Effect.forkScoped(Effect.catch(serve({ script: flags.script }), ({ message }) => Effect.logError(message)))
+    yield* Effect.forkScoped(Effect.provide(Effect.catch(serve({ script: flags.script, store }), ({ message }) => Effect.logError(message)), marks))
   }
   yield* note(`Runner ${name}: ${concurrency} runs at a time. Press Ctrl+C to hand them over.`)
   const end = yield* Effect.raceFirst(Effect.as(drained, "drained" as const), Effect.as(yield* EndSignal.pipe(Effect.map((signal) => Effect.scoped(signal))), "signal" as const))
@@ -141,16 +134,23 @@ export const drain = Effect.fn("hermes cluster drain")(function*({ all, runner }
 }, Effect.provide(CommandSettings.surroundings))
 
 /** Submits a prompt. */
-export const submit = Effect.fn("hermes cluster submit")(function*({ id, prompt, session, wait }: SubmitFlags) {
-  const { url } = yield* loaded
+export const submit = Effect.fn("hermes cluster submit")(function*({ agent, id, prompt, session, wait }: SubmitFlags) {
   if (prompt.trim() === "") return yield* usage("the prompt is empty: say what the agent should do")
+  const agentFile = agent === undefined ? undefined : yield* Effect.flatMap(Effect.promise(() => import("./AgentChoice.ts")), ({ choose }) => choose(agent, true))
+  const { settings, warnings } = yield* Config.load(Flags.configOptions({ ...yield* hermes, agentFile }))
+  yield* warn(warnings)
+  const url = yield* ClusterSettings.addressOf(settings)
   const sessionId = session ?? (yield* Ids.makeSessionId)
   const name = id ?? (yield* Ids.makeSessionId)
-  const ended = yield* Effect.provide(Effect.gen(function*() {
-    const known = yield* Cluster.submit(Cluster.turn({ id: name, sessionId, prompt }))
-    if (known !== undefined || !wait) return known
-    return (yield* Cluster.settled([name])).get(name)
-  }), Cluster.layerClient({ url })).pipe(Effect.catchTag("ClusterError", (error) => Effect.fail(ClusterSettings.told(error))))
+  const { clientOver } = yield* Effect.promise(() => import("../cluster/ClusterLayers.ts"))
+  const ended = yield* onDatabase(url, Effect.gen(function*() {
+    const digest = yield* ClusterAgents.submitted(settings, agentFile)
+    return yield* Effect.provide(Effect.gen(function*() {
+      const known = yield* Cluster.submit(Cluster.turn({ agent: digest, id: name, sessionId, prompt }))
+      if (known !== undefined || !wait) return known
+      return (yield* Cluster.settled([name])).get(name)
+    }), clientOver)
+  }))
   yield* note(`run: ${name}  session: ${sessionId}`)
   if (ended === undefined) return yield* note("Submitted. `hermes cluster status` shows how it goes on.")
   if (ended.status === "failed") return yield* notDone(ended.message ?? "the run failed")

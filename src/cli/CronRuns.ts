@@ -24,6 +24,7 @@ import { type Ask, JobAgent, selectTools } from "../runner/cron/JobAgent.ts"
 import * as JobFiles from "../runner/cron/JobFiles.ts"
 import { Delivery, type Finished, type Shown } from "../runner/cron/JobRun.ts"
 import * as Tick from "../runner/cron/Tick.ts"
+import { layerPostgres } from "../session/SessionStore.ts"
 import * as JobDraft from "../tool/cron/JobDraft.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import { surroundings } from "./CommandSettings.ts"
@@ -37,7 +38,7 @@ import { note, Output } from "./ProgramOutput.ts"
 import { Program, type Start } from "./Program.ts"
 import * as SafeText from "./render/SafeText.ts"
 
-type Own = Pick<Start, "script">
+type Own = Pick<Start, "script" | "store">
 
 const blocked = (error: unknown): JobFiles.JobBlocked => new JobFiles.JobBlocked({ message: ErrorLine.of(error).line })
 
@@ -52,7 +53,9 @@ const agents = (options: Config.Options, own: Own) =>
       const open = Effect.fnUntraced(function*(job: Parameters<JobAgent["Service"]["open"]>[0]) {
         const loaded = yield* Effect.mapError(Config.load(options), blocked)
         const settings = JobDraft.withModel(loaded.settings, environment, job.model)
-        const runtime = yield* Effect.mapError(Layer.build(program.layer(settings, { ...own, folder: job.workdir, server: settings.cluster.runsCron ? settings.cluster.databaseUrl : undefined })), blocked)
+        const { databaseUrl, runsCron } = settings.cluster
+        const store = own.store ?? (runsCron && databaseUrl !== undefined ? layerPostgres({ url: databaseUrl, connections: 4 }) : undefined)
+        const runtime = yield* Effect.mapError(Layer.build(program.layer(settings, { ...own, folder: job.workdir, store })), blocked)
         const agent = Context.get(runtime, Agent)
         const tools = yield* selectTools(job, Context.get(runtime, ToolRegistry), {
           toolsets: settings.platformToolsets["cron"] ?? settings.toolsets,

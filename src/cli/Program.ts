@@ -4,7 +4,6 @@
  */
 import * as Context from "effect/Context"
 import type * as Layer from "effect/Layer"
-import type * as Redacted from "effect/Redacted"
 import type { Agent } from "../agent/Agent.ts"
 import type { BackgroundWork } from "../agent/BackgroundWork.ts"
 import type { Children } from "../agent/Children.ts"
@@ -23,7 +22,7 @@ import type { Auxiliary } from "../routing/Auxiliary.ts"
 import type { ModelRouter } from "../routing/ModelRouter.ts"
 import type { RunRecord } from "../session/RunRecord.ts"
 import type { SessionSearch } from "../session/SessionSearch.ts"
-import type { SessionStore } from "../session/SessionStore.ts"
+import type { layerPostgres, SessionStore } from "../session/SessionStore.ts"
 import type { FileUndo } from "../tool/FileUndo.ts"
 import type { ToolRegistry } from "../tool/ToolRegistry.ts"
 
@@ -55,8 +54,8 @@ export interface Start {
   readonly folder?: string | undefined
   /** File of the sessions and of the run record, of which nothing is removed; that of the home directory when absent. */
   readonly database?: string | undefined
-  /** Address of a Postgres database that sessions, run record, and marks of keys are kept in instead. */
-  readonly server?: Redacted.Redacted | undefined
+  /** Sessions and run record of several processes, in the place of a file. */
+  readonly store?: ReturnType<typeof layerPostgres> | undefined
   /** Files that tools change are not recorded: nobody undoes anything in the workspaces of the program. */
   readonly withoutChanges?: boolean | undefined
   /** Image of the container for a working tree, in the place of the settings' one. */

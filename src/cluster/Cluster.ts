@@ -43,16 +43,21 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
 import type { Agent } from "../agent/Agent.ts"
 import type { RunRecord } from "../session/RunRecord.ts"
 import type { SessionStore } from "../session/SessionStorePort.ts"
-import type { ClusterError } from "./ClusterError.ts"
 import type { Counts, Outcome, Request } from "./Runs.ts"
 import type { Handler } from "./RunWorkflow.ts"
 
-export { ClusterError } from "./ClusterError.ts"
 export type { Counts, Outcome, Request } from "./Runs.ts"
 export type { Handler, Work } from "./RunWorkflow.ts"
+
+/** The database of the cluster cannot be used, or a runner may not join. `message` says why and what to do. */
+export class ClusterError extends Schema.TaggedError<ClusterError>("hermes-effect/ClusterError")("ClusterError", {
+  message: Schema.String,
+  cause: Schema.optional(Schema.Defect())
+}) {}
 
 /** Durable runs. */
 export interface Service {
@@ -88,6 +93,8 @@ export interface RunnerOptions {
   readonly concurrency?: number | undefined
   /** Handlers beside that of turns, by the kind of their requests. */
   readonly handlers?: Readonly<Record<string, Handler>> | undefined
+  /** Days that a run is kept after its end; 30 when absent. */
+  readonly retentionDays?: number | undefined
   /** Asked before a run begins; a text is the reason why it fails instead. */
   readonly admit?: ((request: Request) => Effect.Effect<string | undefined>) | undefined
 }
@@ -128,6 +135,8 @@ export interface Turn {
   readonly batch?: string | undefined
   /** Tag of a new session; `cluster` when absent. */
   readonly source?: string | undefined
+  /** Digest of the agent that does it (`SubmittedAgent`); the runner's own when absent. */
+  readonly agent?: string | undefined
   readonly systemPrompt?: string | undefined
   readonly cwd?: string | undefined
   readonly maxIterations?: number | undefined
@@ -139,13 +148,13 @@ export interface Turn {
 export const turnKind = "turn"
 
 /** The request of a turn. */
-export const turn = ({ batch, cwd, id, maxIterations, prompt, retries = 3, sessionId, source = "cluster", systemPrompt }: Turn): Request => ({
+export const turn = ({ agent, batch, cwd, id, maxIterations, prompt, retries = 3, sessionId, source = "cluster", systemPrompt }: Turn): Request => ({
   id,
   batch: batch ?? `session ${sessionId}`,
   kind: turnKind,
   sessionId,
   retries,
-  input: JSON.stringify({ prompt, source, systemPrompt, cwd, maxIterations })
+  input: JSON.stringify({ agent, prompt, source, systemPrompt, cwd, maxIterations })
 })
 
 /** Submits a run; one that was submitted before is not run again. Returns its outcome where it has one. */

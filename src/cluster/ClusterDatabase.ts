@@ -16,7 +16,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import * as PostgresClient from "../platform/PostgresClient.ts"
 import * as PostgresFailure from "../platform/PostgresFailure.ts"
 import * as PostgresLeases from "../platform/PostgresLeases.ts"
-import { ClusterError } from "./ClusterError.ts"
+import { ClusterError } from "./Cluster.ts"
 
 /** The table of what was submitted, the same in SQLite. Times are milliseconds since 1970. */
 export const runTables = (made: string): ReadonlyArray<string> => [
@@ -62,7 +62,18 @@ const steps: ReadonlyArray<ReadonlyArray<string>> = [[
     tokens BIGINT NOT NULL DEFAULT 0,
     dollars DOUBLE PRECISION NOT NULL DEFAULT 0
   )`
+], [
+  "ALTER TABLE members ADD COLUMN protocol INTEGER NOT NULL DEFAULT 1",
+  // Contents of agents that submissions bring, by their digests.
+  "CREATE TABLE agents (digest TEXT PRIMARY KEY, content TEXT NOT NULL, used_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp())",
+  "CREATE INDEX runs_ended ON runs (ended_at) WHERE state = 'done'"
 ]]
+
+/**
+ * Version of what runners and clients share: the tables, the requests, the steps of the workflow. Runners of one protocol work side by
+ * side, whatever their versions are. It grows when an older program would read what a newer one writes in another way.
+ */
+export const protocol = 2
 
 const migrating = 0x48654568
 

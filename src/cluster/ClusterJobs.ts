@@ -16,7 +16,7 @@ import { CronJobs, make } from "../tool/cron/CronJobs.ts"
 import { CronStoreError } from "../tool/cron/Job.ts"
 import * as JobFile from "../tool/cron/JobFile.ts"
 import { ClusterDatabase } from "./ClusterDatabase.ts"
-import type { ClusterError } from "./ClusterError.ts"
+import type { ClusterError } from "./Cluster.ts"
 
 const failed = ({ message }: ClusterError): CronStoreError => new CronStoreError({ message })
 

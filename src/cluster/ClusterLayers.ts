@@ -19,6 +19,7 @@ import * as SqlRunnerStorage from "effect/cluster/SqlRunnerStorage"
 import * as WorkflowEngine from "effect/workflow/WorkflowEngine"
 import * as Cluster from "./Cluster.ts"
 import { layer as databaseLayer } from "./ClusterDatabase.ts"
+import * as ClusterRetention from "./ClusterRetention.ts"
 import * as Members from "./Members.ts"
 import * as DurableRun from "./DurableRun.ts"
 import * as Runs from "./Runs.ts"
@@ -97,7 +98,7 @@ export const runnerOver = (options: Cluster.RunnerOptions) => {
     return { name: address.host, drained, close: Effect.andThen(drain, close), running }
   }))
   const sharded = Layer.unwrap(Effect.map(Members.Membership, ({ address, report }) =>
-    Layer.mergeAll(served, runner, woken, Members.removeDead).pipe(
+    Layer.mergeAll(served, runner, woken, Members.removeDead, ClusterRetention.layerPostgres(options.retentionDays ?? ClusterRetention.defaultDays)).pipe(
       Layer.provide(workerOf(address.host, options, report)),
       Layer.provide(engineOf),
       Layer.provide(Layer.orDie(SqlRunnerStorage.layer)),
@@ -113,12 +114,14 @@ export const runnerOver = (options: Cluster.RunnerOptions) => {
 export const runner = (options: Cluster.ServerOptions & Cluster.RunnerOptions) =>
   runnerOver(options).pipe(Layer.provide(databaseLayer(options.url)))
 
+/** A process that submits runs, over a database that is open already. */
+export const clientOver = served.pipe(
+  Layer.provide(engineOf),
+  Layer.provide(Layer.orDie(SqlRunnerStorage.layer)),
+  Layer.provide(ShardingConfig.layer(config(Option.none()))),
+  Layer.provide(Runs.layerPostgres),
+  Layer.provide(Members.sameProtocol)
+)
+
 /** A process that submits runs to a cluster over Postgres. */
-export const client = (options: Cluster.ServerOptions) =>
-  served.pipe(
-    Layer.provide(engineOf),
-    Layer.provide(Layer.orDie(SqlRunnerStorage.layer)),
-    Layer.provide(ShardingConfig.layer(config(Option.none()))),
-    Layer.provide(Runs.layerPostgres),
-    Layer.provide(databaseLayer(options.url))
-  )
+export const client = (options: Cluster.ServerOptions) => clientOver.pipe(Layer.provide(databaseLayer(options.url)))

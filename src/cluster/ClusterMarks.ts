@@ -24,7 +24,7 @@ import type { RateGuard } from "../routing/RateGuard.ts"
 import { type Marks, type Refusals, SharedMarks } from "../routing/SharedMarks.ts"
 import { RunRecord } from "../session/RunRecord.ts"
 import { ClusterDatabase } from "./ClusterDatabase.ts"
-import type { ClusterError } from "./ClusterError.ts"
+import type { ClusterError } from "./Cluster.ts"
 
 const decodePool = Schema.decodeUnknownOption(PoolRecord)
 const nothing: PoolRecord = { keys: {} }

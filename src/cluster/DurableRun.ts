@@ -17,6 +17,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { AgentError } from "../domain/AgentError.ts"
 import * as Conversation from "../domain/Conversation.ts"
@@ -93,6 +94,7 @@ export const run = Effect.fnUntraced(function*(
 })
 
 const TurnInput = Schema.Struct({
+  agent: Schema.optionalKey(Schema.String),
   prompt: Schema.String,
   source: Schema.String,
   systemPrompt: Schema.optionalKey(Schema.String),
@@ -110,18 +112,32 @@ const failed = (error: { readonly _tag: string; readonly message: string }): Out
   isPassing: !lasting.has(error._tag)
 })
 
+/** An agent for a turn. */
+export interface Opened {
+  readonly services: Context.Context<Agent | SessionStore | RunRecord>
+  /** Tools of the turn; the agent's when absent. */
+  readonly tools?: RunOptions["tools"]
+}
+
+/** Opens the agent with a digest, or the runner's own, for the time of a turn. */
+export type Open = (agent: string | undefined) => Effect.Effect<Opened, { readonly _tag: string; readonly message: string }, Scope.Scope>
+
+/** The handler of turns. */
+export const turnHandler = (open: Open): Handler => ({ firstPosition, input, sessionId }: Work) =>
+  decodeTurn(input).pipe(
+    Effect.flatMap(({ agent, ...options }) =>
+      Effect.flatMap(open(agent), ({ services, tools }) => Effect.provideContext(run({ ...options, tools, sessionId, firstPosition }), services))),
+    Effect.map((finished): Outcome => ({ status: "finished", output: JSON.stringify(finished) })),
+    Effect.catch((error) => Effect.succeed(failed(error))),
+    Effect.scoped
+  )
+
 /** The handler over the agent and the store of its surroundings, and the count of a session's messages. */
 export const turns = Effect.gen(function*() {
   const services = yield* Effect.context<Agent | SessionStore | RunRecord>()
   const store = Context.get(services, SessionStore)
-
-  const handler: Handler = ({ firstPosition, input, sessionId }: Work) =>
-    decodeTurn(input).pipe(
-      Effect.flatMap((options) => run({ ...options, sessionId, firstPosition })),
-      Effect.map((finished): Outcome => ({ status: "finished", output: JSON.stringify(finished) })),
-      Effect.catch((error) => Effect.succeed(failed(error))),
-      Effect.provideContext(services)
-    )
+  const handler = turnHandler((agent) =>
+    agent === undefined ? Effect.succeed({ services }) : Effect.fail({ _tag: "InvalidInput", message: "this runner takes no agents of submissions: leave out agent" }))
   const messages = (sessionId: string) =>
     Effect.map(store.get(SessionId.make(sessionId)), Option.match({ onNone: () => 0, onSome: ({ messageCount }) => messageCount }))
   return { handler, messages }

@@ -3,8 +3,9 @@
  *
  * **Details**
  *
- * Runners of two versions read and write the same sessions in different ways, so one of another version than those at work may not join:
- * they are drained first. A runner whose process is gone is seen by its advisory lock, which the server frees; the others take its shards
+ * Runners of one protocol ({@link "./ClusterDatabase.ts"}) work side by side, also in different versions, so that they can be replaced one
+ * after another. One of another protocol reads and writes what they share in another way: it may not join, and those at work are drained
+ * first; the same holds for a client that submits. A runner whose process is gone is seen by its advisory lock, which the server frees; the others take its shards
  * within {@link lookEvery}.
  */
 import * as Context from "effect/Context"
@@ -16,8 +17,8 @@ import { RunnerStorage } from "effect/cluster/RunnerStorage"
 import * as Version from "../domain/Version.ts"
 import { currentProcess } from "../platform/Leases.ts"
 import * as PostgresLeases from "../platform/PostgresLeases.ts"
-import { ClusterDatabase } from "./ClusterDatabase.ts"
-import { ClusterError } from "./ClusterError.ts"
+import { ClusterDatabase, protocol } from "./ClusterDatabase.ts"
+import { ClusterError } from "./Cluster.ts"
 
 /** Time between two looks at the other runners. */
 export const lookEvery = "1 second"
@@ -73,28 +74,48 @@ export const askToDrain = Effect.fnUntraced(function*(which: string | undefined)
 
 const joining = 0x48654569
 
+interface Others {
+  readonly version: string
+  readonly protocol: number
+  readonly count: number
+}
+
+/** Living runners of another protocol that are not about to leave. */
+const othersIn = (database: ClusterDatabase["Service"]) =>
+  database.sql<Others>`
+    SELECT version, protocol, count(*) AS count FROM members
+    WHERE protocol <> ${protocol} AND NOT is_draining AND ${isAliveIn(database)} GROUP BY version, protocol ORDER BY version`
+
+const refuseOthers = Effect.fnUntraced(function*({ place }: ClusterDatabase["Service"], [other]: ReadonlyArray<Others>, remedy: string) {
+  if (other === undefined) return
+  return yield* new ClusterError({
+    message: `${place} has ${other.count} ${other.count === 1 ? "runner" : "runners"} of version ${other.version} (protocol ${other.protocol}), ` +
+      `this is ${Version.version} (protocol ${protocol}): ${remedy}`
+  })
+})
+
 const join = Effect.fnUntraced(function*(address: string, concurrency: number) {
   const database = yield* ClusterDatabase
-  const { lock, place, run, sql } = database
+  const { lock, run, sql } = database
   const { pid } = currentProcess()
   const others = yield* run(sql.transaction(Effect.gen(function*() {
     yield* sql`SELECT pg_advisory_xact_lock(${joining})`
     yield* sql`DELETE FROM members WHERE NOT ${isAliveIn(database)}`
-    const found = yield* sql<{ readonly version: string; readonly count: number }>`
-      SELECT version, count(*) AS count FROM members WHERE version <> ${Version.version} AND NOT is_draining GROUP BY version ORDER BY version`
+    const found = yield* othersIn(database)
     if (found.length > 0) return found
     yield* sql`
-      INSERT INTO members (address, process, host, pid, version, concurrency)
-      VALUES (${address}, ${lock.number}, ${PostgresLeases.hostOfProcess()}, ${pid}, ${Version.version}, ${concurrency})`
+      INSERT INTO members (address, process, host, pid, version, protocol, concurrency)
+      VALUES (${address}, ${lock.number}, ${PostgresLeases.hostOfProcess()}, ${pid}, ${Version.version}, ${protocol}, ${concurrency})`
     return []
   })))
-  const [other] = others
-  if (other === undefined) return
-  return yield* new ClusterError({
-    message: `${place} has ${other.count} ${other.count === 1 ? "runner" : "runners"} of version ${other.version}, this one is ${Version.version}: ` +
-      "run `hermes cluster drain --all` first, or start the same version"
-  })
+  yield* refuseOthers(database, others, "run `hermes cluster drain --all` first, or start a version of the same protocol")
 })
+
+/** Fails where the runners at work are of another protocol than this process, which submits to them. */
+export const sameProtocol: Layer.Layer<never, ClusterError, ClusterDatabase> = Layer.effectDiscard(Effect.gen(function*() {
+  const database = yield* ClusterDatabase
+  yield* refuseOthers(database, yield* database.run(othersIn(database)), "submit with the version of the runners")
+}))
 
 /** Joins the cluster, and leaves it with the scope. The shards of runners that are gone are taken from them. */
 export const layer = (concurrency: number): Layer.Layer<Membership, ClusterError, ClusterDatabase> =>

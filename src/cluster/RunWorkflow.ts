@@ -13,8 +13,11 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as References from "effect/References"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
+import * as ClusterSchema from "effect/cluster/ClusterSchema"
+import { Sharding } from "effect/cluster/Sharding"
 import * as Activity from "effect/workflow/Activity"
 import * as DurableClock from "effect/workflow/DurableClock"
 import * as Workflow from "effect/workflow/Workflow"
@@ -67,9 +70,10 @@ export interface WorkerOptions {
 const failed = (message: string, isPassing: boolean): Outcome => ({ status: "failed", message: Redaction.redactText(message), isPassing })
 
 /** Makes the worker of a runner. */
-export const worker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs> =>
+export const worker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs | Sharding> =>
   Layer.effect(Worker, Effect.gen(function*() {
     const runs = yield* Runs
+    const sharding = yield* Sharding
     const level = yield* References.MinimumLogLevel
     const permits = yield* Semaphore.make(options.concurrency)
     let running = 0
@@ -88,18 +92,27 @@ export const worker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs>
       return yield* handler({ ...request, firstPosition, starts: started.starts })
     })
 
+    /** Waits until this runner has no shards any more, and leaves the run to their next owner. */
+    const left: Effect.Effect<never> = sharding.isShutdown.pipe(
+      Effect.repeat({ until: (isShutdown) => isShutdown, schedule: Schedule.spaced("50 millis") }),
+      Effect.andThen(Effect.withFiber((fiber) => {
+        fiber.interruptUnsafe(fiber.id, ClusterSchema.Abandon.annotation)
+        return Effect.never
+      }))
+    )
+
     const attempt: WorkerService["attempt"] = (request) =>
       Effect.gen(function*() {
         // Turns of one session follow each other as they were submitted.
         while (yield* runs.isBehind(request.id, request.sessionId)) yield* Effect.sleep("500 millis")
         return yield* permits.withPermit(Effect.suspend(() =>
-          isClosed ? Effect.never : Effect.ensuring(Effect.andThen(count(1), begun(request)), count(-1))))
+          isClosed ? left : Effect.ensuring(Effect.andThen(count(1), begun(request)), count(-1))))
       }).pipe(
         Effect.exit,
         Effect.flatMap((exit) => {
           if (Exit.isSuccess(exit)) return Effect.succeed(exit.value)
           // An interrupted run belongs to the next owner of its shard.
-          if (Cause.hasInterrupts(exit.cause)) return Effect.failCause(Cause.interrupt())
+          if (Cause.hasInterrupts(exit.cause)) return Effect.failCause(Cause.fromReasons<never>(exit.cause.reasons.filter(Cause.isInterruptReason)))
           const error = Cause.squash(exit.cause)
           return Effect.succeed(failed(error instanceof Error ? error.message : String(error), true))
         }),

@@ -19,7 +19,7 @@ import * as Json from "../domain/Json.ts"
 import * as SqlFailure from "../platform/SqlFailure.ts"
 import * as SqliteClient from "../platform/SqliteClient.ts"
 import { ClusterDatabase, runTables } from "./ClusterDatabase.ts"
-import { ClusterError } from "./ClusterError.ts"
+import { ClusterError } from "./Cluster.ts"
 
 /** Work for a cluster. */
 export const Request = Schema.Struct({

@@ -405,6 +405,8 @@ export const cluster = F.defaulted({
   /** Tokens, and US dollars, of all runs of all runners; without a limit when absent. */
   budgetTokens: F.optional(F.positive),
   budgetDollars: F.optional(F.number({ least: 0 })),
+  /** Days that a run is kept after its end, with what its workflow left; sessions stay. */
+  retentionDays: F.withDefault(F.positive, 30),
   /** Keeps scheduled jobs in the database, and has the runners run each once. */
   runsCron: F.withDefault(F.flag, false)
 })

@@ -6,7 +6,6 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
-import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Agent from "../agent/Agent.ts"
 import type { AgentFile, SubAgent } from "../config/AgentFile.ts"
@@ -287,8 +286,8 @@ export interface Start extends Substitutes {
   readonly folder?: string | undefined
   /** File of the sessions and of the run record, of which nothing is removed; that of the home directory when absent. */
   readonly database?: string | undefined
-  /** Address of a Postgres database that sessions, run record, and marks of keys are kept in instead. */
-  readonly server?: Redacted.Redacted | undefined
+  /** Sessions and run record of several processes, in the place of a file. */
+  readonly store?: ReturnType<typeof SessionStore.layerPostgres> | undefined
   /** Files that tools change are not recorded: nobody undoes anything in the workspaces of the program. */
   readonly withoutChanges?: boolean | undefined
   /** Image of the container for a working tree, in the place of the settings' one. */
@@ -356,8 +355,8 @@ export const program = (
     const [{ toolset: files }, { toolset: terminal }, { toolset: todo }, { toolset: delegation }] = builtin
     const commands = yield* ConfiguredEnvironment.choose(settings, { environment, home, folder: start.folder, imageOf: start.imageOf })
     const parts = {
-      store: start.server !== undefined
-        ? SessionStore.layerPostgres({ url: start.server, connections: 10 })
+      store: start.store !== undefined
+        ? start.store
         : start.database === undefined
         ? SessionRetention.layerAuto(settings.sessions, start.session).pipe(Layer.provideMerge(SessionStore.layerSqlite({ path: home.database })))
         : SessionStore.layerSqlite({ path: start.database }),

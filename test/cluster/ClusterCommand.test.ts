@@ -5,7 +5,9 @@ import * as Fiber from "effect/Fiber"
 import type { ChildProcess } from "node:child_process"
 import { readFileSync } from "node:fs"
 import * as Json from "../../src/domain/Json.ts"
+import * as HttpServer from "../provider/HttpServer.ts"
 import { machine } from "../support/hermes.ts"
+import * as Inference from "../support/inferenceServer.ts"
 import { missing, type Server, startServer } from "../support/postgresServer.ts"
 
 describe("hermes cluster without its database", () => {
@@ -34,33 +36,71 @@ describe.skipIf(missing !== undefined)(`hermes cluster over Postgres${missing ==
   })
   afterAll(() => server.remove())
 
-  it.live("rows of a batch are done by runners, also when one of them is killed; a drained runner ends", () =>
+  it.live("rows are done by runners with model, agent file, tools and limits of who submits, also when a runner is killed; a drained one ends", () =>
     Effect.gen(function*() {
-      const { at, hermes, put } = yield* machine
       const env = { HERMES_CLUSTER__DATABASE_URL: server.url("program") }
-      const ids = Array.from({ length: 12 }, (_, index) => `r${index}`)
+      const key = "sk-runner-0f1e2d3c4b5a69788796"
+      const model = yield* Inference.make({
+        answer: () => undefined,
+        before: (body, response) => {
+          const said = /Reply exactly (\w+)/.exec(JSON.stringify(body["messages"]))?.[1] ?? "?"
+          const message = { role: "assistant", content: said }
+          // Slow rows have a limit that is shorter.
+          if (said !== "never") setTimeout(() => HttpServer.json(response, 200, { id: "1", object: "chat.completion", created: 1, model: "m", choices: [{ index: 0, message, finish_reason: "stop" }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }), 300)
+          return true
+        }
+      })
+      const away = yield* machine
+      away.keep("config.yaml", JSON.stringify({
+        model: { provider: "lab", default: "model-of-the-runner", streaming: false },
+        custom_providers: [{ name: "lab", base_url: model.url, api_key: key }]
+      }))
+      const { at, hermes, keep, put } = yield* machine
+      keep("config.yaml", JSON.stringify({ custom_providers: [{ name: "lab", base_url: model.url }] }))
+      keep("agents/clerk.yaml", "type: agent\nname: clerk\nsystem_prompt: You are the clerk of the archive.\ntools: [todo]\nllm_config: { provider: lab, model: model-of-the-client, temperature: 0.25 }\n")
+      keep("agents/lost.yaml", "type: agent\nname: lost\ntools: [telescope]\n")
+      const ids = Array.from({ length: 8 }, (_, index) => `r${index}`)
       put("rows.jsonl", ids.map((id) => JSON.stringify({ id, prompt: `Reply exactly ${id}` })).join("\n"))
+      put("slow.jsonl", JSON.stringify({ id: "slow", prompt: "Reply exactly never" }))
       const runner = Effect.gen(function*() {
         let child: ChildProcess | undefined
-        const ended = yield* Effect.forkScoped(hermes(["cluster", "runner", "--concurrency", "2"], { env, onStart: (started) => child = started }))
+        const ended = yield* Effect.forkScoped(away.hermes(["cluster", "runner", "--concurrency", "2"], { env, onStart: (started) => child = started }))
         return { ended, kill: () => child?.kill("SIGKILL") }
       })
+      const batch = (file: string, name: string, ...args: ReadonlyArray<string>) =>
+        hermes(["batch", "run", "--dataset_file", file, "--batch_size", "1", "--run_name", name, "--num-workers", "8", "--keep-without-reasoning", "--cluster", ...args], { env })
       yield* Effect.scoped(Effect.gen(function*() {
-        const [first, second] = [yield* runner, yield* runner]
-        const members = Effect.map(hermes(["cluster", "status", "--json"], { env }), ({ stdout }) => Json.items(Json.fields(Json.parsed(stdout))["runners"]).length)
-        yield* Effect.repeat(members, { until: (count) => count === 2, times: 60 })
-        const batch = yield* Effect.forkChild(hermes(
-          ["batch", "run", "--dataset_file", "rows.jsonl", "--batch_size", "1", "--run_name", "one", "--num-workers", "12", "--keep-without-reasoning", "--cluster"],
-          { env }
-        ))
-        yield* Effect.sleep("2 seconds")
+        const [first, second] = yield* Effect.all([runner, runner])
+        const members = Effect.sync(() => server.query("SELECT count(*) FROM pg_tables WHERE schemaname = 'program' AND tablename = 'members'") === "1" ? Number(server.query("SELECT count(*) FROM program.members")) : 0)
+        yield* Effect.repeat(Effect.andThen(Effect.sleep("100 millis"), members), { until: (count) => count === 2, times: 300 })
+        const running = yield* Effect.forkChild(batch("rows.jsonl", "one", "--agent", "clerk", "--max-tokens", "77"))
+        yield* Effect.repeat(Effect.andThen(Effect.sleep("20 millis"), Effect.sync(() => model.bodies.length)), { until: (count) => count >= 2, times: 3_000 })
         first.kill()
-        const { code, stderr, stdout } = yield* Fiber.join(batch)
-        assert.strictEqual(code, 0, stderr)
-        assert.include(stdout, "one: 12 of 12 rows done")
+        // Refused, one line each, while the others go on.
+        const [done, timed, keyless, toolless] = yield* Effect.all([
+          Fiber.join(running),
+          batch("slow.jsonl", "two", "--agent", "clerk", "--row-timeout", "1", "--retries", "0"),
+          batch("slow.jsonl", "three", "--provider", "anthropic", "--model", "claude-sonnet-4-5", "--retries", "0"),
+          hermes(["cluster", "submit", "--wait", "--agent", "lost", "hello"], { env })
+        ], { concurrency: 2 })
+        assert.strictEqual(done.code, 0, done.stderr)
+        assert.include(done.stdout, "one: 8 of 8 rows done")
         const rows = readFileSync(at("data/one/trajectories.jsonl"), "utf8").trim().split("\n").map((line) => Json.fields(Json.parsed(line)))
-        assert.deepStrictEqual(rows.length, 12)
+        assert.deepStrictEqual(rows.length, 8)
         for (const id of ids) assert.strictEqual(rows.filter((row) => JSON.stringify(row["conversations"]).includes(`Reply exactly ${id}"`)).length, 1, id)
+        for (const [index, body] of model.bodies.entries()) {
+          assert.deepStrictEqual([body["model"], body["temperature"], model.headers[index]?.["authorization"]], ["model-of-the-client", 0.25, `Bearer ${key}`])
+          assert.include(JSON.stringify(body["messages"]), "You are the clerk of the archive.")
+          assert.deepStrictEqual(Json.items(body["tools"]).map((tool) => Json.fields(Json.fields(tool)["function"])["name"]), ["todo"])
+        }
+        assert.isTrue(model.bodies.some((body) => (body["max_tokens"] ?? body["max_completion_tokens"]) === 77))
+        assert.match(timed.stdout, /Failed: row slow after 1 attempt: the row took longer than its limit of 1 s\n/)
+        assert.match(keyless.stdout, /Failed: row slow after 1 attempt: runner on \S+: .*ANTHROPIC_API_KEY[^\n]*\n/)
+        assert.match(toolless.stderr, /^Error: runner on \S+: there is no toolset or tool "telescope" here$/m)
+        // No key travelled, nor stayed in the database.
+        assert.notInclude(server.query("SELECT string_agg(content, ' ') FROM program.agents") + server.query("SELECT string_agg(payload, ' ') FROM program.cluster_messages"), key)
+        const local = yield* hermes(["cluster", "submit", "hello"], { env: { ...env, HERMES_MODEL__BASE_URL: "http://me:my-password@127.0.0.1:1/v1", HERMES_MODEL__PROVIDER: "custom" } })
+        assert.match(local.stderr, /^Error: the submission would carry a secret: keys stay on their machine/m)
         assert.include((yield* hermes(["cluster", "drain", "--all"], { env })).stdout, "asked to end.")
         const last = yield* Fiber.join(second.ended)
         assert.deepStrictEqual([last.code, last.stdout], [0, ""], last.stderr)

@@ -10,6 +10,7 @@ import { SessionId, TurnId } from "../../src/domain/Ids.ts"
 import * as ClusterDatabase from "../../src/cluster/ClusterDatabase.ts"
 import * as ClusterJobs from "../../src/cluster/ClusterJobs.ts"
 import * as ClusterMarks from "../../src/cluster/ClusterMarks.ts"
+import * as ClusterRetention from "../../src/cluster/ClusterRetention.ts"
 import * as Members from "../../src/cluster/Members.ts"
 import { makeLimits } from "../../src/routing/RateLimitGate.ts"
 import * as PoolStore from "../../src/routing/PoolStore.ts"
@@ -35,20 +36,61 @@ describe.skipIf(missing !== undefined)(`runners over one Postgres${missing === u
   const databaseAt = (url: Redacted.Redacted) => ClusterDatabase.layer(url, 4)
   const schemaOf = (url: Redacted.Redacted) => new URL(Redacted.value(url)).searchParams.get("schema")
 
-  it.live("a runner of another version is refused with one line while those of one are at work, and may join when they are drained", () =>
+  it.live("runners of two versions work side by side; one of another protocol is refused with one line, until those at work are drained", () =>
     Effect.gen(function*() {
       const url = yield* newUrl
+      const set = (column: string, value: string) => Effect.sync(() => server.query(`UPDATE ${schemaOf(url)}.members SET ${column} = '${value}'`))
       yield* Effect.scoped(Effect.gen(function*() {
         const first = Context.get(yield* Layer.build(runnerAt(url)), Cluster.Runner)
-        server.query(`UPDATE ${schemaOf(url)}.members SET version = '9.9.9'`)
+        yield* set("version", "9.9.9")
+        yield* Effect.scoped(Layer.build(runnerAt(url)))
+        yield* set("protocol", "99")
         const refused = yield* Effect.flip(Effect.scoped(Layer.build(runnerAt(url))))
-        assert.match(refused.message, /^Postgres at .* has 1 runner of version 9\.9\.9, this one is [\d.]+: run `hermes cluster drain --all` first, or start the same version$/)
+        assert.match(refused.message, /^Postgres at .* has 1 runner of version 9\.9\.9 \(protocol 99\), this is [\d.]+ \(protocol \d+\): run `hermes cluster drain --all` first, or start a version of the same protocol$/)
+        const client = yield* Effect.flip(Effect.scoped(Layer.build(Cluster.layerClient({ url }))))
+        assert.match(client.message, /\(protocol \d+\): submit with the version of the runners$/)
         assert.strictEqual(yield* Effect.provide(Members.askToDrain(undefined), databaseAt(url)), 1)
         yield* first.drained
         yield* first.close
         yield* Effect.scoped(Layer.build(runnerAt(url)))
       }))
       assert.deepStrictEqual(yield* Effect.provide(Members.list, databaseAt(url)), [])
+    }), 60_000)
+
+  it.live("what is over is removed after its days, by one runner within the hour; what waits or is younger stays", () =>
+    Effect.gen(function*() {
+      const url = yield* newUrl
+      const schema = schemaOf(url)
+      const number = (sql: string) => Number(server.query(sql))
+      yield* Effect.provide(Effect.gen(function*() {
+        const ids = ["old-1", "old-2", "young"]
+        for (const id of ids) yield* Cluster.submit(Cluster.turn({ id, sessionId: id, prompt: `Reply exactly ${id}` }))
+        yield* Cluster.settled(ids)
+        // The workflow says that it is over after its run is.
+        yield* Effect.repeat(Effect.andThen(Effect.sleep("50 millis"), Effect.sync(() => number(`SELECT count(*) FROM ${schema}.cluster_messages WHERE NOT processed`))), { until: (open) => open === 0, times: 200 })
+      }), runnerAt(url), { local: true })
+      server.query(`UPDATE ${schema}.runs SET ended_at = ended_at - 40 * 86400000::bigint, submitted_at = submitted_at - 40 * 86400000::bigint WHERE id LIKE 'old-%'`)
+      server.query(`UPDATE ${schema}.shared SET changed_at = changed_at - interval '2 hours' WHERE kind = 'retention'`)
+      server.query(`INSERT INTO ${schema}.agents VALUES ('old', '{}', now() - interval '40 days'), ('new', '{}', now())`)
+      server.query(`INSERT INTO ${schema}.runs (id, batch, kind, session_id, state, starts, submitted_at) VALUES ('waits', 'b', 'k', 's', 'waiting', 0, 1)`)
+      server.query(`INSERT INTO ${schema}.leases VALUES ('session gone', 'o', 1, 'h', 1, now() - interval '3 days')`)
+      const before = number(`SELECT count(*) FROM ${schema}.cluster_messages`)
+      const sweeps = yield* Effect.all([ClusterRetention.sweep(30), ClusterRetention.sweep(30)], { concurrency: 2 }).pipe(Effect.provide(databaseAt(url)))
+      assert.deepStrictEqual(sweeps.toSorted(), [2, undefined])
+      assert.strictEqual(server.query(`SELECT string_agg(id, ' ' ORDER BY id) FROM ${schema}.runs`), "waits young")
+      // Of three equal runs one is left, and no reply without its message.
+      assert.strictEqual(number(`SELECT count(*) FROM ${schema}.cluster_messages`) * 3, before)
+      assert.strictEqual(number(`SELECT count(*) FROM ${schema}.cluster_replies WHERE request_id NOT IN (SELECT id FROM ${schema}.cluster_messages)`), 0)
+      assert.strictEqual(number(`SELECT count(*) FROM ${schema}.leases WHERE name = 'session gone'`), 0)
+      // A run that waits may name an old agent.
+      assert.strictEqual(number(`SELECT count(*) FROM ${schema}.agents`), 2)
+      server.query(`DELETE FROM ${schema}.runs WHERE id = 'waits'`)
+      server.query(`UPDATE ${schema}.shared SET changed_at = changed_at - interval '2 hours' WHERE kind = 'retention'`)
+      assert.strictEqual(yield* Effect.provide(ClusterRetention.sweep(30), databaseAt(url)), 0)
+      assert.strictEqual(server.query(`SELECT string_agg(digest, ' ') FROM ${schema}.agents`), "new")
+      // The young one is known still.
+      const known = yield* Effect.provide(Cluster.submit(Cluster.turn({ id: "young", sessionId: "young", prompt: "again" })), Cluster.layerClient({ url }), { local: true })
+      assert.strictEqual(known?.status, "finished")
     }), 60_000)
 
   it.live("a drained runner begins nothing more; what waits is done by the next one", () =>

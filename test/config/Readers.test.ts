@@ -201,6 +201,7 @@ cluster.concurrency                                          cli/ClusterRuns.ts
 cluster.drain_timeout_seconds                                cli/ClusterRuns.ts
 cluster.budget_tokens                                        cli/ClusterRuns.ts
 cluster.budget_dollars                                       cli/ClusterRuns.ts
+cluster.retention_days                                       cli/ClusterRuns.ts
 cluster.runs_cron                                            cli/ClusterSettings.ts
 cron.timezone                                                internal/SettingsMapping.ts
 approvals.mode                                               tool/Approvals.ts

@@ -1,0 +1,109 @@
+/**
+ * Agents of submissions, on the machine that submits and on the runner that has them.
+ *
+ * A runner makes a runtime of its own settings, with those of the submission over them, and keeps it while runs ask for it. All of its
+ * runtimes share one store of sessions, and the marks of keys. What it cannot have (a key, a tool) is a failure of the run, in one line
+ * with the name of its machine.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Path from "effect/Path"
+import * as RcMap from "effect/RcMap"
+import { Agent } from "../agent/Agent.ts"
+import type { AgentFile } from "../config/AgentFile.ts"
+import * as Config from "../config/Config.ts"
+import { Home } from "../config/Environment.ts"
+import type { Values } from "../config/Settings.ts"
+import type { ClusterError } from "../cluster/Cluster.ts"
+import type * as DurableRun from "../cluster/DurableRun.ts"
+import * as SubmittedAgent from "../cluster/SubmittedAgent.ts"
+import { ConfigError } from "../domain/AgentError.ts"
+import { reasonOf } from "../domain/PathProblem.ts"
+import * as PostgresLeases from "../platform/PostgresLeases.ts"
+import { ToolRegistry } from "../tool/ToolRegistry.ts"
+import * as Toolsets from "../tool/Toolsets.ts"
+import * as Flags from "./Flags.ts"
+import { hermes } from "./Hermes.ts"
+import { Program, type Service as ProgramService, type Start } from "./Program.ts"
+
+/** Keeps the agent of this machine's settings for the runners, and returns its digest. */
+export const submitted = Effect.fnUntraced(function*(settings: Values, agentFile: AgentFile | undefined) {
+  const fs = yield* FileSystem.FileSystem
+  const { prefillMessagesFile: path } = settings
+  const prefill = path === undefined ? undefined : yield* Effect.mapError(fs.readFileString(path), (error) =>
+    new ConfigError({ path: "prefill_messages_file", message: `prefill_messages_file: ${path}: ${reasonOf(error)}` }))
+  return yield* SubmittedAgent.keep(yield* SubmittedAgent.textOf(settings, agentFile, prefill))
+})
+
+type Runtime = Layer.Success<ReturnType<ProgramService["layer"]>>
+
+/** A runtime for runs, and what its agent chooses for them. */
+export interface Opened {
+  readonly services: Context.Context<Runtime>
+  readonly settings: Values
+  readonly agentFile: AgentFile | undefined
+}
+
+/** Parts of a runner that the runtimes of all its agents share. */
+export interface Shared {
+  readonly script: string | undefined
+  readonly store: NonNullable<Start["store"]>
+  /** Marks of keys, and who can be asked. */
+  readonly surroundings: Layer.Layer<never>
+}
+
+/** Tools that a submission names and this runner has not, as a refusal. */
+export const refuseUnknown = Effect.fnUntraced(function*(names: ReadonlyArray<string>, { services, settings }: Opened) {
+  const { unknown: [first] } = Toolsets.choose(names, yield* Context.get(services, ToolRegistry).list, settings.disabledToolsets)
+  if (first !== undefined) {
+    return yield* new ConfigError({ path: "tools", message: `runner on ${PostgresLeases.hostOfProcess()}: there is no toolset or tool "${first.name}" here` })
+  }
+})
+
+/** Makes the function that opens the agent of a submission by its digest, or the runner's own. */
+export const make = Effect.fnUntraced(function*(own: Values, { script, store, surroundings }: Shared) {
+  const program = yield* Program
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const home = yield* Home
+  const options = Flags.configOptions(yield* hermes)
+  const folder = paths.join(home.root, "cluster", "agents")
+
+  const layerOf = (settings: Values, agentFile?: AgentFile) => program.layer(settings, { script, store, agentFile }).pipe(Layer.provide(surroundings))
+
+  const build = Effect.fnUntraced(function*(digest: string) {
+    const { agentFile, flags, prefill } = yield* SubmittedAgent.load(digest, folder)
+    const path = paths.join(folder, `${digest}.json`)
+    if (prefill !== undefined) {
+      yield* Effect.mapError(Effect.andThen(fs.makeDirectory(folder, { recursive: true, mode: 0o700 }), fs.writeFileString(path, prefill)), (error) =>
+        new ConfigError({ path, message: `${path}: ${reasonOf(error)}` }))
+    }
+    const { settings } = yield* Config.load({
+      ...options,
+      flags: [...options.flags ?? [], ...flags, { name: "submission", key: "prefill_messages_file", value: prefill === undefined ? undefined : path }]
+    })
+    const opened: Opened = { services: yield* Layer.build(layerOf(settings, agentFile)), settings, agentFile }
+    return opened
+  }, Effect.mapError((error: ConfigError | ClusterError) => new ConfigError({
+    path: "cluster",
+    message: `runner on ${PostgresLeases.hostOfProcess()}: ${error.message.split("\n", 1)[0] ?? ""}`
+  })))
+
+  const runtimes = yield* RcMap.make({ lookup: build, idleTimeToLive: "5 minutes" })
+  const mine: Opened = { services: yield* Layer.build(layerOf(own)), settings: own, agentFile: undefined }
+  const open = (digest: string | undefined) => digest === undefined ? Effect.succeed(mine) : RcMap.get(runtimes, digest)
+
+  /** The agent of a turn, with the tools that its file names. */
+  const ofTurn: DurableRun.Open = (digest) =>
+    Effect.gen(function*() {
+      const opened = yield* open(digest)
+      const { agentFile, services, settings } = opened
+      const names = agentFile?.tools === undefined ? settings.toolsets : [...agentFile.tools, ...agentFile.subAgents.length > 0 ? [Toolsets.ofSubAgents] : []]
+      yield* refuseUnknown(names, opened)
+      const { selection } = Toolsets.choose(names, yield* Context.get(services, ToolRegistry).list, settings.disabledToolsets)
+      return { services, tools: selection }
+    })
+  return { open, ofTurn, mine, agent: Context.get(mine.services, Agent) }
+})

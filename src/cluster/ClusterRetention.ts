@@ -1,0 +1,92 @@
+/**
+ * Retention of what a cluster keeps about work that is over: runs with their messages and replies, agents of submissions, marks and leases
+ * that ran out.
+ *
+ * **Details**
+ *
+ * A run is removed so many days after its end, with all that its workflow left; what waits or is under way stays, whatever its age. Once an
+ * hour one of the runners does it, in parts of {@link partSize} runs, so that no statement holds others up. A runner that dies meanwhile
+ * leaves the rest for the next hour. Sessions and the run record are not touched.
+ *
+ * **Gotchas**
+ *
+ * A run that was removed is not known any more: submitted again under its id, it runs again.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { ClusterError } from "./Cluster.ts"
+import { ClusterDatabase } from "./ClusterDatabase.ts"
+import { RunWorkflow } from "./RunWorkflow.ts"
+
+/** Days that a run is kept after its end. */
+export const defaultDays = 30
+
+const partSize = 500
+const every = Duration.hours(1)
+
+type Run = <A, E>(effect: Effect.Effect<A, E | SqlError>) => Effect.Effect<A, Exclude<E, SqlError> | ClusterError>
+
+/** Removes the runs that ended before a time, and returns how many. */
+const pruneRuns = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, run: Run, before: number) {
+  let removed = 0
+  while (true) {
+    const rows = yield* run(sql<{ readonly id: string }>`
+      SELECT id FROM runs WHERE state = 'done' AND ended_at < ${before} ORDER BY ended_at LIMIT ${partSize}`)
+    if (rows.length === 0) return removed
+    const ids = rows.map(({ id }) => id)
+    // An execution is named by the id of its run alone.
+    const executions = yield* Effect.forEach(ids, (id) =>
+      RunWorkflow.executionId({ id, batch: "", kind: "", sessionId: "", input: "", retries: 0 }))
+    yield* run(sql.withTransaction(Effect.gen(function*() {
+      yield* sql`DELETE FROM cluster_replies WHERE request_id IN (SELECT id FROM cluster_messages WHERE ${sql.in("entity_id", executions)})`
+      yield* sql`DELETE FROM cluster_messages WHERE ${sql.in("entity_id", executions)}`
+      yield* sql`DELETE FROM runs WHERE ${sql.in("id", ids)}`
+    })))
+    removed += ids.length
+  }
+})
+
+const cutoff = (days: number) => Effect.map(Clock.currentTimeMillis, (now) => now - Duration.toMillis(Duration.days(days)))
+
+/** Removes what is over for so many days, unless another runner did it within the hour; returns the count of runs, or undefined. */
+export const sweep = Effect.fnUntraced(function*(days: number) {
+  const { run, schema, sql } = yield* ClusterDatabase
+  const claimed = yield* run(sql`
+    INSERT INTO shared (kind, key, value) VALUES ('retention', 'last', '')
+    ON CONFLICT (kind, key) DO UPDATE SET changed_at = clock_timestamp()
+      WHERE shared.changed_at < clock_timestamp() - make_interval(secs => ${Duration.toSeconds(every)}) RETURNING key`)
+  if (claimed.length === 0) return undefined
+  const before = yield* cutoff(days)
+  const removed = yield* pruneRuns(sql, run, before)
+  const passed = sql`to_timestamp(CAST(${before} AS DOUBLE PRECISION) / 1000)`
+  // One that waits names an agent that nobody may have asked for since.
+  yield* run(sql`
+    DELETE FROM agents WHERE used_at < ${passed} AND NOT EXISTS (SELECT 1 FROM runs WHERE state <> 'done' AND submitted_at < ${before})`)
+  yield* run(sql`
+    DELETE FROM shared WHERE (kind = 'pool' AND changed_at < ${passed})
+      OR (kind = 'guard' AND changed_at + make_interval(secs => CAST(value AS DOUBLE PRECISION) / 1000) < clock_timestamp())`)
+  const [leases] = yield* run(sql`SELECT 1 FROM pg_tables WHERE schemaname = ${schema} AND tablename = 'leases'`)
+  if (leases !== undefined) yield* run(sql`DELETE FROM leases WHERE expires_at < clock_timestamp() - make_interval(days => 1)`)
+  return removed
+})
+
+const repeated = <E extends { readonly message: string }, R>(work: Effect.Effect<number | undefined, E, R>) =>
+  Layer.effectDiscard(Effect.forkScoped(work.pipe(
+    Effect.flatMap((removed) => removed === undefined || removed === 0 ? Effect.void : Effect.logDebug(`${removed} runs that are over were removed from the cluster`)),
+    Effect.catch(({ message }) => Effect.logWarning(`Retention of the cluster: ${message}`)),
+    Effect.andThen(Effect.sleep(every)),
+    Effect.forever
+  )))
+
+/** Removes what is over, as long as the scope lives. */
+export const layerPostgres = (days: number): Layer.Layer<never, never, ClusterDatabase> => repeated(sweep(days))
+
+/** The same for the file of one process. */
+export const layerSqlite = (days: number, run: Run): Layer.Layer<never, never, SqlClient.SqlClient> =>
+  repeated(Effect.gen(function*() {
+    return yield* pruneRuns(yield* SqlClient.SqlClient, run, yield* cutoff(days))
+  }))
