@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { format, promisify, stripVTControlCharacters } from "node:util"
+import { entries } from "./support/entries.ts"
 import { root, sources } from "./support/sources.ts"
 
 const run = promisify(execFile)
@@ -52,8 +53,8 @@ describe("examples", () => {
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   it("every namespace of the public API has one", () => {
-    const index = readFileSync(join(root, "src/index.ts"), "utf8")
-    const missing = Array.from(index.matchAll(/^export \* as (\w+) from/gm), ([, name = ""]) => name).filter((name) =>
+    const text = entries().map(({ source }) => readFileSync(source, "utf8")).join("\n")
+    const missing = Array.from(text.matchAll(/^export \* as (\w+) from/gm), ([, name = ""]) => name).filter((name) =>
       !examples.some(({ code }) => new RegExp(`\\b${name}\\b`).test(code))
     )
     assert.deepStrictEqual(missing, [])

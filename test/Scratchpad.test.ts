@@ -52,6 +52,7 @@ const checkedSnippets = (page: string): ReadonlyArray<string> =>
     readFileSync(join(root, page), "utf8").matchAll(/<!-- (scratchpad\/[\w./-]+) -->\n+```ts\n([\s\S]*?)```/g),
     ([, path = "", text = ""]) => {
       const source = readFileSync(join(root, path), "utf8").replaceAll(/"(?:\.\.\/)+src\/index\.ts"/g, "\"hermes-effect\"")
+        .replaceAll(/"(?:\.\.\/)+src\/entry\/([\w/-]+)\.ts"/g, "\"hermes-effect/$1\"")
       assert.strictEqual(text, source, path)
       return path
     }

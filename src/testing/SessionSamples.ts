@@ -1,0 +1,54 @@
+/**
+ * Sessions and messages with nothing particular about them, for tests of a session store and of what reads one.
+ *
+ * **Example** (A session with two messages)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { SessionStore } from "hermes-effect"
+ * import { SessionSamples } from "hermes-effect/testing"
+ *
+ * const program = SessionStore.SessionStore.use((store) =>
+ *   Effect.gen(function*() {
+ *     const { id } = yield* store.create(SessionSamples.newSession("a"))
+ *     yield* store.append(id, [SessionSamples.user("Hello?"), SessionSamples.assistant("Hello.")])
+ *     return (yield* store.messages(id)).length
+ *   })
+ * )
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, SessionStore.layerMemory)))
+ * // => 2
+ * ```
+ */
+import * as Prompt from "effect/ai/Prompt"
+import * as Conversation from "../domain/Conversation.ts"
+import { SessionId } from "../domain/Ids.ts"
+import type { NewSession } from "../session/SessionStore.ts"
+
+/** A session with nothing particular about it. */
+export const newSession = (id: string, more: Partial<NewSession> = {}): NewSession => ({
+  id: SessionId.make(id),
+  source: "cli",
+  provider: "test",
+  model: "model-a",
+  systemPrompt: "You are terse.",
+  ...more
+})
+
+/** A message of the user. */
+export const user = (text: string) => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
+
+/** An answer of the model. */
+export const assistant = (text: string) => Prompt.assistantMessage({ content: [Prompt.textPart({ text })] })
+
+/** An answer that calls a tool, once for each id. */
+export const calling = (...ids: ReadonlyArray<string>) =>
+  Prompt.assistantMessage({
+    content: ids.map((id) =>
+      Prompt.toolCallPart({ id, name: "read_file", params: { path: `docs/${id}.md` }, providerExecuted: false })
+    )
+  })
+
+/** The result of a call. */
+export const result = (id: string, output: string) =>
+  Conversation.toolResult({ id, name: "read_file" }, { output, isFailure: false })
