@@ -22,9 +22,9 @@
 import * as Schema from "effect/Schema"
 import * as TextDiff from "effect/TextDiff"
 
-/** State of a file. The content of a link is its target. */
+/** State of a file. The content of a link is its target; a directory is an empty one, and has none. */
 export const FileState = Schema.Struct({
-  type: Schema.Literals(["file", "link"]),
+  type: Schema.Literals(["file", "link", "directory"]),
   /** Permissions. */
   mode: Schema.Int,
   size: Schema.Int,

@@ -27,6 +27,7 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import * as Ids from "../domain/Ids.ts"
 import { ProcessEnvironment } from "../platform/ProcessVariables.ts"
 import type { TreeAccess } from "./CommandEnvironment.ts"
+import type { Listing } from "./NamedFiles.ts"
 
 /** Git failed, or is not there. */
 export class GitFailed extends Schema.TaggedError<GitFailed>("hermes-effect/GitFailed")("GitFailed", { message: Schema.String }) {}
@@ -64,6 +65,10 @@ export interface ShadowRepository {
   readonly differences: (before: string, after: string) => Effect.Effect<ReadonlyArray<Difference>, GitFailed | PlatformError>
   /** Contents by their hash, as many as fit into the bytes. */
   readonly contents: (hashes: ReadonlyArray<string>, maxBytes: number) => Effect.Effect<ReadonlyMap<string, Uint8Array>, GitFailed | PlatformError>
+  /** True of a path of the tree that `.gitignore` files name. */
+  readonly isIgnored: (path: string) => Effect.Effect<boolean>
+  /** Paths of the tree by the index of the user's repository; undefined where that cannot be read. */
+  readonly listed: (listing: Listing, directory: string) => Effect.Effect<ReadonlyArray<string> | undefined>
 }
 
 /** A tree and the place of its states. */
@@ -170,10 +175,10 @@ export const open = Effect.fnUntraced(function*(
   }
 
   /** Runs a program in the tree to its end; its output is cut at `most` bytes. */
-  const run = Effect.fnUntraced(function*(program: string, args: ReadonlyArray<string>, input: string | undefined, most = maxOutput) {
+  const run = Effect.fnUntraced(function*(program: string, args: ReadonlyArray<string>, input: string | undefined, most = maxOutput, index?: string) {
     const handle = yield* spawner.spawn(ChildProcess.make(program, args, {
       cwd: tree,
-      env,
+      env: index === undefined ? env : { ...env, GIT_INDEX_FILE: index, GIT_LITERAL_PATHSPECS: "1" },
       stdin: input === undefined ? "ignore" : Stream.encodeText(Stream.make(input)),
       killSignal: "SIGKILL"
     }))
@@ -264,6 +269,27 @@ export const open = Effect.fnUntraced(function*(
       }
     )
 
+  /** Index of the user's repository. */
+  const userIndex = Effect.gen(function*() {
+    const pointer = yield* Effect.orElseSucceed(files.readFileString(`${tree}/.git`), () => "")
+    return `${/^gitdir: (\/.+)$/m.exec(pointer)?.[1] ?? `${tree}/.git`}/index`
+  })
+
+  /** Arguments of `git ls-files`, by what is asked for. A tracked file that is ignored is changed by git too. */
+  const listings: Readonly<Record<Listing, ReadonlyArray<ReadonlyArray<string>>>> = {
+    changed: [["-m"], ["-c", "-i", "--exclude-standard"]],
+    untracked: [["-o", "--directory", "--exclude-standard", ...ownExcludes]],
+    ignored: [["-o", "--directory"]]
+  }
+
+  const listed: ShadowRepository["listed"] = (listing, directory) =>
+    Effect.gen(function*() {
+      const index = yield* userIndex
+      const below = directory === tree ? "." : directory.slice(tree.length + 1)
+      const results = yield* Effect.forEach(listings[listing], (args) => run("git", ["ls-files", "-z", ...args, "--", below], undefined, maxOutput, index))
+      return results.every(({ code, isCut }) => code === 0 && !isCut) ? [...new Set(results.flatMap(({ output }) => split(output)))] : undefined
+    }).pipe(Effect.orElseSucceed(() => undefined))
+
   let last = ""
   let isWhole = true
 
@@ -298,6 +324,9 @@ export const open = Effect.fnUntraced(function*(
 
   return {
     state,
+    listed,
+    // 1 says that it is not, and 128 that git cannot tell.
+    isIgnored: (path) => Effect.orElseSucceed(Effect.map(run("git", ["check-ignore", "-q", "--no-index", "--", path], undefined), ({ code }) => code === 0), () => false),
     differences: (before, after) =>
       before === after ? Effect.succeed([]) : Effect.map(git(["diff-tree", "-r", "-z", "--raw", "--no-renames", before, after]), ({ output }) => parseDifferences(output)),
     contents: (hashes, maxBytes) =>

@@ -27,24 +27,12 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import * as Digest from "../platform/Digest.ts"
 import { CallConversation, type Service as Environment } from "./CommandEnvironment.ts"
 import * as FileWalk from "./FileWalk.ts"
+import * as NamedFiles from "./NamedFiles.ts"
+import type { Changed, FileState, Named, Place } from "./NamedFiles.ts"
 import * as ShadowRepository from "./ShadowRepository.ts"
 import * as WorkingTree from "./WorkingTree.ts"
 
-/** A file at one moment. `content` is that of a link: its target; undefined where it is not kept. */
-export interface FileState {
-  readonly type: "file" | "link"
-  readonly mode: number
-  readonly size: number
-  readonly content: Uint8Array | undefined
-}
-
-/** A file that is another one since a snapshot. */
-export interface Changed {
-  /** Absolute. */
-  readonly path: string
-  readonly before: FileState | undefined
-  readonly after: FileState | undefined
-}
+export type { Changed, FileState, Named, Place } from "./NamedFiles.ts"
 
 /** Changes that were found, and what was not looked at, as parts of a sentence. */
 export interface Seen {
@@ -52,6 +40,8 @@ export interface Seen {
   /** Changed files beyond those that are listed. */
   readonly more: number
   readonly unseen: ReadonlyArray<string>
+  /** Directories that the command removed and that are not kept, as they can be made again. */
+  readonly rebuilt: ReadonlyArray<string>
 }
 
 /** A state of a tree. */
@@ -62,8 +52,10 @@ export interface Snapshot {
 
 /** Takes snapshots. */
 export interface Service {
-  /** The state of the working tree of a directory. */
-  readonly take: (directory: string) => Effect.Effect<Snapshot>
+  /** The state of the working tree of a directory, with all that stands at some places of it, which a command names. */
+  readonly take: (directory: string, places?: ReadonlyArray<Place>) => Effect.Effect<Snapshot>
+  /** Reads what stands at the places that a command names in a directory. */
+  readonly named: (directory: string, places: ReadonlyArray<Place>) => Effect.Effect<Named>
 }
 
 /** Place and bounds of states. */
@@ -94,9 +86,11 @@ const scanned = { files: 5_000, bytes: 20 * 1024 * 1024, fileBytes: 1024 * 1024 
 /** A way to find the states of one tree. */
 interface Observer {
   readonly take: Effect.Effect<Snapshot, ShadowRepository.GitFailed | PlatformError>
+  /** Says what git knows of files; nothing where there is none. */
+  readonly git: Pick<ShadowRepository.ShadowRepository, "isIgnored" | "listed"> | undefined
 }
 
-const nothing = (...unseen: ReadonlyArray<string>): Snapshot => ({ since: Effect.succeed({ changes: [], more: 0, unseen }) })
+const nothing = (...unseen: ReadonlyArray<string>): Snapshot => ({ since: Effect.succeed({ changes: [], more: 0, unseen, rebuilt: [] }) })
 
 const unread = (what: string, names: ReadonlyArray<string>): ReadonlyArray<string> =>
   names.length === 0 ? [] : [`${what} ${names.slice(0, 3).join(", ")}${names.length > 3 ? ` and ${names.length - 3} more` : ""}`]
@@ -107,6 +101,7 @@ const largeChanges = (before: ShadowRepository.State["large"], after: ShadowRepo
 
 /** Observes a tree by git. */
 const byGit = (repository: ShadowRepository.ShadowRepository, tree: string): Observer => ({
+  git: repository,
   take: Effect.map(repository.state, (before): Snapshot => ({
     since: Effect.gen(function*() {
       const after = yield* repository.state
@@ -135,9 +130,10 @@ const byGit = (repository: ShadowRepository.ShadowRepository, tree: string): Obs
         unseen: [
           ...unread("nested repositories and unreadable files:", after.unseen),
           ...before.isWhole ? [] : ["files that are stored only after this command, because the tree is large"]
-        ]
+        ],
+        rebuilt: []
       }
-    }).pipe(Effect.catch(({ message }) => Effect.succeed({ changes: [], more: 0, unseen: [`the files of ${tree}: ${message}`] })))
+    }).pipe(Effect.catch(({ message }) => nothing(`the files of ${tree}: ${message}`).since))
   }))
 })
 
@@ -180,6 +176,7 @@ const byReading = (files: FileSystem.FileSystem, path: Path.Path, tree: string, 
       (one.content === undefined || other.content === undefined ? one.stamp === other.stamp : one.content === other.content || Digest.hex(one.content, 64) === Digest.hex(other.content, 64))
 
   return {
+    git: undefined,
     take: Effect.map(read, (before): Snapshot => ({
       since: Effect.map(read, (after) => {
         const names = [...new Set([...before.found.keys(), ...after.found.keys()])].filter((name) => !isSame(before.found.get(name), after.found.get(name)))
@@ -190,7 +187,8 @@ const byReading = (files: FileSystem.FileSystem, path: Path.Path, tree: string, 
             ...after.isCut ? [`more than ${scanned.files} files of ${tree} (install git to see them)`] : [],
             ...before.left > 0 ? [`the contents of ${before.left} large files (install git to keep them)`] : [],
             ...after.unreadable > 0 ? [`${after.unreadable} directories that cannot be read`] : []
-          ]
+          ],
+          rebuilt: []
         }
       })
     }))
@@ -239,21 +237,59 @@ export const make = Effect.fnUntraced(function*(
     return byGit(repository, tree)
   })
 
-  const taken = Effect.fnUntraced(function*(directory: string) {
+  const found = Effect.fnUntraced(function*(directory: string) {
     const tree = yield* Effect.flatMap(roots.rootOf(directory), (root) => Effect.orElseSucceed(files.realPath(root), () => root))
     const key = `${place === "here" ? "" : (yield* CallConversation) ?? ""}\0${tree}`
     const observer = observers.get(key) ?? (yield* observe(tree))
     observers.set(key, observer)
+    return { key, observer, tree }
+  })
+
+  const none = (...gaps: ReadonlyArray<string>): Named => ({ files: new Map(), gaps, rebuilt: [] })
+
+  const named = Effect.fnUntraced(function*(directory: string, places: ReadonlyArray<Place>) {
+    if (places.length === 0) return none()
+    if (place !== "here") return none("files of another machine")
+    const { observer, tree } = yield* found(directory)
+    if (typeof observer === "string") return none(observer)
+    return yield* NamedFiles.read(places, {
+      tree,
+      cwd: directory,
+      home,
+      isHidden: options.isHidden,
+      isIgnored: (name) => observer.git === undefined ? Effect.succeed(false) : observer.git.isIgnored(name),
+      listed: (listing, at) => observer.git === undefined ? Effect.undefined : observer.git.listed(listing, at)
+    }).pipe(Effect.provideService(FileSystem.FileSystem, files), Effect.provideService(Path.Path, path))
+  })
+
+  /** Adds changes of the files that a command names to those that were found by the snapshot. */
+  const withNamed = ({ files: before, rebuilt }: Named, tree: string, seen: Seen): Effect.Effect<Seen> =>
+    Effect.gen(function*() {
+      const own = yield* NamedFiles.since(before)
+      const gone = yield* Effect.filter(rebuilt, (name) => Effect.map(Effect.orElseSucceed(files.exists(path.join(tree, name)), () => true), (is) => !is))
+      const changes = [...own, ...seen.changes.filter(({ path }) => !before.has(path))].toSorted((one, other) => one.path < other.path ? -1 : 1)
+      return { ...seen, changes, rebuilt: gone }
+    }).pipe(Effect.provideService(FileSystem.FileSystem, files))
+
+  const taken = Effect.fnUntraced(function*(directory: string, places: ReadonlyArray<Place>) {
+    const { key, observer, tree } = yield* found(directory)
     if (typeof observer === "string") return nothing(observer)
+    const before = yield* named(directory, places)
     const snapshot = yield* Effect.onError(observer.take, () =>
       // A machine that was started again has none of it.
       Effect.sync(() => void (place === "elsewhere" && observers.delete(key))))
-    return { since: Effect.timeoutOrElse(lock.withPermit(snapshot.since), { duration: deadline, orElse: () => nothing(`${tree}: it took longer than ${deadline}`).since }) }
+    const since = before.files.size + before.rebuilt.length === 0 ? snapshot.since : Effect.flatMap(snapshot.since, (seen) => withNamed(before, tree, seen))
+    return { since: Effect.timeoutOrElse(lock.withPermit(since), { duration: deadline, orElse: () => nothing(`${tree}: it took longer than ${deadline}`).since }) }
   })
 
   return {
-    take: (directory) =>
-      lock.withPermit(taken(directory)).pipe(
+    named: (directory, places) =>
+      lock.withPermit(named(directory, places)).pipe(
+        Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.succeed(none(`it took longer than ${deadline} to look`)) }),
+        Effect.catch(({ message }) => Effect.succeed(none(message)))
+      ),
+    take: (directory, places = []) =>
+      lock.withPermit(taken(directory, places)).pipe(
         Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.succeed(nothing(`${directory}: it took longer than ${deadline}`)) }),
         Effect.catch(({ message }) => Effect.succeed(nothing(`the files of ${directory}: ${message}`)))
       )

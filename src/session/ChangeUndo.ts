@@ -96,13 +96,17 @@ const inPlace = Effect.fnUntraced(function*(file: string): Effect.fn.Return<void
   }
 })
 
-/** The state of a file now. */
-const look = Effect.fnUntraced(function*(file: string): Effect.fn.Return<Found, PlatformError, Files> {
+/** The state of a file now. A directory counts as one where the change is about one. */
+const look = Effect.fnUntraced(function*({ expected, path: file, to }: Move): Effect.fn.Return<Found, PlatformError, Files> {
   const fs = yield* FileSystem.FileSystem
   yield* inPlace(file)
   const info = yield* Effect.catchIf(fs.lstat(file), missing, () => Effect.undefined)
   if (info === undefined) return { state: undefined, bytes: undefined }
   const size = Number(info.size)
+  if (info.type === "Directory" && (to ?? expected)?.type === "directory") {
+    const bytes = new Uint8Array(0)
+    return { state: { type: "directory", mode: info.mode & 0o777, size: 0, hash: ChangeContents.hashOf(bytes) }, bytes }
+  }
   const type = info.type === "SymbolicLink" ? "link" as const : "file" as const
   if (type === "file" && (info.type !== "File" || size > ChangeContents.maxBytes)) return { state: { type, mode: info.mode & 0o777, size, notKept: info.type === "File" ? "it is too large" : "it is no regular file" }, bytes: undefined }
   const bytes = type === "link" ? new TextEncoder().encode(yield* fs.readLink(file)) : yield* fs.readFile(file)
@@ -143,7 +147,7 @@ export const plan = Effect.fnUntraced(function*(
   const same: Array<string> = []
   for (const move of movesOf(set, direction)) {
     const { expected, path, to } = move
-    const looked = yield* Effect.result(look(path))
+    const looked = yield* Effect.result(look(move))
     if (looked._tag === "Failure") {
       lost.push({ path, reason: looked.failure.reason.description ?? looked.failure.message })
       continue
@@ -202,12 +206,14 @@ const put = Effect.fnUntraced(function*({ bytes, found, path: file, to }: Step, 
   const path = yield* Path.Path
   yield* inPlace(file)
   if (to === undefined) {
-    yield* fs.remove(file, { force: true })
+    const isEmpty = found?.type === "directory" && (yield* fs.readDirectory(file)).length === 0
+    yield* fs.remove(file, { force: true, recursive: isEmpty })
     // The file is what matters.
     return yield* Effect.ignore(tidy(file, root))
   }
   const content = bytes ?? new Uint8Array(0)
   yield* fs.makeDirectory(path.dirname(file), { recursive: true })
+  if (to.type === "directory") return yield* Effect.andThen(fs.makeDirectory(file), fs.chmod(file, to.mode & 0o777))
   const draft = path.join(path.dirname(file), `.${path.basename(file).slice(0, 200)}.${yield* Ids.hex(12)}.tmp`)
   const made = to.type === "link"
     ? fs.symlink(new TextDecoder().decode(content), draft)
@@ -241,7 +247,12 @@ export const apply = Effect.fnUntraced(function*(
   // Removed files first: a directory may stand where a file has to be.
   for (const step of [...chosen.filter(({ to }) => to === undefined), ...chosen.filter(({ to }) => to !== undefined)]) {
     const { found, path, to } = step
-    const now = yield* Effect.result(look(path))
+    const now = yield* Effect.result(look(step))
+    // The directories of a file that was put back are there already.
+    if (to?.type === "directory" && now._tag === "Success" && now.success.state?.type === "directory") {
+      moved.push({ path, to })
+      continue
+    }
     if (now._tag === "Failure" || !FileChange.isSame(now.success.state, found) && found?.notKept === undefined) {
       left.push({ path, reason: now._tag === "Failure" ? now.failure.message : "it was changed just now" })
       continue

@@ -56,6 +56,7 @@ import { type Choice, type Concern, ContentScanner, type Outcome, type Question,
 import { ApprovalJudge } from "./approval/ApprovalJudge.ts"
 import * as PermissionCalls from "./approval/PermissionCalls.ts"
 import * as Permissions from "./approval/Permissions.ts"
+import type { Finding } from "./danger/Command.ts"
 import * as Danger from "./danger/Danger.ts"
 import * as CommandPrefix from "./approval/CommandPrefix.ts"
 import * as ApprovalTarget from "./approval/ApprovalTarget.ts"
@@ -148,6 +149,13 @@ export const make = (options: Options): Service => {
       ? commands.every((command) => firstMatch(globs, [command]) !== undefined) && lines.every(CommandPrefix.isPlainLine)
       : firstMatch(globs, [tool]) !== undefined)
 
+  /** Findings that are asked about: behind a wall no loss that an undo covers. */
+  const foundIn = Effect.fnUntraced(function*(call: Call, verdict: Danger.Verdict): Effect.fn.Return<ReadonlyArray<Finding>> {
+    const found = Danger.askedAbout(verdict, surroundingsOf(call, policy))
+    if (call.isConfined !== true || call.uncovered === undefined || verdict.losses.length === 0) return found
+    return [...found.filter(({ places }) => places === undefined), ...yield* call.uncovered(call.args, verdict.losses)]
+  })
+
   const judged = Effect.fnUntraced(function*(
     call: Call,
     judgedTarget: ApprovalTarget.ApprovalTarget,
@@ -164,7 +172,7 @@ export const make = (options: Options): Service => {
     const { ids, session } = yield* sessionOf(call.sessionKey)
     const mode = modeOf(session, yield* PermissionMode.CurrentMode)
     if (mode === "plan" && !PermissionCalls.mayPlan(call, judgedTarget)) return refuse("approval_denied", ApprovalFlow.planning(call.tool))
-    const found = Danger.askedAbout(verdict, surroundingsOf(call, policy))
+    const found = yield* foundIn(call, verdict)
     const offered = found.length === 0 ? undefined : prefix()
     const covered = found.length > 0 && lines.length === 1 && lines.every(isCovered)
     const findings = found.map((finding): Concern & { readonly listed: boolean } => {

@@ -32,6 +32,7 @@ import * as Redaction from "../domain/Redaction.ts"
 import { CommandEnvironment } from "../environment/CommandEnvironment.ts"
 import type * as TreeSnapshot from "../environment/TreeSnapshot.ts"
 import * as ChangeContents from "../session/ChangeContents.ts"
+import type { Finding } from "./danger/Command.ts"
 import * as PathClass from "./danger/PathClass.ts"
 import { ToolContext } from "./ToolContext.ts"
 
@@ -67,7 +68,7 @@ const decoder = new TextDecoder("utf-8", { fatal: true })
 
 /** Text of a content; null of bytes that are none. */
 const textOf = (state: TreeSnapshot.FileState | undefined): FileChange.Content => {
-  if (state === undefined) return undefined
+  if (state === undefined || state.type === "directory") return undefined
   if (state.content === undefined || state.content.includes(0)) return null
   try {
     return decoder.decode(state.content)
@@ -94,7 +95,8 @@ const kept = Effect.fnUntraced(function*(path: string, state: TreeSnapshot.FileS
 /** A change as it is told. */
 const told = Effect.fnUntraced(function*(name: string, { after, before, path }: FileWritten, by: FileChange.FileChanged["by"]) {
   const isSecret = PathClass.isPlainSecret(path.toLowerCase())
-  const diff = isSecret ? `${name} is not shown: it may hold credentials\n` : FileChange.unifiedDiff(name, textOf(before), textOf(after))
+  const isDirectory = (before ?? after)?.type === "directory"
+  const diff = isSecret ? `${name} is not shown: it may hold credentials\n` : isDirectory ? `Empty directory ${name} ${after === undefined ? "deleted" : "made"}\n` : FileChange.unifiedDiff(name, textOf(before), textOf(after))
   const [one, other] = [yield* kept(path, before), yield* kept(path, after)]
   return {
     _tag: "FileChanged" as const,
@@ -112,16 +114,19 @@ const told = Effect.fnUntraced(function*(name: string, { after, before, path }: 
 const nameOf = (cwd: string, file: string): string =>
   file.startsWith(cwd) && /^[\\/]/.test(file.slice(cwd.length)) ? file.slice(cwd.length + 1) : file
 
-/** Tells of files that are no longer what they were. */
+/** A change without the call that made it. */
+type Told = Omit<FileChange.FileChanged, "callId">
+
+/** Tells of files that are no longer what they were; answers what it told. */
 export const report = Effect.fnUntraced(function*(
   changes: ReadonlyArray<FileWritten>,
   by: FileChange.FileChanged["by"]
-): Effect.fn.Return<void, never, ToolContext> {
+): Effect.fn.Return<ReadonlyArray<Told>, never, ToolContext> {
   const sink = yield* ChangeSink
-  if (sink === undefined) return
+  if (sink === undefined) return []
   const { cwd } = yield* ToolContext
   const reported = yield* Reported
-  const found: Array<Omit<FileChange.FileChanged, "callId">> = []
+  const found: Array<Told> = []
   for (const change of changes) {
     const one = yield* told(nameOf(cwd, change.path), change, by)
     if (FileChange.isSame(one.before, one.after)) continue
@@ -129,20 +134,37 @@ export const report = Effect.fnUntraced(function*(
     found.push(one)
   }
   if (found.length > 0) yield* sink.changed(found)
+  return found
 })
 
 /** Sentences about what snapshots do not see, that were said. */
 const said = new WeakMap<TreeSnapshot.Service, Set<string>>()
 
+const several = (count: number, one: string, more: string): string => `${count} ${count === 1 ? one : more}`
+
+/** Sentences about files that a command deleted: those that an undo brings back, and those that it does not. */
+const deletions = (changes: ReadonlyArray<Told>, rebuilt: ReadonlyArray<string>): string | undefined => {
+  const moved = new Set(changes.flatMap(({ after, before }) => before === undefined ? after?.hash ?? [] : []))
+  const gone = changes.flatMap(({ after, before }) => after === undefined && before !== undefined && !moved.has(before.hash ?? "") ? [before] : [])
+  const back = gone.filter(({ notKept }) => notKept === undefined).length
+  const sentences = [
+    ...back === 0 ? [] : [`${several(back, "file", "files")} deleted; undo with /undo (or hermes sessions undo).`],
+    ...back === gone.length ? [] : [`${several(gone.length - back, "deleted file is", "deleted files are")} not kept and cannot be undone.`],
+    ...rebuilt.length === 0 ? [] : [`Deleted and not kept, as it can be made again: ${rebuilt.join(", ")}.`]
+  ]
+  return sentences.length === 0 ? undefined : sentences.join(" ")
+}
+
 /** Tells what a snapshot found, and what it did not look at. */
 const compared = Effect.fnUntraced(function*(snapshots: TreeSnapshot.Service, sink: Sink, snapshot: TreeSnapshot.Snapshot, reported: ReadonlyMap<string, string>) {
-  const { changes, more, unseen } = yield* snapshot.since
+  const { changes, more, rebuilt, unseen } = yield* snapshot.since
   // A file tool that was called on the way has told of its own.
   const own = changes.filter(({ after, path }) => {
     const known = reported.get(path)
     return known === undefined || known !== (after === undefined ? gone : hashOf(after))
   })
-  yield* report(own, "command")
+  const deleted = deletions(yield* report(own, "command"), rebuilt)
+  if (deleted !== undefined) yield* sink.notice(deleted)
   const known = said.get(snapshots) ?? new Set<string>()
   said.set(snapshots, known)
   const news = [...unseen, ...more === 0 ? [] : [`${more} more changed files of one command`]].filter((text) => !known.has(text))
@@ -150,15 +172,49 @@ const compared = Effect.fnUntraced(function*(snapshots: TreeSnapshot.Service, si
   if (news.length > 0) yield* sink.notice(`Changes by commands cannot be undone for ${news.join("; ")}.`)
 })
 
-/** Runs a command and tells of the files in the working tree of a directory that were made, changed or removed meanwhile. */
-export const around = (directory: string) => <A, E, R>(command: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | ToolContext> =>
+/** Parts of what a command would delete that could not be put back, each with its reason; what can be is kept already. */
+const gaps = Effect.fnUntraced(function*(directory: string, places: ReadonlyArray<TreeSnapshot.Place>) {
+  const snapshots = yield* Snapshots
+  const contents = yield* ChangeContents.ChangeContents
+  if (snapshots === undefined || contents === undefined) return ["this runtime keeps no changes"]
+  const named = yield* snapshots.named(directory, places)
+  if (named.gaps.length > 0) return named.gaps
+  const states = yield* Effect.forEach(named.files, ([path, state]) => Effect.map(kept(path, state), (told) => told?.notKept === undefined ? [] : [`${nameOf(directory, path)} (${told.notKept})`]))
+  return states.flat()
+})
+
+const maxShown = 5
+
+const unprotected = (finding: Finding, reasons: ReadonlyArray<string>): Finding => {
+  const more = reasons.length > maxShown ? ` and ${reasons.length - maxShown} more` : ""
+  return { ...finding, gravity: "ask", places: undefined, key: `${finding.key}, not covered by undo: ${reasons.slice(0, maxShown).join(", ")}${more}` }
+}
+
+/** Leaves of the losses of a command that runs in a directory those that an undo would not cover, with what it does not. */
+export const uncovered = Effect.fnUntraced(function*(directory: string, losses: ReadonlyArray<Finding>): Effect.fn.Return<ReadonlyArray<Finding>> {
+  const together = yield* gaps(directory, losses.flatMap(({ places = [] }) => places))
+  if (together.length === 0) return []
+  if (losses.length === 1) return losses.map((finding) => unprotected(finding, together))
+  const alone = yield* Effect.forEach(losses, (finding) => Effect.map(gaps(directory, finding.places ?? []), (reasons) => reasons.length === 0 ? [] : [unprotected(finding, reasons)]))
+  // Each may fit into the bounds, and all of them not.
+  return alone.flat().length > 0 ? alone.flat() : losses.map((finding) => unprotected(finding, together))
+})
+
+/** Losses of a command that nobody looks around: an undo covers none of them. */
+export const unobserved = (losses: ReadonlyArray<Finding>, reason: string): ReadonlyArray<Finding> => losses.map((finding) => unprotected(finding, [reason]))
+
+/**
+ * Runs a command and tells of the files in the working tree of a directory that were made, changed or removed meanwhile, and of those at
+ * the places that it names, ignored ones too.
+ */
+export const around = (directory: string, places: ReadonlyArray<TreeSnapshot.Place> = []) => <A, E, R>(command: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | ToolContext> =>
   Effect.gen(function*() {
     const sink = yield* ChangeSink
     const snapshots = yield* Snapshots
     if (sink === undefined || snapshots === undefined) return yield* command
     const outer = yield* Reported
     const reported = new Map<string, string>()
-    const snapshot = yield* snapshots.take(directory)
+    const snapshot = yield* snapshots.take(directory, places)
     return yield* command.pipe(
       Effect.provideService(Reported, reported),
       // However it ended: an interrupted command leaves changes too.

@@ -27,7 +27,7 @@ import type { LoopGuard } from "./calls/LoopGuard.ts"
 import * as LifecycleTools from "./LifecycleTools.ts"
 import * as ToolEvents from "./ToolEvents.ts"
 import type { Snapshot } from "./ToolRegistry.ts"
-import type { ToolContext } from "./ToolContext.ts"
+import { ToolContext } from "./ToolContext.ts"
 import type { BoundTool } from "./Toolset.ts"
 
 // Failures of a tool call before it is tried. Each says to the model what was wrong and how to call again.
@@ -205,8 +205,18 @@ const judge = (
     const output = JSON.stringify({ error: circling, guardrail: "tool_loop" })
     return Effect.succeed({ _tag: "Stop", reason: "guardrail_block", message: circling, output, halted: circling })
   }
-  const judged = Effect.flatMap(Arguments.reasonsOf(concerned, args), (concerns) =>
-    approvals.check({ tool: call.name, args, runs: bound.facts, concerns, isReadonly: bound.facts.readonly, isConfined: bound.isConfined, reach: bound.reach }))
+  const { facts, isConfined, reach, uncovered } = bound
+  const judged = Effect.flatMap(Effect.zip(Arguments.reasonsOf(concerned, args), ToolContext), ([concerns, context]) =>
+    approvals.check({
+      tool: call.name,
+      args,
+      runs: facts,
+      concerns,
+      isReadonly: facts.readonly,
+      isConfined,
+      reach,
+      uncovered: uncovered === undefined ? undefined : (args, losses) => Effect.provideService(uncovered(args, losses), ToolContext, context)
+    }))
   return Effect.map(judged, (judged) => judged._tag === "Permit" ? judged : { _tag: "Stop", reason: judged.reason, message: judged.message })
 }
 

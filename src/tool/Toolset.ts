@@ -40,10 +40,14 @@ import { ToolFailed, type ToolOutput } from "../domain/ToolOutput.ts"
 import type { ToolArguments } from "../middleware/Kind.ts"
 import * as Annotations from "./Annotations.ts"
 import type { Concern } from "./approval/Question.ts"
+import type { Finding } from "./danger/Command.ts"
 import { ToolContext } from "./ToolContext.ts"
 import * as ToolHandler from "./ToolHandler.ts"
 
 const TypeId = "~hermes-effect/tool/Toolset"
+
+/** Leaves of losses those that an undo does not cover. */
+export type Uncovered = (args: ToolArguments, losses: ReadonlyArray<Finding>) => Effect.Effect<ReadonlyArray<Finding>, never, ToolContext>
 
 /** A tool that is ready to be called. */
 export interface BoundTool {
@@ -61,6 +65,11 @@ export interface BoundTool {
   ) => Effect.Effect<ToolOutput, ToolFailed, ToolContext>
   /** Reasons to ask about one call that its arguments give in their place on this machine; none when absent. */
   readonly concerns?: ((args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>) | undefined
+  /**
+   * Findings about one call that an undo does not cover, out of those that it may cover, with the reason in their keys; none is covered
+   * when absent.
+   */
+  readonly uncovered?: Uncovered | undefined
   /** True when an environment decides what its commands can do; {@link inEnvironment} says so. */
   readonly isConfined?: boolean | undefined
   /** Hosts that its commands reach behind that wall. */
@@ -212,11 +221,12 @@ export const inEnvironment = <E, R>(
       )
     })
     return tools.map((bound): BoundTool => {
-      const { concerns } = bound
+      const { concerns, uncovered } = bound
       return {
         ...bound,
         isConfined,
         reach,
+        uncovered: uncovered === undefined ? undefined : (args, losses) => inDirectory(uncovered(args, losses)),
         run: (params, callId, onProgress) => inDirectory(bound.run(params, callId, onProgress)),
         concerns: concerns === undefined ? undefined : (args) => inDirectory(concerns(args))
       }
@@ -239,6 +249,12 @@ export const withConcerns = <E, R, R2>(
         concerns: before === undefined ? added : (args: ToolArguments) => Effect.zipWith(before(args), added(args), (some, more) => [...some, ...more])
       }
     }))
+})
+
+/** The toolset with an undo for losses of its calls. */
+export const withUndo = <E, R, R2>(toolset: Toolset<E, R>, make: Effect.Effect<(tool: string) => Uncovered | undefined, never, R2>): Toolset<E, R | R2> => ({
+  ...toolset,
+  bind: Effect.map(Effect.all([toolset.bind, make]), ([tools, of]) => tools.map((bound) => ({ ...bound, uncovered: of(bound.tool.name) })))
 })
 
 /** A toolset whose tools are bound in a way of its own: by a plugin, by a server that offers them. */

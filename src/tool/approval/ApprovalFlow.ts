@@ -30,6 +30,7 @@ import { ApprovalPrompt, type Approver, terminal } from "./Approver.ts"
 import { InteractiveMode, type Presence } from "./InteractiveMode.ts"
 import type { ApprovalJudge } from "./ApprovalJudge.ts"
 import type { Runs } from "./ApprovalTarget.ts"
+import type { Finding } from "../danger/Command.ts"
 import type { BoundTool } from "../Toolset.ts"
 import type { Choice, Concern, Outcome, Question, Reply } from "./Question.ts"
 
@@ -49,6 +50,8 @@ export interface Call {
   readonly contained?: boolean | undefined
   /** True when a wall of the operating system decides what its commands can do: only what happens inside of it is asked about. */
   readonly isConfined?: boolean | undefined
+  /** Leaves of its losses behind that wall those that an undo does not cover; all of them when absent. */
+  readonly uncovered?: ((args: ToolArguments, losses: ReadonlyArray<Finding>) => Effect.Effect<ReadonlyArray<Finding>>) | undefined
   /** Hosts that its commands reach behind that wall. */
   readonly reach?: BoundTool["reach"] | undefined
   /** True when its tool says that it only reads. */

@@ -383,7 +383,9 @@ const make = Effect.gen(function*() {
         terminal,
         onProgress: (output) => preliminary({ output, exit_code: null, error: null })
       })
-      const finished = yield* Danger.judge(params.command).onlyReads ? ran : ChangeRecording.around(cwd)(ran)
+      const { losses, onlyReads, overwritten } = Danger.judge(params.command)
+      const places = [...losses.flatMap(({ places = [] }) => places), ...overwritten]
+      const finished = yield* onlyReads ? ran : ChangeRecording.around(cwd, places)(ran)
       return { finished, shown: { ...resultOf(finished, commands, seconds), ...ptyNote(params.pty, terminal) } }
     })
     const { finished, shown } = yield* runIn(shell)
@@ -423,7 +425,13 @@ export const layer: Layer.Layer<
   Services
 > = toolkit.toLayer(make)
 
-const guarded: Toolset.Toolset<never, Services> = Fence.guardCommands(HostApproval.guardCommands(Toolset.make("terminal", toolkit, layer)))
+/** The undo of deletions: the snapshot around a command keeps what it deletes; around a background process there is none. */
+const undo: Toolset.Uncovered = ({ background }, losses) =>
+  background === true ? Effect.succeed(ChangeRecording.unobserved(losses, "it runs in the background")) : Effect.flatMap(ToolContext, ({ cwd }) => ChangeRecording.uncovered(cwd, losses))
+
+const undoable = Toolset.withUndo(Toolset.make("terminal", toolkit, layer), Effect.succeed((tool) => tool === "terminal" ? undo : undefined))
+
+const guarded: Toolset.Toolset<never, Services> = Fence.guardCommands(HostApproval.guardCommands(undoable))
 
 /** The toolset `terminal`: the tools `terminal` and `process`. */
 export const toolset: Toolset.Toolset<never, CommandEnvironment | ProcessRegistry | Path.Path> = Toolset.inEnvironment(guarded)

@@ -1,6 +1,7 @@
 /**
  * A command as the rules see it: expanded, without its wrappers, with what flows into it.
  */
+import type { Listing, Place } from "../../environment/NamedFiles.ts"
 import type { Terminator } from "../shell/ShellTree.ts"
 
 /** A word after expansion. */
@@ -11,6 +12,8 @@ export interface Field {
   readonly shown: string
   /** True when a value in it is not known. */
   readonly unknown: boolean
+  /** True when a variable is in it, which may have another value when it is used again. */
+  readonly varies: boolean
   /** True when `*`, `?` or `[` in it match files. */
   readonly glob: boolean
   /** Commands whose output it is made of, or that it names as a file. */
@@ -51,6 +54,7 @@ export const known = (text: string): Field => ({
   text,
   shown: text,
   unknown: false,
+  varies: false,
   glob: false,
   commands: []
 })
@@ -90,8 +94,8 @@ export type Family =
   | "file destruction" | "privilege" | "disk" | "exfiltration" | "history rewriting" | "publication" | "process kill" | "remote code" | "encoded payload"
   | "configuration tampering" | "database" | "service" | "inline code" | "container" | "shutdown" | "unreadable" | "unknown"
 
-/** Gravity: `floor` never runs, whatever allows it; `ask` runs when it is approved. */
-export type Gravity = "floor" | "ask"
+/** Gravity: `floor` never runs, whatever allows it; `ask` runs when it is approved; `note` runs, and is asked about where no undo covers it. */
+export type Gravity = "floor" | "ask" | "note"
 
 /** A danger of a command. */
 export interface Finding {
@@ -99,6 +103,8 @@ export interface Finding {
   readonly gravity: Gravity
   /** The reason, for people and for hooks (`pattern_key`). */
   readonly key: string
+  /** Places of all files that would be lost, where the words say so: an undo may cover them. */
+  readonly places?: ReadonlyArray<Place> | undefined
 }
 
 /** Something to ask about. */
@@ -124,13 +130,13 @@ export const asksForHelp = (args: ReadonlyArray<string>): boolean =>
 /** A set of names from a text of words. */
 export const named = (words: string): ReadonlySet<string> => new Set(words.trim().split(/\s+/))
 
-/** A danger by the name of a program and what its words say. */
-export type Row = readonly [program: RegExp, words: RegExp, family: Family, key: string]
+/** A danger by the name of a program and what its words say; of losses in a working tree also the files that git knows them by. */
+export type Row = readonly [program: RegExp, words: RegExp, family: Family, key: string, listing?: Listing]
 
 /** The first row that fits a command. */
-export const listed = (rows: ReadonlyArray<Row>, wordsOf: (args: ReadonlyArray<string>) => string = (args) => args.join(" ")): Rule => ({ args, program }) => {
+export const listed = (rows: ReadonlyArray<Row>, wordsOf: (args: ReadonlyArray<string>) => string = (args) => args.join(" ")): Rule => ({ args, cwd, program }) => {
   const own = program === "" || asksForHelp(args) ? [] : rows.filter(([name]) => name.test(program))
   const words = own.length === 0 ? "" : wordsOf(args)
   const found = own.find(([, pattern]) => pattern.test(words))
-  return found === undefined ? undefined : ask(found[2], found[3])
+  return found === undefined ? undefined : { ...ask(found[2], found[3]), places: found[4] === undefined ? undefined : [{ path: ".", directory: cwd, listing: found[4] }] }
 }

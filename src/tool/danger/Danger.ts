@@ -20,6 +20,7 @@
  *
  * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10.
  */
+import type { Place } from "../../environment/NamedFiles.ts"
 import { ask, type Command, type Family, type Finding, floor, type Rule } from "./Command.ts"
 import * as Reading from "./Reading.ts"
 import * as ScriptInterpreter from "./ScriptInterpreter.ts"
@@ -75,6 +76,10 @@ export interface Verdict {
   readonly floor: Finding | undefined
   /** Everything found, each key once, the floor included. */
   readonly findings: ReadonlyArray<Finding>
+  /** Losses that an undo may cover: those of {@link Verdict.findings}, and smaller ones that are asked about only where none does. */
+  readonly losses: ReadonlyArray<Finding>
+  /** Places that are written over. */
+  readonly overwritten: ReadonlyArray<Place>
   /** The commands that would run, each as its words; for globs. */
   readonly commands: ReadonlyArray<string>
   /** True when nothing was found, and all of it is known to do nothing but look. */
@@ -104,17 +109,27 @@ const rules: ReadonlyArray<Rule> = [...FloorRules.rules, ...LossRules.rules, ...
 const findingsOf = (commands: ReadonlyArray<Command>): ReadonlyArray<Finding> =>
   [...commands.flatMap((command) => rules.flatMap((rule) => rule(command) ?? [])), ...[Explanations.runsDownload(commands) ?? []].flat()]
 
+/** True where a text that is read as a command holds a place for words that only the machine knows: `xargs -I% sh -c '…'`. */
+const fillsIn = (commands: ReadonlyArray<Command>): boolean =>
+  commands.some(({ args, program }) => program === "parallel" || program === "xargs" && args.some((arg) => /^-(?:[iI]|-replace)/.test(arg)))
+
 const unreadable = (why: string): Finding => floor("unreadable", `command that cannot be read: ${why}`)
 
 const verdict = (line: string, findings: ReadonlyArray<Finding>, commands: ReadonlyArray<Command>): Verdict => {
   const unique = new Map<string, Finding>()
   for (const finding of findings) {
-    if (!unique.has(finding.key) || finding.gravity === "floor") unique.set(finding.key, finding)
+    const before = unique.get(finding.key)
+    const places = before === undefined ? finding.places : before.places !== undefined && finding.places !== undefined ? [...before.places, ...finding.places] : undefined
+    unique.set(finding.key, { ...before?.gravity === "floor" ? before : finding, places })
   }
-  const all = Array.from(unique.values())
+  const isOpen = fillsIn(commands)
+  const found = Array.from(unique.values(), (finding) => isOpen ? { ...finding, places: undefined } : finding)
+  const all = found.filter(({ gravity }) => gravity !== "note")
   return {
     floor: all.find(({ gravity }) => gravity === "floor"),
     findings: all,
+    losses: found.filter(({ places }) => places !== undefined),
+    overwritten: commands.flatMap(LossRules.overwritten),
     commands: commands.flatMap(({ args, program }) => program === "" && args.length === 0 ? [] : [[program, ...args].join(" ")]),
     onlyReads: all.length === 0 && Reading.onlyReads(line, commands)
   }

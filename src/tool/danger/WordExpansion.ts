@@ -102,10 +102,11 @@ const withoutNewlines = (output: string): string => {
 const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
   const done: Array<Field> = []
   let now = draft()
+  const varies = word.some(({ _tag }) => _tag === "Variable")
   const separators = separatorsOf(scope.variables.get("IFS"))
   const finish = (): void => {
     const { started, ...field } = now
-    if (started) done.push(field)
+    if (started) done.push({ ...field, varies })
     now = draft()
   }
   const append = (value: string, quoted: boolean): void => {
@@ -184,6 +185,7 @@ export const joined = (fields: ReadonlyArray<Field>): Field => ({
   text: fields.map(({ text }) => text).join(" "),
   shown: fields.map(({ shown }) => shown).join(" "),
   unknown: fields.some(({ unknown }) => unknown),
+  varies: fields.some(({ varies }) => varies),
   glob: fields.some(({ glob }) => glob),
   commands: fields.flatMap(({ commands }) => commands)
 })

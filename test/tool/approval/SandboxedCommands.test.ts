@@ -5,12 +5,18 @@ import * as Effect from "effect/Effect"
 import * as Hooks from "../../../src/hooks/Hooks.ts"
 import * as Approver from "../../../src/tool/approval/Approver.ts"
 import * as Approvals from "../../../src/tool/Approvals.ts"
+import * as Danger from "../../../src/tool/danger/Danger.ts"
+import { hostile } from "../danger/hostile.ts"
+import { hostileDisguised } from "../danger/hostileDisguised.ts"
+import { hostileMore } from "../danger/hostileMore.ts"
+import { hostileSelf } from "../danger/hostileSelf.ts"
 import { ordinary } from "../danger/ordinary.ts"
+import { nameable, unnameable } from "../danger/ordinaryDeletions.ts"
 import { ordinaryDisguised } from "../danger/ordinaryDisguised.ts"
 import { ordinaryMore } from "../danger/ordinaryMore.ts"
 
 /** The commands that somebody is asked about, each in a session of its own. */
-const asked = (lines: ReadonlyArray<string>, isConfined: boolean, reach?: "hosts" | "all") =>
+const asked = (lines: ReadonlyArray<string>, isConfined: boolean, reach?: "hosts" | "all", uncovered?: Approvals.Call["uncovered"]) =>
   Effect.gen(function*() {
     const hooks = yield* Hooks.Hooks
     const questions: Array<string> = []
@@ -19,7 +25,7 @@ const asked = (lines: ReadonlyArray<string>, isConfined: boolean, reach?: "hosts
       return "once"
     }))
     const approvals = Approvals.make({ hooks, approver })
-    for (const command of lines) yield* approvals.check({ tool: "terminal", args: { command }, isConfined, reach, sessionKey: command })
+    for (const command of lines) yield* approvals.check({ tool: "terminal", args: { command }, isConfined, reach, uncovered, sessionKey: command })
     return questions
   }).pipe(Effect.provide(Hooks.layer([])))
 
@@ -35,6 +41,34 @@ describe("approvals behind a wall", () => {
       assert.deepStrictEqual(after.filter((line) => !/^(?:git push|npm publish|docker -H) ?/.test(line)), [], "what is left leaves the wall")
       assert.isAtMost(after.length, 9)
       assert.deepStrictEqual(yield* asked(needed, true), needed)
+    }))
+
+  it.effect("a deletion whose files its words name needs one only where no undo covers it", () =>
+    Effect.gen(function*() {
+      const all = [...nameable, ...unnameable]
+      const told: Array<string> = []
+      const covers: Approvals.Call["uncovered"] = () => Effect.succeed([])
+      const coversNone: Approvals.Call["uncovered"] = (_, losses) => Effect.sync(() => {
+        told.push(...losses.map(({ key }) => key))
+        return losses.map((finding) => ({ ...finding, gravity: "ask", key: `${finding.key}, not covered by undo: 3.2 GB` }))
+      })
+      assert.deepStrictEqual(yield* asked(all, true), all)
+      assert.deepStrictEqual(yield* asked(all, true, undefined, covers), unnameable)
+      assert.deepStrictEqual(yield* asked([...all, "rm big.iso"], true, undefined, coversNone), [...all, "rm big.iso"])
+      assert.isAtLeast(told.length, nameable.length)
+      assert.deepStrictEqual(yield* asked(all, false, undefined, covers), all, "without a wall nothing says that it is all")
+    }))
+
+  it.effect("hostile deletions that an undo may cover name the files that they take away", () =>
+    Effect.gen(function*() {
+      const lines = [...hostile, ...hostileMore, ...hostileDisguised, ...hostileSelf].map(([command]) => command)
+      const without = yield* asked(lines, true)
+      const passed = new Set(without)
+      for (const line of yield* asked(lines, true, undefined, () => Effect.succeed([]))) passed.delete(line)
+      assert.strictEqual(passed.size, 37)
+      for (const line of passed) {
+        for (const { places } of Danger.judge(line).losses) assert.isNotEmpty(places, line)
+      }
     }))
 
   it.effect("a download that is run at once needs one where the network is all there, and none behind listed hosts", () =>
