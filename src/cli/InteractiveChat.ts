@@ -32,6 +32,7 @@ import * as Places from "../tool/builtin/file/Places.ts"
 import * as ChatSkills from "./ChatSkills.ts"
 import { confirmed } from "./Confirm.ts"
 import * as MemoryCommand from "./MemoryCommand.ts"
+import * as CommandSettings from "./CommandSettings.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { notDone, silent, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
@@ -183,8 +184,19 @@ const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, sessio
   })
 })
 
+/** Sets up a model where nobody has one, and nothing else was said to answer. */
+const firstRun = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags) {
+  const { model, replay, safeMode, script } = flags
+  const { process } = yield* Environment
+  if (script !== undefined || replay !== undefined || model !== undefined || safeMode || process["TERM"] === "dumb") return
+  if (InheritedLimits.read(process) !== undefined) return
+  const { firstRun } = yield* Effect.promise(() => import("./ModelSetup.ts"))
+  yield* firstRun(Flags.configOptions(flags))
+}, Effect.provide(CommandSettings.surroundings))
+
 export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags) {
   const program = yield* Program
+  yield* firstRun(flags)
   const code = yield* Effect.gen(function*() {
     const settings = yield* Settings
     const environment = yield* Environment

@@ -239,7 +239,7 @@ middlewares:
       const { cwd, home, put } = yield* desk
       const agent = put("agent.yaml", "type: agent\nname: a\n")
       const chat = `cd '${cwd}'; '${process.execPath}' '${program}' chat --agent agent.yaml`
-      const terminal = yield* open(launch, `${chat}; echo "code $?"; ${chat}`, { HOME: join(home, ".."), HERMES_HOME: home, NO_COLOR: "1" }, 200)
+      const terminal = yield* open(launch, `${chat}; echo "code $?"; ${chat}`, { HOME: join(home, ".."), HERMES_HOME: home, NO_COLOR: "1", HERMES_MODEL__PROVIDER: "offline" }, 200)
       yield* terminal.until(`Trust the files of ${cwd}?`)
       yield* terminal.type("n")
       yield* terminal.until("code 2")

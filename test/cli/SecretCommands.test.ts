@@ -172,10 +172,10 @@ describe.skipIf(launcher === undefined)("hermes model", () => {
         seen = written().indexOf(text, seen) + text.length
       })
       const answers: ReadonlyArray<readonly [question: string, answer: string]> = [
-        ["Provider [", "custom"],
+        ["Provider", "custom"],
         ["Address of the API", `${server.url}/v1`],
         ["API key for", typed],
-        ["Model", "m"],
+        ["Name of the model", "m"],
         ["Not saved:", ""]
       ]
       for (const [question, answer] of answers) {

@@ -131,7 +131,7 @@ describe("a folder that is not trusted", () => {
       if (launcher === undefined) return
       const { cwd, hermes, home, put } = yield* machine
       put(".hermes/skills/theirs/SKILL.md", "---\nname: theirs\ndescription: d\n---\nbody\n")
-      const start = open(launcher, `cd ${cwd} && exec ${process.execPath} ${program} chat`, { HOME: realpathSync(`${home}/..`), HERMES_HOME: home }, 200)
+      const start = open(launcher, `cd ${cwd} && exec ${process.execPath} ${program} chat`, { HOME: realpathSync(`${home}/..`), HERMES_HOME: home, HERMES_MODEL__PROVIDER: "offline" }, 200)
       const first = yield* start
       yield* first.until("Trust the files of")
       assert.include(first.screen(), ".hermes/skills can name programs and instructions.")
