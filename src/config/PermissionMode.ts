@@ -14,6 +14,19 @@
  * `approvals.default_mode` names one; without it `approvals.mode` does, as `ask` (manual), `auto` (smart) and `yolo` (off). The mode of a run
  * holds for everything that it starts: a child agent has that of its parent.
  *
+ * **Example** (The mode of a run)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, PermissionMode, Runtime, WriteFile } from "hermes-effect"
+ *
+ * const program = Agent.run({ prompt: "Write 'hello' to note.txt." }).pipe(Effect.provideService(PermissionMode.CurrentMode, "plan"))
+ * const { text } = await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [WriteFile.toolset] })))
+ *
+ * console.log(text.includes("plan mode"))
+ * // => true
+ * ```
+ *
  * Source: `ARCHITECTURE.md` §7 (approvals).
  */
 import * as Context from "effect/Context"

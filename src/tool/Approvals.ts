@@ -10,7 +10,8 @@
  * nobody understands is deny, and where nobody can be asked it is deny, unless the context says otherwise.
  *
  * An approval holds for what was asked about: one command line, one path, one host, one call of a tool with its arguments, or,
- * where the question offers it, for commands with the same prefix (`git push`); never for a kind of danger. `once` stores nothing, `session` holds for the session key, `always` also goes to the allow-list's store; it is not
+ * where the question offers it, for commands with the same prefix (`git push`); never for a kind of danger. `once` stores nothing, `session` holds for the session key, `always` is written as a rule of
+ * `permissions.allow` where one stands for exactly that (the question names it), else as an entry of the allow-list; it is not
  * offered, and counts as `session`, when a finding may not be approved for good. The findings of the content scanner
  * (`security.tirith_enabled`) are such; it is asked with detection, and not of what nothing would be asked of.
  *
@@ -125,7 +126,7 @@ export const make = (options: Options): Service => {
   const memory = AllowList.memory(allowed.exact, options.store ?? { add: () => Effect.void })
   const { approver, hooks, judge, permissions } = options
   const scan = options.scanner?.scan ?? (() => Effect.succeed<ReadonlyArray<Concern>>([]))
-  const asking = ApprovalFlow.make({ policy, memory, hooks, approver, judge })
+  const asking = ApprovalFlow.make({ policy, memory, hooks, approver, judge, keepRules: permissions?.kept?.add })
   const yolo = new Set<string>()
   const modes = new Map<string, Mode | PermissionMode.PermissionMode>()
 
@@ -159,7 +160,7 @@ export const make = (options: Options): Service => {
   const judged = Effect.fnUntraced(function*(
     call: Call,
     judgedTarget: ApprovalTarget.ApprovalTarget,
-    { allowed: rule, asked, denied }: Permissions.Judgement
+    { allowed: rule, allowsHost, asked, denied }: PermissionCalls.CallJudgement
   ): Effect.fn.Return<Permit | Refusal> {
     const permit = (by: Permit["by"], choice?: Choice): Permit => ({ _tag: "Permit", call, by, choice })
     const { lines, prefix, target, text, verdict } = judgedTarget
@@ -179,24 +180,31 @@ export const make = (options: Options): Service => {
       const holds = CommandPrefix.holdsFor(finding)
       const listed = covered && (holds || offered === undefined && CommandPrefix.isListable(finding)) ||
         rule !== undefined && CommandPrefix.isListable(finding)
-      return { key: finding.key, permanent: true, prefix: holds ? offered : undefined, listed }
+      return { key: finding.key, permanent: true, prefix: holds ? offered : undefined, listed, isRuled: CommandPrefix.isListable(finding) }
     })
     const given = call.concerns ?? []
     const edits = mode === "edits" ? yield* PermissionCalls.editsOf(call) : () => false
-    const further = given.filter((concern) => !(rule !== undefined && PermissionCalls.isLifted(call.tool, concern)) && !edits(concern))
+    const isRuled = (concern: Concern): boolean => PermissionCalls.isLifted(call.tool, concern)
+    const further = given.filter((concern) => {
+      const { target } = concern
+      const isLifted = isRuled(concern) && (rule !== undefined || target?.kind === "host" && allowsHost?.(target.text) === true)
+      return !isLifted && !edits(concern)
+    }).map((concern) => ({ ...concern, isRuled: isRuled(concern) }))
     const known: ReadonlyArray<Concern> = [
       ...findings.filter(({ listed }) => !listed),
       ...further,
       ...asked === undefined ? [] : [{ key: `the rule ${asked.text} (${asked.source})`, permanent: false }]
     ]
     const isLifted = findings.some(({ listed }) => listed) || further.length < given.length
-    const otherwise = !isLifted ? "nothing found" : rule !== undefined ? "permission" : mode === "edits" && further.length < given.length ? "edits" : "allow-list"
+    const otherwise = !isLifted ? "nothing found" : rule !== undefined || mode !== "edits" && further.length < given.length ? "permission" : mode === "edits" && further.length < given.length ? "edits" : "allow-list"
     if (known.length === 0 && lines.length === 0) return permit(otherwise)
     const free = lifted(mode) ?? (asked === undefined && listed(call.tool, lines, verdict.commands) ? "allow-list" : undefined)
     if (free !== undefined) return permit(known.length === 0 ? otherwise : free)
     const concerns = [...known, ...(yield* Effect.forEach(lines, scan)).flat()]
     if (concerns.length === 0) return permit(otherwise)
-    const request = { tool: call.tool, command: text(), concerns, target: target() }
+    const offeredRules = (asked: ReadonlyArray<Concern>, prefix: Concern["prefix"]) =>
+      permissions === undefined ? Effect.undefined : PermissionCalls.offered(permissions, { call, target: judgedTarget, concerns: asked, prefix })
+    const request = { tool: call.tool, command: text(), concerns, target: target(), offeredRules }
     const { by, message, outcome } = yield* asking.ask(request, { session, ids, mode: flowMode(mode) })
     if (outcome === "deny") return refuse("approval_denied", message)
     return outcome === "timeout" ? refuse("approval_timeout", message) : permit(by, outcome)
@@ -237,7 +245,10 @@ export const make = (options: Options): Service => {
       const free = lifted(mode)
       if (free !== undefined) return { outcome: "once", by: free }
       const target = { kind: "call", text: `${request.tool} ${request.command}` } as const
-      const { by, outcome, reason } = yield* asking.ask({ ...request, target }, { session, ids, mode: flowMode(mode) })
+      const concerns = request.concerns.map((concern) => ({ ...concern, isRuled: concern.permanent && concern.target?.kind === "host" }))
+      const offeredRules = (asked: ReadonlyArray<Concern>) =>
+        permissions === undefined ? Effect.undefined : PermissionCalls.offeredHosts(permissions, asked)
+      const { by, outcome, reason } = yield* asking.ask({ ...request, concerns, target, offeredRules }, { session, ids, mode: flowMode(mode) })
       return { outcome, by, reason }
     }),
     setYolo: (session, on) => Effect.sync(() => void (on ? yolo.add(session) : yolo.delete(session))),

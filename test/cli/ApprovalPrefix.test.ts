@@ -23,7 +23,7 @@ describe("a question about a command", () => {
   if (Pseudo.launcher === undefined) return
   const launch = Pseudo.launcher
 
-  it.live("offers its prefix for the session and for good, and keeps it as a glob", () =>
+  it.live("offers its prefix for the session and for good, and keeps it as a rule", () =>
     Effect.scoped(Effect.gen(function*() {
       const { hermes, home, open, put } = yield* started(launch)
       const first = yield* open(["git branch -D one", "git branch -D two", "git branch -D three; git branch -D four", "git branch -D five"])
@@ -31,7 +31,7 @@ describe("a question about a command", () => {
       yield* first.type("go\r")
       yield* first.until("May this run? git branch -D one")
       yield* first.until("3 Allow commands that begin with `git branch` for this session")
-      yield* first.until("5 Allow commands that begin with `git branch` from now on, in every session")
+      yield* first.until(`5 Allow from now on: terminal(git branch:*) (permissions.allow in`)
       yield* Effect.sleep("700 millis")
       yield* first.type("3\r")
       // The second one is not asked about, the compound one is.
@@ -49,18 +49,18 @@ describe("a question about a command", () => {
       const second = yield* open(["git branch -D one"])
       yield* second.until("›")
       yield* second.type("go\r")
-      yield* second.until("5 Allow commands that begin with")
+      yield* second.until("5 Allow from now on")
       yield* Effect.sleep("700 millis")
       yield* second.type("5\r")
       yield* second.until("that was all")
       yield* second.type("/quit\r")
       yield* second.exited
-      assert.include(readFileSync(`${home}/config.yaml`, "utf8"), "- git branch *")
+      assert.include(readFileSync(`${home}/config.yaml`, "utf8"), "- terminal(git branch:*)")
 
       // Where nobody can be asked, what was kept runs and everything else does not.
       put("turns.yaml", turns("git branch -D six", "git branch -D six && git branch -D seven", "git branch -D six > out.txt", "git reset --hard"))
       const { stdout } = yield* hermes(["-q", "go", "--script", "turns.yaml", "--format", "stream-json"])
       const outputs = stdout.split("\n").filter((line) => line.includes("\"tool_result\"")).map((line) => String(JSON.parse(line).output))
-      assert.deepStrictEqual(outputs.map((output) => output.includes("BLOCKED")), [false, true, true, true])
+      assert.deepStrictEqual(outputs.map((output) => output.includes("BLOCKED")), [false, false, true, true])
     })))
 })

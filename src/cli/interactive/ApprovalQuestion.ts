@@ -36,8 +36,16 @@ interface Offer {
   readonly reply: Reply
 }
 
-/** The answers that are offered, narrowest first; their labels name what is allowed. */
-const offersOf = ({ choices, prefix, targets }: Pick<Question, "choices" | "prefix" | "targets">): ReadonlyArray<Offer> => {
+/** An approval for good: the rule that is written, and the file; an entry of the allow-list where no rule says the same. */
+const kept = (reply: Reply, what: string, rules: ReadonlyArray<string> | undefined, file: string | undefined): Offer => ({
+  label: rules === undefined
+    ? `Allow ${what} from now on, in every session (command_allowlist)`
+    : `Allow from now on: ${rules.map((rule) => SafeText.line(Redaction.redactText(rule))).join(", ")} (permissions.allow in ${SafeText.line(file ?? "config.yaml")})`,
+  reply
+})
+
+/** The answers that are offered, narrowest first; their labels name what is allowed, and the rule that is written for it. */
+const offersOf = ({ choices, prefix, rules, targets }: Pick<Question, "choices" | "prefix" | "rules" | "targets">): ReadonlyArray<Offer> => {
   const granted = (choice: Choice, until: string): ReadonlyArray<Offer> => [
     { label: `Allow ${targets.map(named).join(" and ")} ${until}`, reply: { choice } },
     ...prefix === undefined ? [] : [{ label: `Allow ${named(prefix)} ${until}`, reply: { choice, prefix: true } }]
@@ -49,7 +57,10 @@ const offersOf = ({ choices, prefix, targets }: Pick<Question, "choices" | "pref
       case "session":
         return granted(choice, "for this session")
       case "always":
-        return granted(choice, "from now on, in every session")
+        return [
+          kept({ choice }, targets.map(named).join(" and "), rules?.exact, rules?.file),
+          ...prefix === undefined ? [] : [kept({ choice, prefix: true }, named(prefix), rules?.prefix, rules?.file)]
+        ]
       case "deny":
         return [{ label: "Deny", reply: { choice } }]
     }
@@ -68,7 +79,7 @@ const words: ReadonlyMap<string, Choice> = new Map([
 ])
 
 /** Reads an answer as a choice; a choice that was not offered is a denial, and a word never means the prefix. */
-const read = (question: Pick<Question, "choices" | "prefix" | "targets">, answer: string): Reply => {
+const read = (question: Pick<Question, "choices" | "prefix" | "rules" | "targets">, answer: string): Reply => {
   const offer = offersOf(question).find(({ label }) => label === answer)
   const word = words.get(answer.trim().toLowerCase())
   if (offer !== undefined) return offer.reply

@@ -32,7 +32,7 @@ import type { ApprovalJudge } from "./ApprovalJudge.ts"
 import type { Runs } from "./ApprovalTarget.ts"
 import type { Finding } from "../danger/Command.ts"
 import type { BoundTool } from "../Toolset.ts"
-import type { Choice, Concern, Outcome, Question, Reply } from "./Question.ts"
+import type { Choice, Concern, OfferedRules, Outcome, Question, Reply } from "./Question.ts"
 
 // Tool call that is judged, and the decision on it.
 
@@ -164,6 +164,8 @@ interface Request {
   readonly concerns: ReadonlyArray<Concern>
   /** Target of an approval, for concerns that name none of their own. */
   readonly target: Target
+  /** Finds the rules that an approval for good may be kept as; entries of the allow-list where there are none. */
+  readonly offeredRules?: ((concerns: ReadonlyArray<Concern>, prefix: Target | undefined) => Effect.Effect<OfferedRules | undefined>) | undefined
 }
 
 /** Whom a request belongs to. */
@@ -202,6 +204,8 @@ interface Parties {
   readonly hooks: Hooks
   readonly approver: Approver | undefined
   readonly judge: ApprovalJudge["Service"] | undefined
+  /** Keeps approvals for good as rules. */
+  readonly keepRules?: ((rules: ReadonlyArray<string>) => Effect.Effect<void>) | undefined
 }
 
 const shownLimit = 2_000
@@ -218,7 +222,7 @@ const targetsOf = (concerns: ReadonlyArray<Concern>, whole: Target): ReadonlyArr
 const prefixOf = (concerns: ReadonlyArray<Concern>): Target | undefined =>
   concerns.every(({ permanent, prefix, target }) => permanent && prefix !== undefined && target === undefined) ? concerns[0]?.prefix : undefined
 
-const questionOf = ({ command, target, tool }: Request, concerns: ReadonlyArray<Concern>, ids: Ids): Question => {
+const questionOf = ({ command, target, tool }: Request, concerns: ReadonlyArray<Concern>, ids: Ids, rules: OfferedRules | undefined): Question => {
   const keys = concerns.map(({ key }) => key)
   const targets = targetsOf(concerns, target)
   const previews = [...new Set(concerns.flatMap(({ preview }) => preview ?? []))]
@@ -233,6 +237,7 @@ const questionOf = ({ command, target, tool }: Request, concerns: ReadonlyArray<
     ...previews.length === 0 ? {} : { preview: previews.join("") },
     targets: targets.map(({ kind, text }) => ({ kind, text: shown(text) })),
     prefix: prefixOf(concerns),
+    ...rules === undefined ? {} : { rules },
     choices: concerns.every(({ permanent }) => permanent) && targets.every(isKeepable) ? ["once", "session", "always", "deny"] : ["once", "session", "deny"]
   }
 }
@@ -269,7 +274,7 @@ const asked = (who: Approver, timeout: Policy["timeout"], question: Question): E
   )
 
 /** Makes the flow that settles concerns without an earlier approval. */
-export const make = ({ approver, hooks, judge, memory, policy }: Parties): ApprovalFlow => {
+export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Parties): ApprovalFlow => {
   const denials = new Map<string, number>()
   const turns = new Map<string, Semaphore.Semaphore>()
 
@@ -338,7 +343,9 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Appro
     if (concerns.length === 0) return remembered
     const { ids, mode, session } = place
     const presence = yield* InteractiveMode
-    const question = questionOf(request, concerns, ids)
+    const isKept = keepRules !== undefined && concerns.every(({ permanent }) => permanent)
+    const rules = isKept ? yield* request.offeredRules?.(concerns, prefixOf(concerns)) ?? Effect.undefined : undefined
+    const question = questionOf(request, concerns, ids, rules)
     const { keys } = question
     const surface = surfaceOf(mode, presence, who)
     const fields = () => ({
@@ -380,7 +387,11 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Appro
     if (outcome === "session" || outcome === "always") {
       memory.rememberSession(session, prefix === undefined ? concerns.map(approvedOf(request)) : [prefixed(prefix)])
     }
-    if (outcome === "always") yield* memory.rememberAlways(prefix === undefined ? targetsOf(concerns, request.target) : [prefix])
+    if (outcome === "always") {
+      const kept = prefix === undefined ? question.rules?.exact : question.rules?.prefix
+      if (kept !== undefined && keepRules !== undefined) yield* keepRules(kept)
+      else yield* memory.rememberAlways(prefix === undefined ? targetsOf(concerns, request.target) : [prefix])
+    }
     return answer
   })
 

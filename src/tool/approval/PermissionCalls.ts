@@ -18,10 +18,17 @@ import { ToolContext } from "../ToolContext.ts"
 import type { Call, Permit } from "./ApprovalFlow.ts"
 import type { ApprovalTarget } from "./ApprovalTarget.ts"
 import * as Permissions from "./Permissions.ts"
-import type { Concern, Outcome } from "./Question.ts"
+import type { Target } from "./AllowList.ts"
+import * as PermissionRule from "./PermissionRule.ts"
+import type { Concern, OfferedRules, Outcome } from "./Question.ts"
+
+/** Rules that decide about a call; `allowsHost` tells of one that a command reaches. */
+export interface CallJudgement extends Permissions.Judgement {
+  readonly allowsHost?: ((host: string) => boolean) | undefined
+}
 
 /** No rule decides. */
-export const undecided: Permissions.Judgement = { denied: undefined, asked: undefined, allowed: undefined }
+export const undecided: CallJudgement = { denied: undefined, asked: undefined, allowed: undefined }
 
 /** Tools that only read, by name, where nothing is said of them. */
 const readers: ReadonlySet<string> = new Set(["read_file", "search_files", "session_search", "skills_list", "skill_view", "web_search", "web_extract"])
@@ -58,25 +65,83 @@ export const editsOf = Effect.fnUntraced(function*({ tool }: Call) {
     target.text.startsWith(`${cwd}/`) && !guarded.test(target.text.slice(cwd.length))
 })
 
+/** A call as rules look at it. */
+const callOf = (call: Call, { inputs, lines }: ApprovalTarget, cwd: string | undefined, readsOnly: boolean, needsHosts: boolean): Permissions.PermissionCall => ({
+  tool: call.tool,
+  args: call.args,
+  lines,
+  inputs,
+  written: writtenBy(call.tool, call.args),
+  hosts: needsHosts ? hostsOf(call, lines) : [],
+  cwd: cwd ?? "/",
+  onlyReads: readsOnly
+})
+
 /** Finds the rules that decide about a call. */
-export const judge = Effect.fnUntraced(function*(permissions: Permissions.Service, call: Call, target: ApprovalTarget) {
+export const judge = Effect.fnUntraced(function*(permissions: Permissions.Service, call: Call, target: ApprovalTarget): Effect.fn.Return<CallJudgement> {
   const context = yield* Effect.serviceOption(ToolContext)
   const cwd = context._tag === "Some" ? context.value.cwd : undefined
   const rules = yield* permissions.of(cwd)
   if (rules.rules.length === 0) return undecided
-  const { args, tool } = call
-  const { inputs, lines } = target
   const needsHosts = rules.rules.some(({ pattern }) => pattern._tag === "Host")
-  return yield* Permissions.judge(rules, {
-    tool,
-    args,
-    lines,
-    inputs,
-    written: writtenBy(tool, args),
-    hosts: needsHosts ? hostsOf(call, lines) : [],
-    cwd: cwd ?? "/",
-    onlyReads: onlyReads(call, target)
-  }, permissions)
+  const judged = yield* Permissions.judge(rules, callOf(call, target, cwd, onlyReads(call, target), needsHosts), permissions)
+  return needsHosts ? { ...judged, allowsHost: (host) => allowsHost(rules, host) } : judged
+})
+
+const allowsHost = (rules: Permissions.RuleSet, host: string): boolean => {
+  const { allowed, asked, denied } = Permissions.ofHost(rules, host)
+  return allowed !== undefined && asked === undefined && denied === undefined
+}
+
+/** Rule that stands for a target of an approval; undefined for one that no rule names. */
+const ruleOf = (tool: string, { kind, text }: Target): string | undefined => {
+  switch (kind) {
+    case "command":
+      return tool === "terminal" ? `terminal(${text})` : undefined
+    case "prefix":
+      return `terminal(${text}:*)`
+    case "path":
+      return /[*?]/.test(text) ? undefined : `${tool === "write_file" || tool === "patch" ? "write_file" : "read_file"}(${text})`
+    case "host":
+      return `web(${text})`
+    case "tool":
+      return text
+    case "call":
+      return tool.startsWith("mcp__") ? tool : undefined
+  }
+}
+
+/** A call with what is asked about it. */
+interface AskedCall {
+  readonly call: Call
+  readonly target: ApprovalTarget
+  readonly concerns: ReadonlyArray<Concern>
+  readonly prefix: Target | undefined
+}
+
+/** Finds the rules that an approval of a call for good may be kept as: those that allow this call, and say so in one line each. */
+export const offered = Effect.fnUntraced(function*(
+  permissions: Permissions.Service,
+  { call, concerns, prefix, target }: AskedCall
+): Effect.fn.Return<OfferedRules | undefined> {
+  const { kept } = permissions
+  if (kept === undefined || concerns.length === 0 || !concerns.every(({ isRuled }) => isRuled === true)) return undefined
+  const context = yield* Effect.serviceOption(ToolContext)
+  const asCall = callOf(call, target, context._tag === "Some" ? context.value.cwd : undefined, false, true)
+  const allowing = Effect.fnUntraced(function*(targets: ReadonlyArray<Target>) {
+    const texts = [...new Set(targets.map((one) => ruleOf(call.tool, one)))]
+    const rules = texts.flatMap((text): ReadonlyArray<Permissions.PlacedRule> => {
+      const parsed = text === undefined ? undefined : PermissionRule.parse(text, "allow")
+      return parsed?._tag === "Success" ? [{ ...parsed.success, list: "allow", source: kept.file, folder: undefined }] : []
+    })
+    if (rules.length < texts.length) return undefined
+    const judged = yield* Permissions.judge({ rules, problems: [] }, asCall, permissions)
+    const isAllowed = judged.allowed !== undefined || targets.every((one) => one.kind === "host" && allowsHost({ rules, problems: [] }, one.text))
+    return isAllowed ? rules.map(({ text }) => text) : undefined
+  })
+  const exact = yield* allowing(concerns.map(({ target: own }) => own ?? target.target()))
+  const ofPrefix = prefix === undefined ? undefined : yield* allowing([prefix])
+  return exact === undefined && ofPrefix === undefined ? undefined : { file: kept.file, exact, prefix: ofPrefix }
 })
 
 /** True when a reason to ask is lifted by a rule that allows the call. */
@@ -107,3 +172,10 @@ export const ofRequest = Effect.fnUntraced(function*(
   if (denied !== undefined) return { outcome: "deny", by: "permission", reason: `the rule ${denied.text} (${denied.source})` }
   return judged.every(({ allowed, asked }) => allowed !== undefined && asked === undefined) ? { outcome: "once", by: "permission" } : undefined
 })
+
+/** Rules that an approval of hosts for good may be kept as. */
+export const offeredHosts = ({ kept }: Permissions.Service, concerns: ReadonlyArray<Concern>): Effect.Effect<OfferedRules | undefined> => {
+  const hosts = concerns.flatMap(({ target }) => target?.kind === "host" ? [`web(${target.text})`] : [])
+  const isAll = hosts.length > 0 && hosts.length === concerns.length && hosts.every((rule) => PermissionRule.parse(rule, "allow")._tag === "Success")
+  return Effect.succeed(kept === undefined || !isAll ? undefined : { file: kept.file, exact: [...new Set(hosts)] })
+}

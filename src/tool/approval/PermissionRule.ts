@@ -20,6 +20,18 @@
  *
  * Pure, never throws.
  *
+ * **Example** (Read a rule)
+ *
+ * ```ts
+ * import * as Result from "effect/Result"
+ * import { PermissionRule } from "hermes-effect"
+ *
+ * const rule = PermissionRule.parse("terminal(npm test:*)", "allow")
+ *
+ * console.log(Result.isSuccess(rule) ? rule.success.tool : rule.failure)
+ * // => terminal
+ * ```
+ *
  * Source: `ARCHITECTURE.md` §7 (approvals).
  */
 import * as Result from "effect/Result"

@@ -12,6 +12,23 @@
  *
  * A rule that cannot be read allows nothing. In `deny` and `ask` it holds for every call that is not known to only read.
  *
+ * **Example** (Rules of an application)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import { Agent, Approvals, Permissions, Runtime, Terminal } from "hermes-effect"
+ *
+ * const rules = Layer.effect(Permissions.Permissions, Permissions.ofSettings({ allow: [], ask: [], deny: ["terminal(rm:*)"] }))
+ * const approvals = Layer.provide(Approvals.layerDeny(), rules)
+ *
+ * const program = Agent.run({ prompt: "Use the terminal tool exactly once to run 'cd src && rm a.txt'." })
+ * const { text } = await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Terminal.toolset], approvals })))
+ *
+ * console.log(text.includes("BLOCKED: the rule `terminal(rm:*)`"))
+ * // => true
+ * ```
+ *
  * **Gotchas**
  *
  * Rules judge what a call says. What a script or a binary does, a sandbox decides. `search_files` is judged by the folder that it
@@ -25,7 +42,9 @@ import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
+import * as Result from "effect/Result"
 import * as ConfigFile from "../../config/ConfigFile.ts"
+import * as Edit from "../../config/Edit.ts"
 import { Environment, Home, readText } from "../../config/Environment.ts"
 import * as FolderTrust from "../../config/FolderTrust.ts"
 import { Settings } from "../../config/Settings.ts"
@@ -67,6 +86,16 @@ export interface Service {
   readonly real: (path: string) => Effect.Effect<string>
   /** Value of `~`. */
   readonly home: string | undefined
+  /** Keeps approvals for good as rules; absent where nothing can be kept. */
+  readonly kept?: KeptRules | undefined
+}
+
+/** Rules that approvals for good add to `permissions.allow`. */
+export interface KeptRules {
+  /** File that they are written to. */
+  readonly file: string
+  /** Adds rules, from now on and in the file. Where the file cannot be changed they hold for this process. */
+  readonly add: (rules: ReadonlyArray<string>) => Effect.Effect<void>
 }
 
 /** See {@link Service}; absent where nobody provides one. */
@@ -255,13 +284,14 @@ export const make: Effect.Effect<Service, never, Environment | FileSystem.FileSy
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const { config } = yield* Home
+  const context = yield* Effect.context<FileSystem.FileSystem | Home | Path.Path>()
   const environment = yield* Environment
   const trust = yield* FolderTrust.FolderTrust
   const { permissions } = yield* Settings
   const textOf = (path: string): Effect.Effect<string> =>
     readText(path).pipe(Effect.map(Option.getOrElse(() => "")), Effect.orElseSucceed(() => ""), Effect.provideService(FileSystem.FileSystem, fs))
   const hasRules = permissions.allow.length + permissions.ask.length + permissions.deny.length > 0
-  const own = hasRules ? yield* read(permissions, { file: { name: config, folder: paths.dirname(config), text: textOf(config) }, folder: undefined }) : empty
+  let own = hasRules ? yield* read(permissions, { file: { name: config, folder: paths.dirname(config), text: textOf(config) }, folder: undefined }) : empty
 
   const unreadable = (name: string, folder: string, why: string): RuleSet => ({
     rules: [{ text: name, tool: "*", pattern: { _tag: "Any" }, list: "deny", source: name, folder, problem: why }],
@@ -299,7 +329,25 @@ export const make: Effect.Effect<Service, never, Environment | FileSystem.FileSy
     })
 
   const known = new Map<string, RuleSet>()
+
+  const add: KeptRules["add"] = Effect.fnUntraced(function*(texts) {
+    const rules = texts.flatMap((text): ReadonlyArray<PlacedRule> => {
+      const parsed = PermissionRule.parse(text, "allow")
+      return Result.isSuccess(parsed) ? [{ ...parsed.success, list: "allow", source: config, folder: undefined }] : []
+    })
+    own = joined([own, { rules, problems: [] }])
+    for (const [folder, set] of known) known.set(folder, joined([{ rules, problems: [] }, set]))
+    yield* Edit.modify(["permissions", "allow"], (value) => {
+      const before: ReadonlyArray<unknown> = Array.isArray(value) ? value : []
+      return [...before, ...texts.filter((text) => !before.includes(text))]
+    }).pipe(
+      Effect.provideContext(context),
+      Effect.catch((error) => Effect.logWarning(`the approval holds for this process only: ${error.message}`))
+    )
+  })
+
   return {
+    kept: { file: config, add },
     home: environment.get("HOME"),
     real,
     of: Effect.fnUntraced(function*(cwd) {

@@ -41,6 +41,8 @@ export interface Concern {
   readonly preview?: string | undefined
   /** True when it may be approved for good; a finding of a content scanner may not. */
   readonly permanent: boolean
+  /** True when a rule of `permissions.allow` that stands for the call lifts it. */
+  readonly isRuled?: boolean | undefined
 }
 
 /** A question as it is shown, without secrets. */
@@ -57,7 +59,19 @@ export interface Question extends Pick<Ids, "session_id" | "turn_id" | "tool_cal
   readonly targets: ReadonlyArray<Target>
   /** The prefix that `session` and `always` may be granted for instead of the targets, where it is offered. */
   readonly prefix: Target | undefined
+  /** Rules that `always` writes, in the place of entries of the allow-list. */
+  readonly rules?: OfferedRules | undefined
   readonly choices: ReadonlyArray<Choice>
+}
+
+/** Rules of `permissions.allow` that an approval for good would write. */
+export interface OfferedRules {
+  /** File that they are written to. */
+  readonly file: string
+  /** For the targets of the question; absent where no rule stands for them and nothing else. */
+  readonly exact?: ReadonlyArray<string> | undefined
+  /** For its prefix. */
+  readonly prefix?: ReadonlyArray<string> | undefined
 }
 
 /** An answer; a denial may say why, for the model. */

@@ -151,7 +151,7 @@ describe("security.unknown_hosts: ask", () => {
       const terminal = yield* Pseudo.open(launch, `cd '${cwd}' && exec '${process.execPath}' '${program}' --script turns.yaml`, { HERMES_HOME: home, HOME: at("."), NO_COLOR: "1" })
       yield* terminal.until("›")
       yield* terminal.type("go\r")
-      yield* terminal.until(`3 Allow requests to ${first} from now on, in every session`)
+      yield* terminal.until(`3 Allow from now on: web(${first})`)
       yield* Effect.sleep("700 millis")
       yield* terminal.type("3\r")
       // The second page of the host is not asked about; another port of it is.
@@ -162,7 +162,7 @@ describe("security.unknown_hosts: ask", () => {
       yield* terminal.type("/quit\r")
       yield* terminal.exited
       const kept = readFileSync(`${home}/config.yaml`, "utf8")
-      assert.include(kept, `host: ${first}`)
+      assert.include(kept, `- web(${first})`)
       assert.notInclude(kept, second)
     })))
 })
