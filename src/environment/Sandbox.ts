@@ -57,6 +57,7 @@ import { ConfigError } from "../domain/AgentError.ts"
 import * as TextCut from "../domain/TextCut.ts"
 import { removeEmptyDirectory } from "../platform/HeldPath.ts"
 import { nodePath } from "../platform/CurrentProcess.ts"
+import { CurrentMode } from "../config/PermissionMode.ts"
 import { CallConversation, CallDirectory, CommandEnvironment, onThisMachine, type Service as Environment } from "./CommandEnvironment.ts"
 import * as PortForward from "./PortForward.ts"
 import * as NewRepository from "./NewRepository.ts"
@@ -67,7 +68,10 @@ import * as WorkingTree from "./WorkingTree.ts"
 
 /** Bounds of a sandbox. Paths are absolute. */
 export interface Options {
-  /** `read-only`: nothing but temporary files is written; `workspace-write`: the working tree of the call is written too. */
+  /**
+   * `read-only`: nothing but temporary files is written; `workspace-write`: the working tree of the call is written too, unless its run is
+   * in the mode `plan`.
+   */
   readonly policy: "read-only" | "workspace-write"
   /**
    * `none`: commands reach each other and nothing else; `all`: the network of this machine; else some hosts, by HTTP and through a proxy,
@@ -243,13 +247,17 @@ const build = Effect.fnUntraced(function*(options: Options) {
   const outer = yield* ChildProcessSpawner
   const programs = yield* findPrograms(host)
   const base = yield* host.makeTempDirectoryScoped({ prefix: "hermes-sandbox-" }).pipe(Effect.flatMap(host.realPath))
-  const { forget, rules } = yield* makeRules(options, yield* makeTemporary(base))
+  const temporary = yield* makeTemporary(base)
+  const { forget, rules } = yield* makeRules(options, temporary)
+  /** Rules for commands of an agent that plans. */
+  const readOnly = yield* makeRules({ ...options, policy: "read-only" }, temporary)
   const { network } = options
   const proxy = typeof network === "string" ? undefined : yield* Effect.mapError(SandboxNetwork.proxy(path.join(base, "proxy"), network), unavailable)
   const joined = yield* SandboxNetwork.make(outer, programs.bwrap, proxy?.socket)
 
   const confined = Effect.fnUntraced(function*(command: ChildProcess.StandardCommand) {
-    const list = options.policy === "read-only" ? yield* rules : yield* NewRepository.inPlace(host, path, yield* rules, { base, forget })
+    const policy = (yield* CurrentMode) === "plan" ? "read-only" : options.policy
+    const list = policy === "read-only" ? yield* readOnly.rules : yield* NewRepository.inPlace(host, path, yield* rules, { base, forget })
     const cwd = command.options.cwd ?? (yield* CallDirectory) ?? "/tmp"
     const namespace = network === "all" ? undefined : yield* joined
     const caller = proxy === undefined ? undefined : yield* proxy.caller
@@ -264,7 +272,7 @@ const build = Effect.fnUntraced(function*(options: Options) {
       ...mounts(list),
       ...unset.flatMap((name) => ["--unsetenv", name]),
       ...SandboxNetwork.variables(namespace?.port, caller),
-      "--setenv", "TMPDIR", "/tmp", "--setenv", "HERMES_SANDBOX", options.policy,
+      "--setenv", "TMPDIR", "/tmp", "--setenv", "HERMES_SANDBOX", policy,
       "--chdir", cwd, ...init(command)
     ], { ...kept, cwd: "/" })
   })

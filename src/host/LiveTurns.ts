@@ -20,7 +20,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import { Agent } from "../agent/Agent.ts"
 import { BackgroundWork } from "../agent/BackgroundWork.ts"
 import type { RunInput } from "../agent/RunInput.ts"
@@ -90,6 +90,11 @@ export interface LiveTurns {
 }
 
 const steeringLabel = "hermes-effect/host/steering"
+const planningLabel = "hermes-effect/host/planning"
+
+/** Tells the model that it plans; sent with each message, and not stored. */
+const planning = "[Plan mode: read only. Look at what you need, then answer with your plan: which edits you will make, in which order, and how you will " +
+  "check them. The user approves the plan, or asks for another.]"
 
 const behind = (result: string, messages: ReadonlyArray<string>): string =>
   `${result}\n\n[The user says, while you work:]\n${messages.join("\n")}`
@@ -117,6 +122,7 @@ export const make = Effect.fnUntraced(function*(
   let turns = 0
   let held = 0
   let running: Fiber.Fiber<unknown, unknown> | undefined
+  let isPlanningTold = false
   let watching: Fiber.Fiber<unknown, unknown> | undefined
 
   const newMessage = ({ prompt, shown }: NewMessage, origin: Message["origin"]): Message =>
@@ -170,6 +176,14 @@ export const make = Effect.fnUntraced(function*(
       onUsageAfter: (events) => Effect.sync(() => owner.readers.publish({ _tag: "UsageAfter", events }))
     })
     const chosen = mode?.()
+    if (chosen === "plan" && !isPlanningTold) {
+      isPlanningTold = true
+      yield* Effect.provideService(hooks.register({
+        ...Hooks.on("pre_llm_call", ({ session_id }) =>
+          Effect.sync(() => mode?.() === "plan" && owner.state().turn?.sessionId === session_id ? { context: planning } : undefined)),
+        label: planningLabel
+      }), Scope.Scope, scope)
+    }
     const moded = chosen === undefined ? run : Effect.provideService(run, CurrentMode, chosen)
     return yield* isAttended
       ? moded.pipe(Effect.provideService(Clarifier, questions.clarifier), Effect.provideService(ApprovalPrompt, questions.approvals))

@@ -15,6 +15,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync,
 import { createServer as createHttpServer, type Server as HttpServer } from "node:http"
 import { createServer } from "node:net"
 import { join } from "node:path"
+import { CurrentMode } from "../../src/config/PermissionMode.ts"
 import { CallConversation, CallDirectory, CommandEnvironment } from "../../src/environment/CommandEnvironment.ts"
 import * as Sandbox from "../../src/environment/Sandbox.ts"
 import * as WorkingTree from "../../src/environment/WorkingTree.ts"
@@ -114,6 +115,14 @@ describe("commands", () => {
       echo x > .git/index && echo index`)
     assert.deepStrictEqual(out.split("\n").filter((line) => /^[a-zA-Z]+$/.test(line)), ["index"])
     assert.deepStrictEqual([read("project/.git/config"), read("project/.hermes/agent.yaml"), has("project/.git/hooks/post-commit")], ["[core]", "type: agent", false])
+  }))
+
+  live("lets commands of an agent that plans read only, and the next one write again", Effect.gen(function*() {
+    const { has, sh } = yield* inSandbox()
+    const planned = yield* Effect.provideService(sh("echo x > planned.txt; echo $HERMES_SANDBOX; cat /tmp/none; echo y > /tmp/y && cat /tmp/y"), CurrentMode, "plan")
+    assert.match(planned.out, /Read-only file system[^]*read-only[^]*y/)
+    yield* sh("echo x > later.txt")
+    assert.deepEqual([has("project/planned.txt"), has("project/later.txt")], [false, true])
   }))
 
   live("of two conversations see nothing of each other's temporary files", Effect.gen(function*() {

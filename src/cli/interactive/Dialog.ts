@@ -125,6 +125,8 @@ export interface Dialog {
   /** Files that `@` names. */
   readonly files: FileList
   verbosity: Verbosity
+  /** True where a plan was presented that nobody decided on. */
+  isPlanned: boolean
   /** Typed text, also during a turn. */
   editor: Editor.State
   /** Time of the last Ctrl+C. */

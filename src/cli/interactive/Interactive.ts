@@ -16,16 +16,20 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Logger from "effect/Logger"
 import type * as Scope from "effect/Scope"
+import type { PermissionMode } from "../../config/PermissionMode.ts"
 import type { Values } from "../../config/Settings.ts"
 import { redactText } from "../../domain/Redaction.ts"
+import { isCompleted } from "../../domain/RunEvent.ts"
 import type { HostEvent } from "../../host/HostEvent.ts"
 import * as LiveSession from "../../host/LiveSession.ts"
 import * as LiveStatus from "../../host/LiveStatus.ts"
 import { either } from "../Failure.ts"
 import { reviewSeconds } from "../SingleQuery.ts"
 import * as LogLine from "../LogLine.ts"
+import * as ModeCommands from "./ModeCommands.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Screen from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
@@ -93,6 +97,17 @@ const keepStatus = ({ refresh }: LiveStatus.LiveStatus, screen: Screen.Screen): 
     Effect.asVoid
   )
 
+/** Tells of each answer of a turn that began in the mode `plan`. */
+const plans = (initial: PermissionMode, presented: () => void): (event: HostEvent) => void => {
+  let mode = initial
+  let isPlanning = false
+  return (event) => {
+    if (event._tag === "SettingsChanged") mode = event.settings.mode
+    if (event._tag === "TurnStarted") isPlanning = mode === "plan"
+    if (event._tag === "TurnEnded" && isPlanning && Exit.isSuccess(event.exit) && isCompleted(event.exit.value)) presented()
+  }
+}
+
 /** Begins the live session, and shows it from now on. */
 const make = Effect.fnUntraced(function*(
   options: InteractiveOptions,
@@ -115,10 +130,14 @@ const make = Effect.fnUntraced(function*(
   if (statusLine !== undefined) yield* keepStatus(statusLine.status, screen)
   const notifications = options.notify === undefined ? undefined : yield* Notifications.make(options.notify, terminal.write)
   const clock = yield* Clock.Clock
-  return {
+  const planned = plans(options.mode ?? "ask", () => {
+    dialog.isPlanned = true
+  })
+  const dialog: Dialog = {
     options,
     live,
     reader: followed(reader, (event) => {
+      planned(event)
       statusLine?.status.follow(event)
       notifications?.follow(event, clock.currentTimeMillisUnsafe())
     }),
@@ -133,6 +152,7 @@ const make = Effect.fnUntraced(function*(
       ...options.commands ?? []
     ],
     verbosity: display.toolProgress,
+    isPlanned: false,
     editor: Editor.empty,
     interruptedAt: -Infinity,
     waiting: [],
@@ -140,6 +160,7 @@ const make = Effect.fnUntraced(function*(
     questions: [],
     asked: undefined
   }
+  return dialog
 })
 
 /** Logs are lines of the session. */
@@ -246,12 +267,27 @@ const searchHistory = Effect.fnUntraced(function*(dialog: Dialog) {
   if (found !== undefined) dialog.editor = Editor.withText(Editor.empty, found)
 })
 
+/** Asks about a plan that was presented, unless the user went on already. */
+const decideOnPlan = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<Outcome, never, SessionServices> {
+  dialog.isPlanned = false
+  const { mode, queue, turn } = yield* dialog.live.state
+  if (mode !== "plan" || turn !== undefined || queue.length + dialog.waiting.length > 0 || dialog.editor.text !== "") return undefined
+  const next = yield* ModeCommands.askForPlan(dialog)
+  if (next._tag !== "Send") return undefined
+  PromptLine.echo(dialog, String(next.prompt))
+  return yield* send(dialog, { prompt: next.prompt })
+})
+
 const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<number, never, SessionServices> {
   while (true) {
     const event = dialog.reader.poll()
     if (event !== undefined) {
       const code = yield* receive(dialog, event)
       if (code !== undefined) return code
+      continue
+    }
+    if (dialog.isPlanned) {
+      yield* decideOnPlan(dialog)
       continue
     }
     const line = yield* nextLine(dialog)

@@ -1,5 +1,6 @@
 /**
- * `/mode` and `/approve`: the mode of the next turns, and the end of planning.
+ * `/mode` and `/approve`: the mode of the next turns, and the end of planning. After each answer in the mode `plan` the user is asked if it
+ * is carried out, and in which mode; other words are the next message, and planning goes on.
  *
  * Source: `hermes-product.md` §1.8, `ARCHITECTURE.md` §7 (approvals).
  */
@@ -42,6 +43,30 @@ const mode = Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
 /** The message that begins the work of an approved plan. */
 const approved = "The plan is approved. Carry it out now."
 
+/** Decision on a plan. */
+type Decision =
+  | { readonly _tag: "Approve"; readonly mode: "ask" | "edits" | "auto" }
+  | { readonly _tag: "Plan"; readonly words: string | undefined }
+
+/** Asks if the plan that was presented is carried out. */
+export const askForPlan = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<Next> {
+  const approval = (mode: "ask" | "edits" | "auto") =>
+    ({ label: `Approve, go on in ${mode}`, detail: help[mode], value: { _tag: "Approve", mode } satisfies Decision })
+  const decision = yield* Picker.choose<Decision>(dialog, {
+    title: "The plan",
+    choices: [approval("ask"), approval("edits"), approval("auto"), { label: "Keep planning", detail: "or type what to change", value: { _tag: "Plan", words: undefined } }],
+    ofWords: (words) => ({ _tag: "Plan", words }),
+    nothing: "Enter sends this, and planning goes on."
+  })
+  if (decision?._tag === "Approve") return yield* carryOut(dialog, decision.mode)
+  return decision?.words === undefined ? stay : { _tag: "Send", prompt: decision.words }
+})
+
+const carryOut = Effect.fnUntraced(function*(dialog: Dialog, wanted: PermissionMode.PermissionMode): Effect.fn.Return<Next> {
+  yield* set(dialog, wanted)
+  return (yield* dialog.live.state).mode === wanted ? { _tag: "Send", prompt: approved } : stay
+})
+
 const approve = Effect.fnUntraced(function*(argument: string, dialog: Dialog): Effect.fn.Return<Next> {
   if ((yield* dialog.live.state).mode !== "plan") {
     say(dialog, "Not in the mode plan: there is no plan to approve.", "")
@@ -52,8 +77,7 @@ const approve = Effect.fnUntraced(function*(argument: string, dialog: Dialog): E
     if (argument !== "") unknown(dialog, "approve")
     return stay
   }
-  yield* set(dialog, wanted)
-  return (yield* dialog.live.state).mode === wanted ? { _tag: "Send", prompt: approved } : stay
+  return yield* carryOut(dialog, wanted)
 })
 
 export const commands: ReadonlyArray<DialogCommand> = [

@@ -1,6 +1,6 @@
 /**
  * A list to choose from, with fuzzy search: below the line that is typed, or in place of it. Up and down go through it, Enter and
- * Tab take what is marked, Esc takes nothing.
+ * Tab take what is marked, Esc takes nothing. Where a list takes words of the user's own, they are what fits none of its rows.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -19,6 +19,10 @@ import * as PromptLine from "./PromptLine.ts"
 interface Choosing<A> {
   readonly title: string
   readonly choices: ReadonlyArray<PromptLine.Choice<A>>
+  /** Answer that words mean which fit no choice; absent where only choices count. */
+  readonly ofWords?: ((words: string) => A) | undefined
+  /** Row in place of the choices where none fits. */
+  readonly nothing?: string | undefined
 }
 
 /** Choices that are ranked. */
@@ -28,7 +32,7 @@ const searched = <A>(choices: ReadonlyArray<PromptLine.Choice<A>>, query: string
   FuzzyMatch.rank(query, choices, ({ detail = "", label }) => `${label} ${detail}`, mostRanked)
 
 /** Lets the user choose; undefined where nothing was chosen. */
-export const choose = Effect.fnUntraced(function*<A>(dialog: Dialog, { choices, title }: Choosing<A>): Effect.fn.Return<A | undefined> {
+export const choose = Effect.fnUntraced(function*<A>(dialog: Dialog, { choices, nothing = "Nothing fits. Esc goes back.", ofWords, title }: Choosing<A>): Effect.fn.Return<A | undefined> {
   const { screen } = dialog
   const { asidePaint } = screen
   let query = Editor.empty
@@ -36,7 +40,7 @@ export const choose = Effect.fnUntraced(function*<A>(dialog: Dialog, { choices, 
   const found = (): ReadonlyArray<PromptLine.Choice<A>> => searched(choices, query.text)
   const show = Effect.sync(() => screen.live((size) => {
     const rows = found()
-    const listed = rows.length === 0 ? [asidePaint.text("  Nothing fits. Esc goes back.", "dim")] : PromptLine.rows(rows, selected, size, asidePaint)
+    const listed = rows.length === 0 ? [asidePaint.text(Width.cut(`  ${nothing}`, size.columns - 1), "dim")] : PromptLine.rows(rows, selected, size, asidePaint)
     return Editor.render(query, { prompt: PromptLine.mark(asidePaint), indent: 2, below: [...listed, hint(title, size.columns, asidePaint)] }, size)
   }))
 
@@ -46,7 +50,12 @@ export const choose = Effect.fnUntraced(function*<A>(dialog: Dialog, { choices, 
       const rows = found()
       if (name === "down" || name === "ctrl-n") selected = Math.min(rows.length - 1, selected + 1)
       else if (name === "up" || name === "ctrl-p") selected = Math.max(0, selected - 1)
-      else if (name === "enter" || name === "tab") return rows[selected] === undefined ? undefined : { chosen: rows[selected]?.value }
+      else if (name === "enter" || name === "tab") {
+        const words = query.text.trim()
+        const row = rows[selected]
+        if (row !== undefined) return { chosen: row.value }
+        return ofWords === undefined || words === "" ? undefined : { chosen: ofWords(words) }
+      }
       else {
         const { action, state } = Editor.apply(query, key, [])
         if (action._tag === "Escape" || action._tag === "Interrupt" || action._tag === "Leave") return { chosen: undefined }
