@@ -52,6 +52,7 @@ const entries = [
   entry("permissions", "List the rules about tool calls, and explain which of them decides", () => import("./PermissionsCommand.ts")),
   entry("hooks", "List, test and revoke shell hooks, and print event schemas", () => import("./HooksCommand.ts")),
   entry("mcp", "Manage MCP servers, or serve this agent as one", () => import("./McpCommand.ts")),
+  entry("acp", "Serve editors that speak the Agent Client Protocol, over stdin and stdout", () => import("./AcpCommand.ts")),
   entry("serve", "Serve chat completions for rollouts over HTTP, and keep their tokens", () => import("./ServeCommand.ts")),
   entry("rl", "Roll out environments for training, export episodes, train by an agent", () => import("./RlCommand.ts")),
   entry("cron", "Create, list and run scheduled jobs", () => import("./CronCommand.ts")),

@@ -12,6 +12,7 @@ import type { Environment, Home } from "../config/Environment.ts"
 import type { Values } from "../config/Settings.ts"
 import type { ConfigError } from "../domain/AgentError.ts"
 import type { SessionId } from "../domain/Ids.ts"
+import type { CommandEnvironment } from "../environment/CommandEnvironment.ts"
 import type { Hooks } from "../hooks/Hooks.ts"
 import type * as ShellHooks from "../hooks/ShellHooks.ts"
 import type { Contained } from "../middleware/Middleware.ts"
@@ -60,6 +61,8 @@ export interface Start {
   readonly withoutChanges?: boolean | undefined
   /** Image of the container for a working tree, in the place of the settings' one. */
   readonly imageOf?: ((tree: string) => string | undefined) | undefined
+  /** Puts something in front of the place where tools work. */
+  readonly environment?: ((environment: CommandEnvironment["Service"]) => CommandEnvironment["Service"]) | undefined
   /** Middleware inside of all other: it sees the requests that are really sent. */
   readonly middleware?: ReadonlyArray<Contained> | undefined
 }

@@ -19,67 +19,10 @@ import * as Redaction from "../domain/Redaction.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import * as TextCut from "../domain/TextCut.ts"
 import * as Usage from "../domain/Usage.ts"
+import { streamedText } from "../host/StreamedText.ts"
 import type * as ProgramOutput from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 import type { View } from "./View.ts"
-
-/**
- * The text of a run as it is shown, piece by piece; each member answers with the piece to write now. What the pieces make
- * together is what was shown, byte for byte.
- *
- * Texts of different steps are set apart by a blank line. The final text is held back where somebody may still replace it,
- * and shown at the end where it is not what streamed by.
- */
-interface StreamedText {
-  readonly delta: (text: string) => string
-  /** A new step: the next text is one of its own. */
-  readonly step: (id: number) => void
-  /** Puts a text in the place of what was shown since a step began; returns everything so far, undefined where nothing was shown. */
-  readonly replace: (id: number, text: string) => string | undefined
-  /** Returns the rest of the final text. */
-  readonly rest: (final: string) => string
-  /** Everything so far. */
-  readonly all: () => string
-}
-
-const squeezed = (text: string): string => text.replaceAll(/\s+/g, "")
-
-/** With `live`, deltas are shown as they come; without, only the final text is. */
-export const streamedText = (live: boolean): StreamedText => {
-  let all = ""
-  let current = ""
-  const starts = new Map<number, number>()
-  const apart = (): string => {
-    if (current !== "" || all === "" || all.endsWith("\n\n")) return ""
-    return all.endsWith("\n") ? "\n" : "\n\n"
-  }
-  const show = (text: string): string => {
-    const piece = apart() + text
-    all += piece
-    current += text
-    return piece
-  }
-  return {
-    delta: (text) => live && text !== "" ? show(text) : "",
-    step: (id) => {
-      current = ""
-      starts.set(id, all.length)
-    },
-    replace: (id, text) => {
-      if (!live) return undefined
-      all = all.slice(0, starts.get(id))
-      current = ""
-      if (text !== "") show(text)
-      return all
-    },
-    rest: (final) => {
-      if (final === "" || final === current || squeezed(all).endsWith(squeezed(final))) return ""
-      current = ""
-      return show(final)
-    },
-    all: () => all
-  }
-}
 
 /** Characters of a tool's result in its line. */
 const maxOutput = 5000

@@ -1,3 +1,9 @@
+/** The place where tools work, with what a start puts in front of it. */
+const commandsOf = (place: ConfiguredEnvironment.Choice["layer"], inFront: Start["environment"]): ConfiguredEnvironment.Choice["layer"] =>
+  inFront === undefined ? place : Layer.effect(CommandEnvironment.CommandEnvironment, Effect.map(CommandEnvironment.CommandEnvironment, inFront)).pipe(
+    Layer.provide(place ?? Layer.fresh(CommandEnvironment.layerLocal))
+  )
+
 /**
  * The runtime of a program: what the user's settings, home directory and environment make of all parts. Each part is loaded when it
  * is wanted. `Runtime` hands it on.
@@ -18,12 +24,13 @@ import * as Config from "../config/Config.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 import type { SessionId } from "../domain/Ids.ts"
 import * as Secrets from "../domain/Secrets.ts"
+import * as CommandEnvironment from "../environment/CommandEnvironment.ts"
 import { type Service as Programs, UserPrograms } from "../environment/UserPrograms.ts"
 import type * as ShellHooks from "../hooks/ShellHooks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import { bundled } from "../observability/Bundled.ts"
 import * as ChildProcesses from "../platform/ChildProcesses.ts"
-import { workingDirectory } from "../platform/CurrentProcess.ts"
+import { StartDirectory } from "../platform/CurrentProcess.ts"
 import { Plugins } from "../plugin/Plugins.ts"
 import * as ProviderSources from "../plugin/ProviderSources.ts"
 import type { Reserved } from "../plugin/Registration.ts"
@@ -222,7 +229,7 @@ const mcpServers = ({ mcpServers }: Values, programs: Programs): Layer.Layer<nev
 const mentionStart = Effect.fnUntraced(function*(settings: Values) {
   if (DerivedSettings.startedHere(settings).length === 0) return
   const trust = yield* FolderTrust.make
-  const folder = workingDirectory()
+  const folder = (yield* StartDirectory)()
   if (yield* trust.mayStartIn(folder)) return
   const remedy = FolderTrust.remedy(yield* trust.projectOf(folder))
   yield* Effect.logWarning(`MCP servers start in an empty directory, because this folder is not trusted. Look at it, then run \`${remedy}\`, or set the cwd of each`)
@@ -292,6 +299,8 @@ export interface Start extends Substitutes {
   readonly withoutChanges?: boolean | undefined
   /** Image of the container for a working tree, in the place of the settings' one. */
   readonly imageOf?: ((tree: string) => string | undefined) | undefined
+  /** Puts something in front of the place where tools work. */
+  readonly environment?: ((environment: CommandEnvironment.Service) => CommandEnvironment.Service) | undefined
   /** Middleware inside of all other: it sees the requests that are really sent. */
   readonly middleware?: ReadonlyArray<Middleware.Contained> | undefined
 }
@@ -306,7 +315,7 @@ const shellHooks = Effect.fnUntraced(function*(settings: Values, { confirmHook }
     home: home.root,
     accept: settings.hooksAutoAccept,
     confirm: confirmHook,
-    cwd: workingDirectory(),
+    cwd: (yield* StartDirectory)(),
     environment: environment.process
   })
   return yield* service.hooks
@@ -361,7 +370,7 @@ export const program = (
         ? SessionRetention.layerAuto(settings.sessions, start.session).pipe(Layer.provideMerge(SessionStore.layerSqlite({ path: home.database })))
         : SessionStore.layerSqlite({ path: start.database }),
       record: undefined,
-      environment: commands.layer,
+      environment: commandsOf(commands.layer, start.environment),
       tools: [files, terminal, todo, delegation, ...yield* furtherToolsets, ...yield* memoryToolset(memory), ...agents.length === 0 ? [] : [yield* subAgentTool(agents)]] as const,
       hooks: yield* Effect.provideService(shellHooks(settings, start), UserPrograms, programs),
       hookSettings: SettingsMapping.hooks(settings),
@@ -394,7 +403,7 @@ export const program = (
         start.withoutChanges === true ? Layer.empty : ChangeRecording.layer({ directory: home.changes, apart: [home.root], home: environment.get("HOME") })
       ),
       plugged: Layer.merge(
-        pluginsOf(settings, workingDirectory(), start),
+        pluginsOf(settings, (yield* StartDirectory)(), start),
         mcpServers(settings, programs)
       ).pipe(Layer.provide(configured)),
       router: routerLayer(settings, start, logins).pipe(Layer.provide(configured)),

@@ -25,7 +25,7 @@ import type * as Sandbox from "../environment/Sandbox.ts"
 import type { Hosts } from "../environment/SandboxNetwork.ts"
 import { described } from "../environment/SandboxRules.ts"
 import * as UserPrograms from "../environment/UserPrograms.ts"
-import { workingDirectory } from "../platform/CurrentProcess.ts"
+import { StartDirectory } from "../platform/CurrentProcess.ts"
 import * as Places from "./builtin/file/Places.ts"
 import { credentialDirectories, credentialFiles } from "./danger/PathClass.ts"
 import type * as Urls from "./fence/Urls.ts"
@@ -106,11 +106,12 @@ export const programs = Effect.fnUntraced(function*(settings: Values, host: Host
   const { hosts, network = "none" } = settings.terminal.sandbox
   const fs = yield* FileSystem.FileSystem
   const trust = yield* FolderTrust.make.pipe(Effect.provideService(Home, host.home))
-  const mayStart = Effect.suspend(() => trust.mayStartIn(workingDirectory()))
-  const remedy = Effect.map(Effect.suspend(() => trust.projectOf(workingDirectory())), FolderTrust.remedy)
+  const startDirectory = yield* StartDirectory
+  const mayStart = Effect.suspend(() => trust.mayStartIn(startDirectory()))
+  const remedy = Effect.map(Effect.suspend(() => trust.projectOf(startDirectory())), FolderTrust.remedy)
   const elsewhere = Effect.mapError(fs.makeTempDirectoryScoped({ prefix: "hermes-start-" }), ({ message }) => new ConfigError({ path: "TMPDIR", message }))
   return {
-    startDirectory: Effect.flatMap(mayStart, (may) => may ? Effect.sync(workingDirectory) : elsewhere),
+    startDirectory: Effect.flatMap(mayStart, (may) => may ? Effect.sync(startDirectory) : elsewhere),
     admit: Effect.fnUntraced(function*(setting, words) {
       const relative = words.find(UserPrograms.isRelative)
       if (relative === undefined || (yield* mayStart)) return
@@ -160,8 +161,10 @@ const contradiction = ({ terminal }: Values): ConfigError | undefined =>
  * The settings as they hold in the directory of the commands: one that has files of its own and is not trusted is only read, unless the settings
  * name a policy. `distrusted` has those files and the remedy.
  */
-const inFolder = Effect.fnUntraced(function*(settings: Values, { folder = workingDirectory(), home }: Host) {
+const inFolder = Effect.fnUntraced(function*(settings: Values, host: Host) {
+  const { home } = host
   const { terminal } = settings
+  const folder = host.folder ?? (yield* StartDirectory)()
   if (terminal.sandbox.policy !== undefined || terminal.backend !== "auto" && terminal.backend !== "sandbox") return { settings, distrusted: undefined }
   const trust = yield* FolderTrust.make.pipe(Effect.provideService(Home, home))
   const withheld = yield* trust.withheld(folder)

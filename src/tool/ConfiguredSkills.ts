@@ -7,7 +7,7 @@ import * as Path from "effect/Path"
 import { type Environment, Home } from "../config/Environment.ts"
 import * as FolderTrust from "../config/FolderTrust.ts"
 import type { Values } from "../config/Settings.ts"
-import { operatingSystem, workingDirectory } from "../platform/CurrentProcess.ts"
+import { operatingSystem, StartDirectory } from "../platform/CurrentProcess.ts"
 import * as SkillStore from "../prompt/SkillStore.ts"
 import { expandHome } from "./builtin/file/Places.ts"
 import * as Toolsets from "./Toolsets.ts"
@@ -20,7 +20,7 @@ export const make = Effect.fnUntraced(function*(
   const paths = yield* Path.Path
   const user = environment.get("HOME") ?? environment.get("USERPROFILE")
   const trust = yield* FolderTrust.make.pipe(Effect.provideService(Home, home))
-  const cwd = workingDirectory()
+  const cwd = (yield* StartDirectory)()
   const projectDirectories = Effect.gen(function*() {
     const project = yield* trust.projectOf(cwd)
     const folders = Array.from(new Set([cwd, project]))

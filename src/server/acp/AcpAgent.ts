@@ -1,0 +1,290 @@
+/**
+ * The Agent Client Protocol: an agent for editors (Zed, JetBrains, Neovim, …) over two streams of lines.
+ *
+ * **Details**
+ *
+ * The host opens the sessions; this module speaks the protocol: versions and capabilities, new, loaded, resumed, listed, deleted and closed
+ * sessions, prompts, modes and options. Several sessions work at once, each with one prompt at a time. A request that cannot be answered
+ * has the protocol's own error, and leaves the others as they are. When the client hangs up every session is closed.
+ *
+ * **Gotchas**
+ *
+ * The output belongs to the protocol: nothing else may be written to it.
+ *
+ * Source: Agent Client Protocol, version 1.
+ */
+import type {
+  AgentContext,
+  ClientCapabilities,
+  LoadSessionResponse,
+  McpServer,
+  ReadTextFileRequest,
+  WriteTextFileRequest
+} from "@agentclientprotocol/sdk/unstable"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as Ids from "../../domain/Ids.ts"
+import { version } from "../../domain/Version.ts"
+import type { Session } from "../../session/SessionStore.ts"
+import * as AcpSession from "./AcpSession.ts"
+
+type Failure = AcpSession.AcpFailure
+
+/** The client did not do what it was asked for. */
+export class ClientRefused extends Schema.TaggedError<ClientRefused>("hermes-effect/server/ClientRefused")("ClientRefused", {
+  method: Schema.String,
+  cause: Schema.Defect()
+}) {
+  override get message(): string {
+    return `The client refused ${this.method}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
+  }
+}
+
+/** Files of the client, with what its editors have not saved. A member is absent where the client does not offer it. */
+export interface ClientFiles {
+  readonly read: ((path: string) => Effect.Effect<string, ClientRefused>) | undefined
+  readonly write: ((path: string, content: string) => Effect.Effect<void, ClientRefused>) | undefined
+}
+
+/** A session to open. */
+export interface OpenRequest {
+  readonly id: Ids.SessionId
+  /** Absolute. */
+  readonly cwd: string
+  /** The session as it is stored; undefined for a new one. */
+  readonly stored: Session | undefined
+  readonly mcpServers: ReadonlyArray<McpServer>
+  readonly files: ClientFiles
+}
+
+/** Sessions of the program or the application that serves the protocol. */
+export interface AcpHost {
+  readonly open: (request: OpenRequest) => Effect.Effect<AcpSession.OpenedSession, Failure, Scope.Scope>
+  /** Stored conversations, newest first. */
+  readonly list: Effect.Effect<ReadonlyArray<Session>, Failure>
+  /** The newest stored session of the conversation of an id. */
+  readonly find: (id: string) => Effect.Effect<Session | undefined, Failure>
+  /** Makes a conversation that begins with the messages of a stored one. */
+  readonly fork: (session: Session) => Effect.Effect<Session, Failure>
+  readonly remove: (id: Ids.SessionId) => Effect.Effect<void, Failure>
+}
+
+/** The two directions of a connection; `write` is called with whole lines. */
+export interface Connection {
+  readonly input: Stream.Stream<Uint8Array, unknown>
+  readonly write: (line: string) => void
+}
+
+/** Sessions of one page of a list. */
+const pageSize = 50
+
+interface Open {
+  readonly session: AcpSession.AcpSession
+  readonly scope: Scope.Closeable
+}
+
+/** Serves the protocol until the client hangs up. */
+export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }: Connection): Effect.fn.Return<void, never, Path.Path> {
+  const sdk = yield* Effect.promise(() => import("@agentclientprotocol/sdk/unstable"))
+  const { AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION, RequestError } = sdk
+  const paths = yield* Path.Path
+  const context = yield* Effect.context<Path.Path>()
+  const whole = yield* Scope.make()
+  const sessions = new Map<string, Open>()
+  let capabilities: ClientCapabilities = {}
+
+  const errorOf = (cause: Cause.Cause<Failure>): unknown => {
+    const found = cause.reasons.find(Cause.isFailReason)
+    if (found === undefined) {
+      return Cause.hasInterrupts(cause) ? RequestError.requestCancelled() : RequestError.internalError(undefined, "an error of the program; see stderr")
+    }
+    const { message, reason } = found.error
+    if (reason === "session_not_found") return new RequestError(-32_002, message)
+    if (reason === "auth_required") return new RequestError(-32_000, message)
+    if (reason === "internal") return new RequestError(-32_603, message)
+    return reason === "invalid_params" ? new RequestError(-32_602, message) : new RequestError(-32_600, message)
+  }
+
+  /** Answers a request: its failure is the protocol's error, and taking it back interrupts the work. */
+  const answer = <A>(work: Effect.Effect<A, Failure, Path.Path>, signal: AbortSignal): Promise<A> =>
+    Effect.runPromiseExitWith(context)(Effect.tapCause(work, (cause) => Cause.hasDies(cause) ? Effect.logError("a request failed", cause) : Effect.void), { signal })
+      .then((exit) => {
+        if (Exit.isSuccess(exit)) return exit.value
+        throw errorOf(exit.cause)
+      })
+
+  const requestOf = <A>(method: string, send: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, ClientRefused> =>
+    Effect.tryPromise({ try: send, catch: (cause) => new ClientRefused({ method, cause }) })
+
+  /** The client as one session sees it. */
+  const clientOf = (client: AgentContext, sessionId: string): AcpSession.SessionClient => ({
+    capabilities,
+    // A connection that is gone closes every session; until then updates have nowhere to go.
+    update: (update) => Effect.ignore(requestOf(CLIENT_METHODS.session_update, () => client.notify(CLIENT_METHODS.session_update, { sessionId, update }))),
+    permission: (asked) =>
+      requestOf(CLIENT_METHODS.session_request_permission, (cancellationSignal) =>
+        client.request(CLIENT_METHODS.session_request_permission, { sessionId, ...asked }, { cancellationSignal, stopWaitingOnCancel: true })).pipe(
+          Effect.map(({ outcome }) => outcome.outcome === "selected" ? outcome.optionId : undefined),
+          Effect.catch((refused) => Effect.as(Effect.logWarning(refused.message), undefined))
+        ),
+    elicit: (message, requestedSchema) =>
+      requestOf(CLIENT_METHODS.elicitation_create, (cancellationSignal) =>
+        client.request<{ readonly action?: unknown; readonly content?: unknown }>(CLIENT_METHODS.elicitation_create, { sessionId, mode: "form", message, requestedSchema }, { cancellationSignal, stopWaitingOnCancel: true })).pipe(
+          Effect.map(({ action, content }) => action === "accept" ? AcpSession.contentOf(content) : undefined),
+          Effect.catch((refused) => Effect.as(Effect.logWarning(refused.message), undefined))
+        )
+  })
+
+  const filesOf = (client: AgentContext, sessionId: string): ClientFiles => ({
+    read: capabilities.fs?.readTextFile !== true ? undefined : (path) =>
+      Effect.map(
+        requestOf(CLIENT_METHODS.fs_read_text_file, () =>
+          client.request(CLIENT_METHODS.fs_read_text_file, { sessionId, path } satisfies ReadTextFileRequest)),
+        ({ content }) => content
+      ),
+    write: capabilities.fs?.writeTextFile !== true ? undefined : (path, content) =>
+      Effect.asVoid(requestOf(CLIENT_METHODS.fs_write_text_file, () =>
+        client.request(CLIENT_METHODS.fs_write_text_file, { sessionId, path, content } satisfies WriteTextFileRequest)))
+  })
+
+  const absolute = (cwd: string): Effect.Effect<string, Failure> =>
+    paths.isAbsolute(cwd) ? Effect.succeed(paths.normalize(cwd)) : Effect.fail(AcpSession.failure("invalid_params", `cwd "${cwd}" is not absolute.`))
+
+  /** Opens a session; one that is open already is closed first, as the client begins anew with it. */
+  const open = Effect.fnUntraced(function*(
+    client: AgentContext,
+    id: Ids.SessionId,
+    given: { readonly cwd: string; readonly mcpServers?: ReadonlyArray<McpServer> | undefined },
+    stored: Session | undefined
+  ) {
+    const cwd = yield* absolute(given.cwd)
+    yield* close(id)
+    const scope = yield* Scope.fork(whole)
+    const session = yield* host.open({ id: stored?.id ?? id, cwd, stored, mcpServers: given.mcpServers ?? [], files: filesOf(client, id) }).pipe(
+      Effect.flatMap((opened) => AcpSession.make(opened, clientOf(client, id))),
+      Scope.provide(scope),
+      Effect.onExit((exit) => Exit.isSuccess(exit) ? Effect.void : Scope.close(scope, Exit.void))
+    )
+    sessions.set(id, { session, scope })
+    return session
+  })
+
+  const close = Effect.fnUntraced(function*(id: string) {
+    const found = sessions.get(id)
+    if (found === undefined) return false
+    sessions.delete(id)
+    yield* Scope.close(found.scope, Exit.void)
+    return true
+  })
+
+  const opened = (id: string): Effect.Effect<AcpSession.AcpSession, Failure> => {
+    const found = sessions.get(id)
+    return found === undefined
+      ? Effect.fail(AcpSession.failure("session_not_found", `Session "${id}" is not open. Open it with session/new, session/load or session/resume.`))
+      : Effect.succeed(found.session)
+  }
+
+  const stored = Effect.fnUntraced(function*(id: string) {
+    const found = yield* host.find(id)
+    return found ?? (yield* AcpSession.failure("session_not_found", `There is no session "${id}". List them with session/list.`))
+  })
+
+  const again = Effect.fnUntraced(function*(client: AgentContext, params: { readonly sessionId: string; readonly cwd: string; readonly mcpServers?: ReadonlyArray<McpServer> | undefined }): Effect.fn.Return<[AcpSession.AcpSession, LoadSessionResponse], Failure, Path.Path> {
+    const found = yield* stored(params.sessionId)
+    const session = yield* open(client, Ids.SessionId.make(params.sessionId), params, found)
+    return [session, yield* session.state]
+  })
+
+  const agent = sdk.agent({ name: "hermes" })
+    .onRequest(AGENT_METHODS.initialize, ({ params }) => {
+      capabilities = params.clientCapabilities ?? {}
+      return {
+        protocolVersion: PROTOCOL_VERSION,
+        agentInfo: { name: "hermes", title: "Hermes", version },
+        agentCapabilities: {
+          loadSession: true,
+          promptCapabilities: { image: true, embeddedContext: true },
+          mcpCapabilities: { http: true },
+          sessionCapabilities: { list: {}, fork: {}, resume: {}, close: {}, delete: {} }
+        },
+        authMethods: capabilities.auth?.terminal === true
+          ? [{ type: "terminal", id: "model", name: "Set up a model", description: "Choose a provider, its key and a model", args: ["model"] }]
+          : []
+      }
+    })
+    .onRequest(AGENT_METHODS.authenticate, ({ params, signal }) =>
+      answer(params.methodId === "model" ? Effect.succeed({}) : Effect.fail(AcpSession.failure("invalid_params", `Unknown method "${params.methodId}". Set up a model with \`hermes model\`.`)), signal))
+    .onRequest(AGENT_METHODS.session_new, ({ client, params, signal }) =>
+      answer(Effect.gen(function*() {
+        const sessionId = yield* Ids.makeSessionId
+        const session = yield* open(client, sessionId, params, undefined)
+        // The client knows of the session when it has the answer.
+        yield* Effect.forkIn(Effect.andThen(Effect.yieldNow, session.announce), whole)
+        return { sessionId, ...yield* session.state }
+      }), signal))
+    .onRequest(AGENT_METHODS.session_load, ({ client, params, signal }) =>
+      answer(Effect.gen(function*() {
+        const [session, state] = yield* again(client, params)
+        yield* session.replay
+        yield* session.announce
+        return state
+      }), signal))
+    .onRequest(AGENT_METHODS.session_resume, ({ client, params, signal }) =>
+      answer(Effect.gen(function*() {
+        const [session, state] = yield* again(client, params)
+        yield* Effect.forkIn(Effect.andThen(Effect.yieldNow, session.announce), whole)
+        return state
+      }), signal))
+    .onRequest(AGENT_METHODS.session_fork, ({ client, params, signal }) =>
+      answer(Effect.gen(function*() {
+        const made = yield* host.fork(yield* stored(params.sessionId))
+        const session = yield* open(client, made.id, params, made)
+        yield* Effect.forkIn(Effect.andThen(Effect.yieldNow, session.announce), whole)
+        return { sessionId: made.id, ...yield* session.state }
+      }), signal))
+    .onRequest(AGENT_METHODS.session_list, ({ params, signal }) =>
+      answer(Effect.gen(function*() {
+        const from = Number(params.cursor ?? 0)
+        if (!Number.isSafeInteger(from) || from < 0) return yield* AcpSession.failure("invalid_params", `Unknown cursor "${params.cursor}". Leave it out to begin anew.`)
+        const all = (yield* host.list).filter(({ cwd }) => params.cwd == null || cwd === params.cwd)
+        return {
+          sessions: all.slice(from, from + pageSize).map(({ cwd, endedAt, id, startedAt, title }) => ({
+            sessionId: id,
+            cwd: cwd ?? "/",
+            ...title === undefined ? {} : { title },
+            updatedAt: new Date(endedAt ?? startedAt).toISOString()
+          })),
+          ...all.length > from + pageSize ? { nextCursor: `${from + pageSize}` } : {}
+        }
+      }), signal))
+    .onRequest(AGENT_METHODS.session_delete, ({ params, signal }) =>
+      answer(Effect.gen(function*() {
+        const { id } = yield* stored(params.sessionId)
+        yield* close(params.sessionId)
+        yield* host.remove(id)
+        return {}
+      }), signal))
+    .onRequest(AGENT_METHODS.session_close, ({ params, signal }) =>
+      answer(Effect.flatMap(opened(params.sessionId), () => Effect.as(close(params.sessionId), {})), signal))
+    .onRequest(AGENT_METHODS.session_set_mode, ({ params, signal }) =>
+      answer(Effect.flatMap(opened(params.sessionId), ({ setMode }) => Effect.as(setMode(params.modeId), {})), signal))
+    .onRequest(AGENT_METHODS.session_set_config_option, ({ params, signal }) =>
+      answer(Effect.flatMap(opened(params.sessionId), ({ setOption }) => Effect.map(setOption(params.configId, String(params.value)), (configOptions) => ({ configOptions }))), signal))
+    .onRequest(AGENT_METHODS.session_prompt, ({ params, signal }) =>
+      answer(Effect.flatMap(opened(params.sessionId), ({ prompt }) => prompt(params.prompt)), signal))
+    .onNotification(AGENT_METHODS.session_cancel, ({ params, signal }) =>
+      answer(Effect.ignore(Effect.flatMap(opened(params.sessionId), ({ cancel }) => cancel)), signal))
+
+  const decoder = new TextDecoder()
+  const output = new WritableStream<Uint8Array>({ write: (bytes) => write(decoder.decode(bytes, { stream: true })) })
+  const connection = agent.connect(sdk.ndJsonStream(output, yield* Stream.toReadableStreamEffect(input)))
+  yield* Effect.promise(() => connection.closed).pipe(
+    Effect.onInterrupt(() => Effect.sync(() => connection.close())),
+    Effect.ensuring(Scope.close(whole, Exit.void))
+  )
+})

@@ -1,0 +1,114 @@
+/**
+ * Files of an editor below the file tools: `read_file`, `patch` and `write_file` see what the editor has not saved, and write through it.
+ *
+ * **Details**
+ *
+ * Only files of this machine inside of the session's directory are the editor's, and only after the fences of the file tools let them
+ * through. Where the editor refuses one, or has what the file has, the file itself is read; where it refuses to write, the file is written. A text that
+ * is not UTF-8, and everything that other tools read (a search over a tree), never goes over the protocol.
+ *
+ * Source: Agent Client Protocol, `fs/read_text_file` and `fs/write_text_file`.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import type * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import type { Service as Environment } from "../../environment/CommandEnvironment.ts"
+import * as Middleware from "../../middleware/Middleware.ts"
+import type { ClientFiles } from "./AcpAgent.ts"
+
+/** Tools whose files are the editor's. */
+const editing: ReadonlySet<string> = new Set(["read_file", "patch", "write_file"])
+
+/** True in a call of a tool whose files are the editor's. */
+const IsEditing = Context.Reference<boolean>("hermes-effect/server/AcpFiles/IsEditing", { defaultValue: () => false })
+
+/** Tells the files of an environment which call they serve; a part of the runtime of each session. */
+export const middleware: Middleware.Contained = Middleware.toolServices({
+  name: "acp-files",
+  services: (given, { toolName }) => editing.has(toolName) ? Context.add(given, IsEditing, true) : given
+})
+
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+const decoded = (bytes: Uint8Array): string | undefined => {
+  try {
+    return decoder.decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+/** An open file whose bytes are others: those of the editor. */
+const withBytes = (file: FileSystem.File, bytes: Uint8Array): FileSystem.File => {
+  let at = 0
+  const take = (size: number): Uint8Array => {
+    const piece = bytes.subarray(at, at + size)
+    at += piece.length
+    return piece
+  }
+  return {
+    [FileSystem.FileTypeId]: FileSystem.FileTypeId,
+    stat: file.stat,
+    sync: file.sync,
+    truncate: (length) => file.truncate(length),
+    write: (buffer) => file.write(buffer),
+    writeAll: (buffer) => file.writeAll(buffer),
+    seek: (offset, from) =>
+      Effect.sync(() => {
+        at = Math.max(0, Math.min(bytes.length, Number(offset) + (from === "current" ? at : 0)))
+        return BigInt(at)
+      }),
+    read: (buffer) =>
+      Effect.sync(() => {
+        const piece = take(buffer.length)
+        buffer.set(piece)
+        return piece.length
+      }),
+    readAlloc: (size) => Effect.sync(() => at >= bytes.length ? Option.none() : Option.some(take(Number(size))))
+  }
+}
+
+/** Bytes of a file of the editor at most. */
+const mostBytes = 10 * 1024 * 1024
+
+/** Puts the files of an editor, inside of a directory, in front of those of an environment. */
+export const inFront = (environment: Environment, { read, write }: ClientFiles, directory: string, paths: Path.Path): Environment => {
+  if (environment.trees.place !== "here" || read === undefined && write === undefined) return environment
+  const { files } = environment
+  const isInside = (path: string): boolean => path.startsWith(directory === "/" ? directory : `${directory}/`)
+
+  /** Bytes that the editor has in the place of those of the file; undefined where the file's own count. */
+  const unsaved = Effect.fnUntraced(function*(path: string): Effect.fn.Return<Uint8Array | undefined> {
+    if (read === undefined || !isInside(path) || !(yield* IsEditing)) return undefined
+    const info = yield* Effect.orElseSucceed(files.stat(path), () => undefined)
+    if (info?.type !== "File" || Number(info.size) > mostBytes) return undefined
+    const text = yield* Effect.orElseSucceed(read(path), () => undefined)
+    if (text === undefined || text.length > mostBytes) return undefined
+    const own = yield* Effect.orElseSucceed(files.readFile(path), () => undefined)
+    const content = own === undefined ? undefined : decoded(own)
+    return content === undefined || content === text ? undefined : new TextEncoder().encode(text)
+  })
+
+  /** Lets the editor write; false where the file is to be written as it is. */
+  const written = Effect.fnUntraced(function*(from: string, to: string): Effect.fn.Return<boolean, PlatformError> {
+    if (write === undefined || !isInside(to) || !(yield* IsEditing)) return false
+    const text = decoded(yield* files.readFile(from))
+    return text !== undefined && (yield* Effect.match(write(to, text), { onSuccess: () => true, onFailure: () => false }))
+  })
+
+  return {
+    ...environment,
+    files: {
+      ...files,
+      open: (path, options) =>
+        options?.flag !== undefined && options.flag !== "r" ? files.open(path, options) : Effect.flatMap(unsaved(paths.normalize(path)), (bytes) =>
+          Effect.map(files.open(path, options), (file) => bytes === undefined ? file : withBytes(file, bytes))),
+      readFile: (path) => Effect.flatMap(unsaved(paths.normalize(path)), (bytes) => bytes === undefined ? files.readFile(path) : Effect.succeed(bytes)),
+      rename: (from, to) =>
+        Effect.flatMap(written(from, paths.normalize(to)), (isWritten) => isWritten ? files.remove(from, { force: true }) : files.rename(from, to))
+    }
+  }
+}

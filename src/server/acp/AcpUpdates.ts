@@ -1,0 +1,278 @@
+/**
+ * Events of a run, and stored messages, as updates of an ACP session. Data in, data out; texts come out without secrets.
+ *
+ * **Details**
+ *
+ * | event | update |
+ * | --- | --- |
+ * | text, reasoning | `agent_message_chunk`, `agent_thought_chunk` |
+ * | a call | `tool_call` when the model begins it, then `tool_call_update` with its status, places, output and differences |
+ * | a list of `todo` | `plan` |
+ * | a child agent | a `tool_call` of the kind `think` with its goal |
+ * | usage | `usage_update` |
+ * | a warning, another route, a wait | `agent_thought_chunk` |
+ *
+ * Text that was shown cannot be taken back in this protocol: where it is replaced, the new text follows it. A difference has the changed
+ * lines with their surroundings, not the whole file.
+ *
+ * Source: Agent Client Protocol, `session/update`.
+ */
+import type { ContentBlock, PlanEntry, SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation, ToolCallUpdate, ToolKind, Usage as AcpUsage } from "@agentclientprotocol/sdk/unstable"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Cost from "../../domain/Cost.ts"
+import type { FileChanged } from "../../domain/FileChange.ts"
+import * as Json from "../../domain/Json.ts"
+import * as Redaction from "../../domain/Redaction.ts"
+import type { RunEvent, UsageReported } from "../../domain/RunEvent.ts"
+import * as TextCut from "../../domain/TextCut.ts"
+import * as Usage from "../../domain/Usage.ts"
+import { streamedText } from "../../host/StreamedText.ts"
+
+/** Characters of an output, and of a title. */
+const mostOutput = 32_000
+const mostTitle = 120
+
+const text = (value: string): ContentBlock => ({ type: "text", text: Redaction.redactText(value) })
+
+/** A piece of the answer. */
+export const message = (value: string): SessionUpdate => ({ sessionUpdate: "agent_message_chunk", content: text(value) })
+
+const thought = (value: string): SessionUpdate => ({ sessionUpdate: "agent_thought_chunk", content: text(value) })
+
+const kinds: ReadonlyMap<string, ToolKind> = new Map<string, ToolKind>([
+  ["read_file", "read"], ["vision_analyze", "read"], ["skill_view", "read"], ["skills_list", "read"],
+  ["write_file", "edit"], ["patch", "edit"],
+  ["search_files", "search"], ["session_search", "search"], ["web_search", "search"],
+  ["terminal", "execute"], ["process", "execute"], ["execute_code", "execute"],
+  ["web_extract", "fetch"], ["delegate_task", "think"], ["todo", "think"]
+])
+
+/** Returns the kind of a tool, by its name. */
+export const kindOf = (name: string): ToolKind => kinds.get(name) ?? "other"
+
+/** Arguments that name what a call is about, the most telling first. */
+const telling = ["command", "pattern", "query", "path", "url", "urls", "goal", "action", "name", "code", "question", "prompt"]
+
+/** Returns a call in one line: its tool, and what it is about. */
+export const titleOf = (name: string, params: unknown): string => {
+  const fields = Json.fields(params)
+  const key = telling.find((key) => fields[key] !== undefined)
+  const about = key === undefined ? "" : Redaction.redactText(Redaction.beginning(Json.toText(fields[key]), 2_000)).replace(/\s+/gu, " ").trim()
+  if (about === "") return name
+  return TextCut.shortened(name === "terminal" ? about : `${name}: ${about}`, mostTitle)
+}
+
+/** Returns the files that a call is about; `cwd` is the directory of the session. */
+const locationsOf = (params: unknown, resolve: (path: string) => string): Array<ToolCallLocation> => {
+  const { offset, path } = Json.fields(params)
+  if (typeof path !== "string" || path === "") return []
+  return [{ path: resolve(path), ...typeof offset === "number" ? { line: offset } : {} }]
+}
+
+/** Returns the changed lines of a unified difference, with their surroundings, a part for each place in the file. */
+export const differencesOf = ({ diff, path }: Pick<FileChanged, "diff" | "path">): ReadonlyArray<{ readonly content: ToolCallContent; readonly line: number }> =>
+  diff.split(/^(?=@@ )/mu).flatMap((hunk) => {
+    const line = /^@@ -\S+ \+(\d+)/u.exec(hunk)?.[1]
+    if (line === undefined) return []
+    const lines = hunk.split("\n").slice(1).filter((one) => one !== "" && !one.startsWith("\\"))
+    const side = (sign: "+" | "-"): string => lines.filter((one) => one.startsWith(" ") || one.startsWith(sign)).map((one) => `${one.slice(1)}\n`).join("")
+    const [before, after] = [side("-"), side("+")]
+    return [{ line: Number(line), content: { type: "diff", path, ...before === "" ? {} : { oldText: before }, newText: after } }]
+  })
+
+const planStatus = { pending: "pending", in_progress: "in_progress", completed: "completed" } as const
+
+/** Returns the entries of a list of `todo`; undefined for another output. What was cancelled is no part of a plan. */
+const planOf = (output: string): Array<PlanEntry> | undefined => {
+  const { todos } = Json.fields(Json.parsed(output))
+  if (!Array.isArray(todos)) return undefined
+  return todos.flatMap((item): ReadonlyArray<PlanEntry> => {
+    const { content, status } = Json.fields(item)
+    const found = Object.entries(planStatus).find(([name]) => name === status)?.[1]
+    return typeof content === "string" && found !== undefined ? [{ content: Redaction.redactText(content), priority: "medium", status: found }] : []
+  })
+}
+
+/** Returns the sums of a prompt turn. */
+export const usageOf = (usage: Usage.Usage): AcpUsage => ({
+  totalTokens: Usage.totalTokens(usage),
+  inputTokens: usage.inputTokens,
+  outputTokens: usage.outputTokens,
+  thoughtTokens: usage.reasoningTokens,
+  cachedReadTokens: usage.cacheReadTokens,
+  cachedWriteTokens: usage.cacheWriteTokens
+})
+
+const output = (value: string): Array<ToolCallContent> =>
+  value === "" ? [] : [{ type: "content", content: text(TextCut.middle(value, mostOutput)) }]
+
+type CallUpdate = (ToolCall & { sessionUpdate: "tool_call" }) | (ToolCallUpdate & { sessionUpdate: "tool_call_update" })
+
+const isCommand = (name: string): boolean => kindOf(name) === "execute"
+
+/** Returns what a command wrote; of another result, and of one that was cut, all of it. */
+const readable = (name: string, result: string): string => {
+  const written = isCommand(name) ? Json.fields(Json.parsed(result))["output"] : undefined
+  return typeof written === "string" && written !== "" ? written : result
+}
+
+/** Facts of the session that updates name. */
+export interface UpdateContext {
+  /** Makes a path absolute. */
+  readonly resolve: (path: string) => string
+  /** Tokens that the model holds; undefined where nobody knows. */
+  readonly window: () => number | undefined
+}
+
+/** Updates of one turn. */
+export interface TurnUpdates {
+  readonly of: (event: RunEvent) => ReadonlyArray<SessionUpdate>
+}
+
+/** Makes the updates of a turn from its events; without `live`, text is shown when it is final. */
+export const ofTurn = (live: boolean, context: UpdateContext): TurnUpdates => {
+  const shown = streamedText(live)
+  const announced = new Set<string>()
+  const changes = new Map<string, ReadonlyArray<FileChanged>>()
+  let cost = Cost.nothing
+
+  const messages = (piece: string): ReadonlyArray<SessionUpdate> => piece === "" ? [] : [message(piece)]
+
+  const begin = (callId: string, name: string, update: { readonly title: string; readonly status: "pending" | "in_progress" }): CallUpdate => {
+    if (announced.has(callId)) return { sessionUpdate: "tool_call_update", toolCallId: callId, ...update }
+    announced.add(callId)
+    return { sessionUpdate: "tool_call", toolCallId: callId, name, kind: kindOf(name), ...update }
+  }
+
+  const finished = ({ callId, name, output: said, status }: Extract<RunEvent, { readonly _tag: "ToolFinished" }>): ReadonlyArray<SessionUpdate> => {
+    const differences = (changes.get(callId) ?? []).flatMap((change) => differencesOf(change).map((found) => ({ ...found, path: change.path })))
+    changes.delete(callId)
+    const first = announced.has(callId) ? [] : [begin(callId, name, { title: name, status: "pending" })]
+    const plan = name === "todo" && status === "ok" ? planOf(said) : undefined
+    return [
+      ...first,
+      {
+        sessionUpdate: "tool_call_update",
+        toolCallId: callId,
+        status: status === "ok" ? "completed" : "failed",
+        content: [...differences.map(({ content }) => content), ...differences.length > 0 && status === "ok" && !isCommand(name) ? [] : output(readable(name, said))],
+        ...differences.length === 0 ? {} : { locations: differences.map(({ line, path }) => ({ path, line })) },
+        rawOutput: Redaction.redactValue(Json.parsed(TextCut.middle(said, mostOutput)))
+      },
+      ...plan === undefined ? [] : [{ sessionUpdate: "plan" as const, entries: plan }]
+    ]
+  }
+
+  const usage = (event: UsageReported): ReadonlyArray<SessionUpdate> => {
+    cost = Cost.plus(cost, Cost.fromSpent(event.cost))
+    const size = context.window()
+    if (event.origin !== undefined || size === undefined) return []
+    const { usd } = Cost.spent(cost)
+    return [{
+      sessionUpdate: "usage_update",
+      used: Usage.totalTokens(event.usage),
+      size,
+      ...usd === null ? {} : { cost: { amount: usd, currency: "USD" } }
+    }]
+  }
+
+  const of = (event: RunEvent): ReadonlyArray<SessionUpdate> => {
+    switch (event._tag) {
+      case "StepStarted":
+        shown.step(event.step)
+        return []
+      case "TextDelta":
+        return messages(shown.delta(event.text))
+      case "TextReplaced":
+        return shown.replace(event.stepId, event.text) === undefined ? [] : messages(event.text === "" ? "" : `\n\n${event.text}`)
+      case "ReasoningDelta":
+        return event.text === "" ? [] : [thought(event.text)]
+      case "ToolInputStarted":
+        return [begin(event.callId, event.name, { title: event.name, status: "pending" })]
+      case "ToolStarted": {
+        const places = locationsOf(event.params, context.resolve)
+        return [{
+          ...begin(event.callId, event.name, { title: titleOf(event.name, event.params), status: "in_progress" }),
+          rawInput: Redaction.redactValue(event.params),
+          ...places.length === 0 ? {} : { locations: places }
+        }]
+      }
+      case "ToolProgress":
+        return [{ sessionUpdate: "tool_call_update", toolCallId: event.callId, content: output(readable(event.name, event.text)) }]
+      case "FileChanged":
+        changes.set(event.callId, [...changes.get(event.callId) ?? [], event])
+        return []
+      case "ToolFinished":
+        return finished(event)
+      case "SubagentStarted":
+        return [begin(event.subagentId, "delegate_task", { title: TextCut.shortened(Redaction.redactText(event.goal), mostTitle), status: "in_progress" })]
+      case "SubagentProgress":
+        return [{ sessionUpdate: "tool_call_update", toolCallId: event.subagentId, content: output(event.text) }]
+      case "SubagentFinished":
+        return [{
+          sessionUpdate: "tool_call_update",
+          toolCallId: event.subagentId,
+          status: event.status === "completed" ? "completed" : "failed",
+          content: output(`${event.status} after ${event.toolCount} tool calls`)
+        }]
+      case "Waiting":
+        return [thought(`${event.reason}: retrying in ${Math.ceil(event.millis / 1_000)} s\n`)]
+      case "RouteChanged":
+        return [thought(`${event.from.model} (${event.from.provider}) failed: ${event.reason}. Going on with ${event.to.model} (${event.to.provider}).\n`)]
+      case "Notice":
+        return event.level === "warning" ? [thought(`${event.message}\n`)] : []
+      case "UsageReported":
+        return usage(event)
+      case "RunFinished":
+        return messages(shown.rest(event.text))
+      case "RunStarted":
+      case "ToolInputDelta":
+      case "ToolsScheduled":
+      case "Heartbeat":
+      case "StepFinished":
+        return []
+    }
+  }
+  return { of }
+}
+
+const replayedPart = (part: Prompt.Part, context: Pick<UpdateContext, "resolve">): ReadonlyArray<SessionUpdate> => {
+  switch (part.type) {
+    case "text":
+      return part.text === "" ? [] : [message(part.text)]
+    case "reasoning":
+      return part.text === "" ? [] : [thought(part.text)]
+    case "tool-call": {
+      const places = locationsOf(part.params, context.resolve)
+      return [{
+        sessionUpdate: "tool_call",
+        toolCallId: part.id,
+        name: part.name,
+        title: titleOf(part.name, part.params),
+        kind: kindOf(part.name),
+        status: "pending",
+        rawInput: Redaction.redactValue(part.params),
+        ...places.length === 0 ? {} : { locations: places }
+      }]
+    }
+    case "tool-result":
+      return [{
+        sessionUpdate: "tool_call_update",
+        toolCallId: part.id,
+        status: part.isFailure ? "failed" : "completed",
+        content: output(Json.toText(part.result))
+      }]
+    default:
+      return []
+  }
+}
+
+const userBlock = (part: Prompt.UserMessagePart): ContentBlock => part.type === "text" ? text(part.text) : text(`[${part.mediaType}]`)
+
+/** Returns a stored conversation as the updates of a client that opens it. */
+export const replayed = (messages: ReadonlyArray<Prompt.Message>, context: Pick<UpdateContext, "resolve">): ReadonlyArray<SessionUpdate> =>
+  messages.flatMap((one): ReadonlyArray<SessionUpdate> => {
+    if (one.role === "system") return []
+    if (one.role === "user") return one.content.map((part) => ({ sessionUpdate: "user_message_chunk", content: userBlock(part) }))
+    return one.content.flatMap((part) => replayedPart(part, context))
+  })

@@ -1,0 +1,237 @@
+// `hermes acp`, driven by the official client library over its standard streams: one editor, several sessions.
+import * as acp from "@agentclientprotocol/sdk/unstable"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { spawn } from "node:child_process"
+import { existsSync, mkdirSync, readFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { PassThrough, Readable, Writable } from "node:stream"
+import * as HttpServer from "../provider/HttpServer.ts"
+import { machine, program, withoutSandbox } from "../support/hermes.ts"
+
+type Update = acp.SessionUpdate
+
+interface Step {
+  readonly text?: string
+  readonly thought?: string
+  readonly calls?: ReadonlyArray<readonly [name: string, args: Record<string, unknown>]>
+  /** The model says nothing more, until its client hangs up. */
+  readonly hangs?: boolean
+}
+
+/** A model whose steps follow from the last thing that the user said. */
+const model = (plays: Readonly<Record<string, ReadonlyArray<Step>>>) => {
+  const seen: Array<string> = []
+  const server = HttpServer.make(({ body, url }, response) => {
+    if (url.endsWith("/models")) return void HttpServer.json(response, 200, { data: [{ id: "m" }, { id: "other" }] })
+    if (!url.endsWith("/chat/completions")) return void HttpServer.json(response, 404, { error: { message: "not here" } })
+    const { messages, stream } = JSON.parse(body) as { readonly stream?: boolean; readonly messages: ReadonlyArray<{ readonly role: string; readonly content: unknown }> }
+    // Titles are asked for beside the turns, and do not stream.
+    if (stream === true) seen.push(body)
+    const at = messages.findLastIndex(({ role }) => role === "user")
+    const asked = JSON.stringify(messages[at]?.content)
+    const name = Object.keys(plays).find((word) => asked.includes(word)) ?? ""
+    const steps = plays[name] ?? [{ text: "A title" }]
+    const { calls = [], hangs = false, text, thought } = steps[messages.slice(at).filter(({ role }) => role === "assistant").length] ?? { text: "done" }
+    const chunk = (delta: Record<string, unknown>, finish: string | null = null) => ({ id: "x", model: "m", choices: [{ index: 0, delta, finish_reason: finish }] })
+    response.writeHead(200, { "content-type": "text/event-stream" })
+    if (thought !== undefined) response.write(HttpServer.sse(chunk({ reasoning_content: thought })))
+    if (text !== undefined) response.write(HttpServer.sse(chunk({ role: "assistant", content: text })))
+    if (hangs) return
+    const toolCalls = calls.map(([name, args], index) => ({ index, id: `${name}_${seen.length}_${index}`, type: "function", function: { name, arguments: JSON.stringify(args) } }))
+    response.end(HttpServer.sse(
+      ...calls.length === 0 ? [] : [chunk({ tool_calls: toolCalls })],
+      chunk({}, calls.length === 0 ? "stop" : "tool_calls"),
+      { id: "x", model: "m", choices: [], usage: { prompt_tokens: 1000, completion_tokens: 20 } },
+      "[DONE]"
+    ))
+  })
+  return Effect.map(server, ({ url }) => ({ url, seen }))
+}
+
+/** An editor with a file that it has not saved, and what it saw. */
+const editor = (own: { readonly home: string; readonly cwd: string }, unsaved: Map<string, string>) =>
+  Effect.gen(function*() {
+    const updates: Array<readonly [session: string, update: Update]> = []
+    const written: Array<readonly [path: string, content: string]> = []
+    const asked: Array<acp.RequestPermissionRequest> = []
+    const answers: Array<string> = []
+    let said = ""
+    const child = yield* Effect.acquireRelease(
+      Effect.sync(() =>
+        spawn(process.execPath, [program, "acp"], {
+          cwd: own.home,
+          env: { PATH: process.env["PATH"], HOME: dirname(own.home), HERMES_HOME: own.home, ...withoutSandbox },
+          stdio: ["pipe", "pipe", "pipe"]
+        })),
+      (child) => Effect.sync(() => child.kill("SIGKILL"))
+    )
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (said += text))
+    let wire = ""
+    child.stdout.on("data", (bytes: Buffer) => (wire += bytes.toString("utf8")))
+    const ended = new Promise<number | null>((resolve) => child.once("close", (code) => resolve(code)))
+    const client = acp.client({ name: "editor" })
+      .onRequest(acp.CLIENT_METHODS.fs_read_text_file, ({ params }) => {
+        const content = unsaved.get(params.path)
+        if (content === undefined) throw acp.RequestError.resourceNotFound(params.path)
+        return { content }
+      })
+      .onRequest(acp.CLIENT_METHODS.fs_write_text_file, ({ params }) => {
+        written.push([params.path, params.content])
+        unsaved.set(params.path, params.content)
+        return {}
+      })
+      .onRequest(acp.CLIENT_METHODS.session_request_permission, ({ params }) => {
+        asked.push(params)
+        const optionId = answers.shift()
+        return { outcome: optionId === undefined ? { outcome: "cancelled" as const } : { outcome: "selected" as const, optionId } }
+      })
+      .onNotification(acp.CLIENT_METHODS.session_update, ({ params }) => void updates.push([params.sessionId, params.update]))
+    // Node's web streams are those of the library, by another name.
+    const connection = client.connect(acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout.pipe(new PassThrough())) as ReadableStream<Uint8Array>))
+    const ask = <M extends acp.AgentRequestMethod>(method: M, params: acp.AgentRequestParamsByMethod[M]) => connection.agent.request(method, params)
+    const failing = (work: Promise<unknown>): Promise<{ readonly code: number; readonly message: string }> =>
+      work.then((value) => Promise.reject(new Error(`it worked: ${JSON.stringify(value)}`)), (error: unknown) => {
+        if (error instanceof acp.RequestError) return { code: error.code, message: error.message }
+        throw error
+      })
+    const of = <T extends Update["sessionUpdate"]>(session: string, type: T) =>
+      updates.flatMap(([id, update]) => id === session && update.sessionUpdate === type ? [update as Extract<Update, { readonly sessionUpdate: T }>] : [])
+    const textOf = (session: string): string =>
+      of(session, "agent_message_chunk").map(({ content }) => content.type === "text" ? content.text : "").join("")
+    return { answers, ask, asked, child, connection, ended, failing, of, said: () => said, textOf, updates, wire: () => wire, written }
+  })
+
+const say = (text: string): Array<acp.ContentBlock> => [{ type: "text", text }]
+
+const until = async (holds: () => boolean): Promise<void> => {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10))
+}
+
+describe("hermes acp", () => {
+  it.live("serves an editor: prompts, its buffers, permissions, plans, modes, models, and stored sessions", () =>
+    Effect.gen(function*() {
+      const own = yield* machine
+      const { at, cwd, keep, put } = own
+      const { seen, url } = yield* model({
+        "work on it": [
+          { thought: "I look first.", calls: [["read_file", { path: "notes.txt" }], ["todo", { todos: [{ id: "1", content: "write", status: "in_progress" }, { id: "2", content: "rest", status: "pending" }] }]] },
+          { text: "Now I write.", calls: [["patch", { path: "notes.txt", old_string: "not saved", new_string: "saved now" }]] },
+          { calls: [["terminal", { command: "rm -rf ../gone" }]] },
+          { calls: [["terminal", { command: "rm -rf ../gone" }]] },
+          { text: "All done." }
+        ],
+        "wait for me": [{ text: "I begin slowly", hangs: true }],
+        "look at this": [{ text: "I see." }],
+        "second": [{ text: "Here too." }]
+      })
+      keep("config.yaml", `model: { provider: custom, default: m, base_url: "${url}/v1", api_key: key-of-this-test-only, context_length: 100000 }\n`)
+      put("notes.txt", "one\nas it is on the disk\nthree\n")
+      mkdirSync(join(dirname(cwd), "gone"))
+      const buffers = new Map([[at("notes.txt"), "one\nnot saved\nthree\n"]])
+      const client = yield* editor(own, buffers)
+      const { answers, ask, asked, failing, of, textOf, written } = client
+      yield* Effect.promise(async () => {
+        const hello = await ask("initialize", { protocolVersion: 99, clientCapabilities: { fs: { readTextFile: true, writeTextFile: true } } })
+        assert.deepInclude(hello, { protocolVersion: 1, authMethods: [] })
+        assert.deepInclude(hello.agentCapabilities, { loadSession: true, promptCapabilities: { image: true, embeddedContext: true } })
+
+        assert.deepInclude(await failing(ask("session/new", { cwd: "relative", mcpServers: [] })), { code: -32_602, message: `cwd "relative" is not absolute.` })
+        assert.deepInclude(await failing(ask("session/new", { cwd: at("missing"), mcpServers: [] })), { code: -32_602, message: `cwd "${at("missing")}" is no directory.` })
+        assert.strictEqual((await failing(ask("session/prompt", { sessionId: "nobody", prompt: say("hi") }))).code, -32_002)
+        assert.strictEqual((await failing(ask("session/load", { sessionId: "nobody", cwd, mcpServers: [] }))).code, -32_002)
+
+        const { configOptions = [], modes, sessionId } = await ask("session/new", { cwd, mcpServers: [] })
+        assert.strictEqual(modes?.currentModeId, "ask")
+        assert.deepStrictEqual(modes?.availableModes.map(({ id }) => id), ["plan", "ask", "edits", "auto", "yolo"])
+        assert.deepStrictEqual(configOptions?.map(({ category, id }) => [id, category]), [["mode", "mode"], ["model", "model"], ["effort", "thought_level"]])
+        await until(() => of(sessionId, "available_commands_update").length > 0)
+        const names = of(sessionId, "available_commands_update")[0]?.availableCommands.map(({ name }) => name) ?? []
+        for (const name of ["compact", "diff", "undo", "redo"]) assert.include(names, name)
+
+        // A whole turn.
+        answers.push("deny", "once")
+        const { stopReason, usage } = await ask("session/prompt", { sessionId, prompt: [...say("work on it: "), { type: "resource_link", name: "notes", uri: `file://${at("notes.txt")}` }] })
+        assert.deepInclude({ stopReason, ...usage }, { stopReason: "end_turn", inputTokens: 5000, outputTokens: 100 })
+        assert.strictEqual(textOf(sessionId), "Now I write.\n\nAll done.")
+        assert.strictEqual(of(sessionId, "agent_thought_chunk").map(({ content }) => content.type === "text" ? content.text : "").join(""), "I look first.")
+        assert.deepStrictEqual(of(sessionId, "plan").at(-1)?.entries.map(({ content, status }) => [content, status]), [["write", "in_progress"], ["rest", "pending"]])
+        assert.deepInclude(of(sessionId, "usage_update").at(-1), { used: 1020, size: 100_000 })
+
+        // The editor's text is read and written, not that of the file.
+        assert.include(seen.find((body) => body.includes("2|not saved")), "2|not saved")
+        assert.deepStrictEqual(written, [[at("notes.txt"), "one\nsaved now\nthree\n"]])
+        assert.strictEqual(readFileSync(at("notes.txt"), "utf8"), "one\nas it is on the disk\nthree\n")
+
+        const calls = of(sessionId, "tool_call")
+        assert.deepStrictEqual(calls.map(({ kind, name }) => [name, kind]), [["read_file", "read"], ["todo", "think"], ["patch", "edit"], ["terminal", "execute"], ["terminal", "execute"]])
+        const ends = of(sessionId, "tool_call_update").filter(({ status }) => status === "completed" || status === "failed")
+        assert.deepStrictEqual(ends.map(({ status }) => status), ["completed", "completed", "completed", "failed", "completed"])
+        const reading = of(sessionId, "tool_call_update").find(({ title }) => title === "read_file: notes.txt")
+        assert.deepInclude(reading, { status: "in_progress", locations: [{ path: at("notes.txt") }], rawInput: { path: "notes.txt" } })
+
+        // Two questions: one refused, one allowed.
+        assert.deepStrictEqual(asked.map(({ toolCall }) => [toolCall.title, toolCall.kind]), [["rm -rf ../gone", "execute"], ["rm -rf ../gone", "execute"]])
+        assert.deepStrictEqual(asked[0]?.options.filter(({ kind }) => kind.endsWith("once")).map(({ name, optionId }) => [optionId, name]), [["once", "Allow once"], ["deny", "Deny"]])
+        assert.isFalse(existsSync(join(dirname(cwd), "gone")))
+
+        // A turn that is stopped, and what is refused meanwhile.
+        const hanging = ask("session/prompt", { sessionId, prompt: say("wait for me") })
+        await until(() => textOf(sessionId).slice(-20).includes("I begin"))
+        assert.deepInclude(await failing(ask("session/prompt", { sessionId, prompt: say("second") })), { code: -32_600, message: "A prompt of this session is under way. Cancel it, or wait for its end." })
+        const other = await ask("session/new", { cwd, mcpServers: [] })
+        assert.strictEqual((await ask("session/prompt", { sessionId: other.sessionId, prompt: say("second") })).stopReason, "end_turn")
+        assert.strictEqual(textOf(other.sessionId), "Here too.")
+        await client.connection.agent.notify("session/cancel", { sessionId })
+        assert.strictEqual((await hanging).stopReason, "cancelled")
+
+        // Bad prompts leave the session as it is.
+        assert.strictEqual((await failing(ask("session/prompt", { sessionId, prompt: [] }))).message, "The prompt is empty.")
+        assert.include((await failing(ask("session/prompt", { sessionId, prompt: [{ type: "audio", data: "AAAA", mimeType: "audio/wav" }] }))).message, "Audio is not supported")
+        assert.include((await failing(ask("session/prompt", { sessionId, prompt: [{ type: "image", data: "!", mimeType: "image/png" }] }))).message, "not base64")
+        const image = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+        assert.strictEqual((await ask("session/prompt", { sessionId, prompt: [...say("look at this"), { type: "image", data: image, mimeType: "image/png" }, { type: "resource", resource: { uri: `file://${at("b.ts")}`, text: "const b = 1" } }] })).stopReason, "end_turn")
+        const looked = seen.findLast((body) => body.includes("look at this")) ?? ""
+        assert.include(looked, `data:image/png;base64,${image.slice(0, 20)}`)
+        assert.include(JSON.stringify(JSON.parse(looked)), `<file path=\\\\\\"${at("b.ts")}\\\\\\">\\\\nconst b = 1`.replaceAll("\\\\\\", "\\").replaceAll("\\\\n", "\\n"))
+
+        // Modes and options.
+        await ask("session/set_mode", { sessionId, modeId: "plan" })
+        await until(() => of(sessionId, "current_mode_update").some(({ currentModeId }) => currentModeId === "plan"))
+        assert.strictEqual((await failing(ask("session/set_mode", { sessionId, modeId: "fast" }))).code, -32_602)
+        const { configOptions: set } = await ask("session/set_config_option", { sessionId, configId: "model", value: "custom/other" })
+        assert.strictEqual(set.find(({ id }) => id === "model")?.currentValue, "custom/other")
+        await ask("session/prompt", { sessionId, prompt: say("second") })
+        assert.strictEqual((JSON.parse(seen.findLast((body) => body.includes("second")) ?? "{}") as { readonly model?: string }).model, "other")
+
+        // Commands.
+        await ask("session/prompt", { sessionId, prompt: say("/diff") })
+        const lines = client.wire().trimEnd().split("\n")
+        assert.include(lines.at(-2), "+saved now", "updates stand before the answer to the prompt")
+        assert.include(lines.at(-1), "end_turn")
+
+        // Stored sessions.
+        const { sessions } = await ask("session/list", { cwd })
+        assert.sameMembers(sessions.map(({ sessionId }) => sessionId), [sessionId, other.sessionId])
+        await ask("session/close", { sessionId })
+        assert.strictEqual((await failing(ask("session/prompt", { sessionId, prompt: say("hi") }))).code, -32_002)
+        client.updates.length = 0
+        await ask("session/load", { sessionId, cwd, mcpServers: [] })
+        const replayed = client.updates.map(([, update]) => update.sessionUpdate)
+        assert.deepStrictEqual(replayed.slice(0, 4), ["user_message_chunk", "agent_thought_chunk", "tool_call", "tool_call"])
+        assert.strictEqual(textOf(sessionId).startsWith("Now I write.All done."), true)
+        const fork = await ask("session/fork", { sessionId, cwd, mcpServers: [] })
+        assert.notStrictEqual(fork.sessionId, sessionId)
+        await ask("session/prompt", { sessionId: fork.sessionId, prompt: say("second") })
+        assert.include(seen.findLast((body) => body.includes("second")), "work on it")
+        await ask("session/delete", { sessionId: other.sessionId })
+        assert.notInclude((await ask("session/list", {})).sessions.map(({ sessionId }) => sessionId), other.sessionId)
+
+        // The editor hangs up in the middle of a turn.
+        void ask("session/prompt", { sessionId, prompt: say("wait for me") }).catch(() => undefined)
+        await until(() => textOf(sessionId).slice(-20).includes("I begin"))
+        client.child.stdin.end()
+        assert.strictEqual(await client.ended, 0, client.said())
+      })
+    }), { timeout: 120_000 })
+})
