@@ -12,9 +12,9 @@
  * {@link configure} chooses the journal of the file, {@link waiting} how long a locked file is waited for: one second inside
  * SQLite and then again after a pause of 20 to 150 ms, until 15 seconds are over.
  */
+import type * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
 import type * as Fiber from "effect/Fiber"
@@ -216,27 +216,41 @@ export const make = Effect.fnUntraced(function*(database: Database): Effect.fn.R
 
   /** Of the transaction under way; there is one at a time. */
   let afterwards: Array<Effect.Effect<void>> = []
-  const begin = statements((all) => {
+  const begin = (all: Database["all"]): void => {
     all(beginTransaction, [])
     afterwards = []
-  })
-  const commit = statements((all) => void all("COMMIT", []))
+  }
   const rollback = Effect.orDie(statements((all) => {
     // SQLite ends a transaction itself after some failures.
     if (database.isTransaction()) all("ROLLBACK", [])
   }))
-  const settle = (connection: Connection) => {
-    const committed = Effect.tapError(commit, () => Effect.orDie(acquirers.onCommitFailure(connection)))
-    return (exit: Exit.Exit<unknown, unknown>): Effect.Effect<void, SqlError> => Exit.isSuccess(exit) ? committed : rollback
-  }
+  const rolledBack = <E>(cause: Cause.Cause<E>): Effect.Effect<never, E> => Effect.andThen(rollback, Effect.failCause(cause))
+  const failed = sqlError("execute")
+
+  /** A transaction on the connection that nobody else has, with what is to be done after it. */
+  const within = <A, E, R>(connection: Connection, effect: Effect.Effect<A, E, R>) =>
+    Effect.suspend(() => {
+      try {
+        begin(database.all)
+      } catch (thrown) {
+        return Effect.fail(failed(thrown))
+      }
+      return Effect.matchCauseEffect(Effect.provideService(effect, client.transactionService, [connection, 0]), {
+        onFailure: rolledBack,
+        onSuccess: (value) => {
+          try {
+            database.all("COMMIT", [])
+          } catch (thrown) {
+            return Effect.andThen(Effect.orDie(acquirers.onCommitFailure(connection)), Effect.fail(failed(thrown)))
+          }
+          return Effect.succeed({ value, then: afterwards })
+        }
+      })
+    })
 
   const transaction: Client["transaction"] = (effect) =>
     Effect.uninterruptible(Effect.flatMap(
-      acquirers.borrower((connection) =>
-        begin.pipe(
-          Effect.andThen(Effect.onExit(Effect.provideService(effect, client.transactionService, [connection, 0]), settle(connection))),
-          Effect.map((value) => ({ value, then: afterwards }))
-        )),
+      acquirers.borrower((connection) => within(connection, effect)),
       ({ then, value }) => then.length === 0 ? Effect.succeed(value) : Effect.as(Effect.all(then, { discard: true }), value)
     ))
 
@@ -273,9 +287,17 @@ const contention = Schedule.forever.pipe(
   Schedule.upTo({ duration: "15 seconds" })
 )
 
-/** Repeats statements while another process holds the file locked, for 15 seconds at most. */
+/** Repeats statements while another process holds the file locked, for 15 seconds at most. The first try knows nothing of the others. */
 export const waiting = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.retry(effect, { while: isLocked, schedule: contention })
+  Effect.catchIf(effect, isLocked, (error) => {
+    let first: Effect.Effect<A, E, R> | undefined = Effect.fail(error)
+    const again = Effect.suspend(() => {
+      const next = first ?? effect
+      first = undefined
+      return next
+    })
+    return Effect.retry(again, { while: isLocked, schedule: contention })
+  })
 
 /** Chooses a write-ahead log, or a rollback journal where the file system cannot do that. */
 export const configure = Effect.fnUntraced(function*(sql: SqlClient.SqlClient): Effect.fn.Return<void, SqlError> {
