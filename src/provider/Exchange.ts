@@ -162,9 +162,16 @@ const whole = (answer: Result.Result<ModelResponse, AiError.AiError>, onPart: On
     })
   })
 
-/** Reads a body whole. The SDKs would walk it once more, with timers and listeners of their own. */
-const textOf = async (answer: Response, millis: number, abort: AbortController): Promise<string> => {
-  const timer = setTimeout(() => abort.abort(new DOMException("the answer was not complete in time", "TimeoutError")), Math.max(0, millis))
+/** Parts of the time for an answer that its end may be late by: timers of one length share a list, others cost one each. */
+const timerSteps = 64
+
+/** Reads a body whole, in what is left of the time. The SDKs would walk it once more, with timers and listeners of their own. */
+const textOf = async (answer: Response, left: number, timeoutMillis: number, abort: AbortController): Promise<string> => {
+  const step = timeoutMillis / timerSteps
+  const timer = setTimeout(
+    () => abort.abort(new DOMException("the answer was not complete in time", "TimeoutError")),
+    Math.max(0, Math.ceil(left / step) * step)
+  )
   try {
     return await answer.text()
   } finally {
@@ -210,7 +217,7 @@ const execute = (
     const read = (opened: Response): Effect.Effect<ModelResponse, AiError.AiError> =>
       extras.body["stream"] === true
         ? streamed(api, context, opened, options?.onPart)
-        : Effect.flatMap(ask(context, () => textOf(opened, until - clock.currentTimeMillisUnsafe(), abort)), (text) =>
+        : Effect.flatMap(ask(context, () => textOf(opened, until - clock.currentTimeMillisUnsafe(), api.timeoutMillis, abort)), (text) =>
           Effect.fromResult(api.decode(text === "" ? undefined : Json.parsed(text), context)))
     const answer = Effect.flatMap(ask(context, () => api.post(extras, abort.signal).asResponse()), (opened) =>
       Effect.andThen(reportHeaders(opened), read(opened)))

@@ -78,7 +78,7 @@ export interface LearntWindows {
 export const learning = (windows: ContextWindows): LearntWindows => {
   const memory = new Map<string, Learnt>()
   return {
-    window: (route, window) => Math.min(window, memory.get(keyOf(route))?.window ?? window),
+    window: (route, window) => memory.size === 0 ? window : Math.min(window, memory.get(keyOf(route))?.window ?? window),
     learnt: (route, learnt) => {
       memory.set(keyOf(route), learnt)
     },

@@ -74,6 +74,7 @@ export const manageRoute = ({ limits, pool, provider, route }: ManagedRouteOptio
   const info = Route.info(route)
   const id = `${route.provider}|${route.model}|${route.apiMode}|${route.baseUrl ?? route.region ?? ""}`
   const own = route.apiKey === undefined ? "" : fingerprint(Redacted.value(route.apiKey))
+  const ownKey = `${id}|${own}`
   return {
     id,
     info,
@@ -93,7 +94,7 @@ export const manageRoute = ({ limits, pool, provider, route }: ManagedRouteOptio
       routes.set(lease.id, keyed)
       return keyed
     },
-    limitKey: (lease) => `${id}|${lease?.id ?? own}`,
+    limitKey: (lease) => lease === undefined ? ownKey : `${id}|${lease.id}`,
     guardKey: (lease) => {
       if (!guarded.has(route.provider)) return undefined
       return `${route.provider}|${lease?.id ?? own}`

@@ -248,11 +248,16 @@ const masked = (value: unknown, mask: (text: string, key?: string) => string, de
   if (typeof value === "string") return mask(value, name)
   if (typeof value !== "object" || value === null || ArrayBuffer.isView(value) || value instanceof URL || depth >= maxDepth) return value
   if (Array.isArray(value)) {
-    const items = value.map((item: unknown) => masked(item, mask, depth + 1))
-    return items.every((item, index) => item === value[index]) ? value : items
+    let items: Array<unknown> | undefined
+    for (let index = 0; index < value.length; index++) {
+      const safe = masked(value[index], mask, depth + 1)
+      if (safe !== value[index]) (items ??= value.slice())[index] = safe
+    }
+    return items ?? value
   }
   let changed: Record<string, unknown> | undefined
-  for (const [key, item] of Object.entries(value)) {
+  for (const key of Object.keys(value)) {
+    const item: unknown = Reflect.get(value, key)
     if (typeof item !== "string" && typeof item !== "object") continue
     const safe = masked(item, mask, depth + 1, key)
     if (safe === item) continue
@@ -317,8 +322,9 @@ const ownMembers: ReadonlySet<string> = new Set([
 /** An event without secrets; the event itself where it has none. */
 const maskedEvent = (event: Entry["event"], mask: (text: string) => string): Entry["event"] => {
   let changed: Record<string, unknown> | undefined
-  for (const [key, value] of Object.entries(event)) {
+  for (const key of Object.keys(event)) {
     if (ownMembers.has(key)) continue
+    const value: unknown = Reflect.get(event, key)
     const safe = masked(value, mask, 1)
     if (safe === value) continue
     changed ??= { ...event }

@@ -94,6 +94,15 @@ export const make = (tool: Tool.Any, handlers: Context.Context<never>, services:
   const { failed, succeeded } = settling(tool)
   const { context, handler } = Context.getUnsafe(handlers, Context.Service<Tool.Handler<string>>(tool.id))
   const own = Context.merge(context, services)
+  const members = Array.from(own.mapUnsafe, ([name, service]) => ({ key: Context.Service<never, unknown>(name), service }))
+  // Most of it is in the call's context already: what is missing there is added, which costs less than to merge the two.
+  const around = (call: Context.Context<never>): Context.Context<never> => {
+    let all = call
+    for (const { key, service } of members) {
+      if (Context.getOrUndefined(all, key) === undefined) all = Context.add(all, key, service)
+    }
+    return all
+  }
   const refused = ({ message }: { readonly message: string }): Effect.Effect<never, AiError.AiError> =>
     Effect.fail(failure(name, new AiError.ToolParameterValidationError({ toolName: name, description: message })))
 
@@ -120,7 +129,7 @@ export const make = (tool: Tool.Any, handlers: Context.Context<never>, services:
       Effect.annotateCurrentSpan({ tool: name, parameters: params }),
       Effect.matchEffect(withoutServices(decode(params)), { onFailure: refused, onSuccess: run })
     )
-    return Effect.updateContext(handled, (call: Context.Context<never>) => (surroundings = Context.merge(own, call)))
+    return Effect.updateContext(handled, (call: Context.Context<never>) => (surroundings = around(call)))
   }
 }
 

@@ -197,25 +197,53 @@ interface Wire {
   files: ReadonlyArray<WirePart>
 }
 
-/** JSON of the messages that were converted here. They never change; a long one is written anew, so that no text is held twice. */
-const texts = new WeakMap<WireMessage, string | undefined>()
+/** Messages that were converted here: they never change. */
+const converted = new WeakSet<WireMessage>()
 
 const longestKept = 4_096
 
-const textOf = (message: unknown): string => {
-  if (!Json.isFields(message) || !texts.has(message)) return JSON.stringify(message) ?? "null"
-  const known = texts.get(message)
-  if (known !== undefined) return known
-  const text = JSON.stringify(message)
-  if (text.length <= longestKept) texts.set(message, text)
-  return text
+/** Messages whose JSON is one text. */
+const together = 16
+
+/** The JSON of a conversation: that of many short messages is one text; a long one is written anew, so that no text is held twice. */
+interface Written {
+  readonly pieces: Array<string | WireMessage>
+  /** JSON of the newest messages. */
+  open: Array<string>
+}
+
+const close = (written: Written): void => {
+  if (written.open.length === 0) return
+  written.pieces.push(written.open.join(","))
+  written.open = []
+}
+
+const writtenOf = GrowingList.fold<WireMessage, Written>({
+  begin: () => ({ pieces: [], open: [] }),
+  add: (written, message) => {
+    const text = converted.has(message) ? JSON.stringify(message) : undefined
+    if (text === undefined || text.length > longestKept) {
+      close(written)
+      written.pieces.push(message)
+    } else if (written.open.push(text) === together) close(written)
+  },
+  copy: ({ open, pieces }) => ({ pieces: pieces.slice(), open: open.slice() })
+})
+
+const messagesText = (messages: ReadonlyArray<unknown>): string => {
+  // Whatever a request of somebody else has there is sent as it is.
+  if (!messages.every(Json.isFields)) return JSON.stringify(messages)
+  const { open, pieces } = writtenOf(messages)
+  const all = pieces.map((piece) => typeof piece === "string" ? piece : JSON.stringify(piece))
+  return `[${all.concat(open).join(",")}]`
 }
 
 /** The JSON of a request, in which each message of a conversation that grows is written once. */
 export const bodyText = (body: Json.Fields): string => {
   const members: Array<string> = []
-  for (const [name, value] of Object.entries(body)) {
-    const text = name === "messages" && Array.isArray(value) ? `[${value.map(textOf).join(",")}]` : JSON.stringify(value)
+  for (const name of Object.keys(body)) {
+    const value = body[name]
+    const text = name === "messages" && Array.isArray(value) ? messagesText(value) : JSON.stringify(value)
     if (text !== undefined) members.push(`${JSON.stringify(name)}:${text}`)
   }
   return `{${members.join(",")}}`
@@ -223,20 +251,20 @@ export const bodyText = (body: Json.Fields): string => {
 
 const writer = (endpoint: Endpoint): (messages: ReadonlyArray<Prompt.Message>) => Wire => {
   const convertedOf = memoize((message: Prompt.Message) => {
-    const converted = convert(message, endpoint)
-    for (const one of converted.messages) texts.set(one, undefined)
-    return converted
+    const made = convert(message, endpoint)
+    for (const one of made.messages) converted.add(one)
+    return made
   })
   return GrowingList.fold<Prompt.Message, Wire>({
     begin: () => ({ out: [], files: [] }),
     add: (wire, message) => {
-      const converted = convertedOf(message)
+      const { files, messages } = convertedOf(message)
       if (wire.files.length > 0 && message.role !== "tool") {
         wire.out.push({ role: "user", content: wire.files })
         wire.files = []
       }
-      wire.out.push(...converted.messages)
-      if (converted.files.length > 0) wire.files = [...wire.files, ...converted.files]
+      wire.out.push(...messages)
+      if (files.length > 0) wire.files = [...wire.files, ...files]
     },
     copy: ({ files, out }) => ({ out: out.slice(), files })
   })

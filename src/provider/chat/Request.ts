@@ -175,7 +175,9 @@ const markOf = (cache: PromptCache, { model }: Endpoint.Endpoint): CacheMarks.Ca
 export const prepare = (call: ModelCall, route: Route): ModelRequest => {
   const endpoint = Endpoint.of(route)
   const reasoning = reasoningFields(call.reasoningEffort, endpoint)
-  const messages = Messages.toWire(call.messages, endpoint).concat(schemaMessage(call.responseFormat, endpoint))
+  const schema = schemaMessage(call.responseFormat, endpoint)
+  const conversation = Messages.toWire(call.messages, endpoint)
+  const messages = schema.length === 0 ? conversation : conversation.concat(schema)
   return {
     model: route.model,
     messages: takesMarks(call, route) ? Messages.withMarks(messages, markOf(call.cache, endpoint)) : messages,
