@@ -70,7 +70,25 @@ export const make = (url: string, system: string, prompt: string) => {
       if (text !== undefined) return text
     }
   }
+  const openSession = async (k: number): Promise<unknown> => {
+    const messages = start(system, prompt)
+    while (act(messages, await ask(client, `loop-${k}`, messages, false)) === undefined);
+    return messages
+  }
   return {
+    openSession,
+    /** Each prompt of a session with all that was said before. */
+    runSession: async (prompts: number, onPrompt: (index: number) => void): Promise<void> => {
+      const messages: Array<Message> = [{ role: "system", content: system }]
+      for (let index = 0; index < prompts; index++) {
+        onPrompt(index)
+        messages.push({ role: "user", content: prompt })
+        act(messages, await ask(client, "loop-0", messages, false))
+      }
+    },
+    /** Loops side by side: who has no children makes so many. */
+    runChildren: (n: number, k: number): Promise<unknown> => Promise.all(Array.from({ length: n }, () => run(`loop-${k}`, false))),
+    runGate: () => run("gate-1", false),
     runLoop: (k: number) => run(`loop-${k}`, false),
     runFanout: (n: number) => run(`fanout-${n}`, false),
     runLoopStream: (k: number) => run(`loop-${k}`, true),

@@ -1,84 +1,113 @@
-// `npm run bench`: the runtime as an application gets it beside the plain SDK loop, against one model server, in turns, as ratios of CPU
-// time. Compare ratios, never times: machines are shared. The column A/A is the plain loop against itself: what it is off 1 is noise.
-// `--quick` is a look, not a measurement; `--compare REF` adds the runtime of another commit; `--only NAME,…` names workloads.
-import { execFileSync, fork } from "node:child_process"
-import { mkdtempSync, rmSync, symlinkSync } from "node:fs"
+// `npm run bench`: the runtime as an application gets it beside the plain SDK loop, against one model server. Each runner has a process of
+// its own; they take turns, in an order that changes, and a ratio divides by the plain loop of the same cycle. The column A/A is the plain
+// loop against itself: what it is off 1 is noise. Compare ratios, never times: machines are shared.
+// `--quick` is a look, not a measurement; `--compare REF` adds the runtime of another commit; `--only NAME,…` names rows, `--columns NAME,…`
+// columns; `--peer FILE` (any number) adds a module whose default export is a runner of another library.
+import { type ChildProcess, execFileSync, fork, spawnSync } from "node:child_process"
+import { existsSync, mkdtempSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
-import { fileURLToPath, pathToFileURL } from "node:url"
+import { basename, join, resolve } from "node:path"
 import { parseArgs } from "node:util"
 import { root } from "../support/sources.ts"
-import * as Plain from "./plain.ts"
 import { variants } from "./runner.ts"
-import * as Thin from "./thin.ts"
+import { type Workload, workloads } from "./workloads.ts"
 
-const { values: { compare, only, quick } } = parseArgs({
-  options: { quick: { type: "boolean", default: false }, compare: { type: "string" }, only: { type: "string" } }
-})
-const cycles = quick ? 3 : 11
-const batchMillis = quick ? 100 : 300
-const warmMillis = quick ? 300 : 2000
-const system = "You are a benchmark agent. Call the echo tool as asked."
-const prompt = "Go."
-
-/** What is measured: runs of the scripts that the model server knows. */
-type Runner = ReturnType<typeof Plain.make>
-
-interface Workload {
-  readonly name: string
-  /** Turns or deltas of one run. */
-  readonly units: number
-  readonly unit: string
-  readonly run: (runner: Runner) => Promise<unknown>
-}
-
-const check = (results: number) => (text: string): void => {
-  if (text !== `done: ${results} tool results seen.`) throw new Error(`wrong answer: ${text}`)
-}
-
-const loop = (k: number): Workload => ({ name: `${k} turns`, units: k + 1, unit: "turn", run: (runner) => runner.runLoop(k).then(check(k)) })
-
-const deltas = (kind: "stream" | "trickle", n: number): Workload => ({
-  name: kind === "stream" ? `${n} deltas, burst` : `${n} deltas, one per read`,
-  units: n,
-  unit: "delta",
-  run: async (runner) => {
-    let seen = 0
-    await runner.runStream(n, () => void seen++, kind)
-    if (seen !== n) throw new Error(`${seen} deltas of ${n}`)
+const { values } = parseArgs({
+  options: {
+    quick: { type: "boolean", default: false },
+    compare: { type: "string" },
+    only: { type: "string" },
+    columns: { type: "string" },
+    peer: { type: "string", multiple: true, default: [] }
   }
 })
+const cycles = values.quick ? 3 : 11
+const freshCycles = values.quick ? 1 : 3
+const batchMillis = values.quick ? 150 : 400
+const warmMillis = values.quick ? 500 : 2500
 
-const workloads: ReadonlyArray<Workload> = [
-  loop(10),
-  loop(50),
-  loop(200),
-  { name: "50 turns streamed", units: 51, unit: "turn", run: (runner) => runner.runLoopStream(50).then(check(50)) },
-  { name: "8 calls at once", units: 2, unit: "turn", run: (runner) => runner.runFanout(8).then(check(8)) },
-  { name: "100 agents at once", units: 1100, unit: "turn", run: (runner) => Promise.all(Array.from({ length: 100 }, () => runner.runLoop(10).then(check(10)))) },
-  deltas("stream", 2000),
-  deltas("trickle", 250)
-]
+const chosen = (wanted: string | undefined, name: string): boolean => wanted === undefined || wanted.split(",").some((part) => name.includes(part))
 
-const cpu = (): number => {
-  const { system, user } = process.cpuUsage()
-  return system + user
+interface Column {
+  readonly name: string
+  /** What the worker is told. */
+  readonly runner: string
+  readonly tree: string
 }
 
-/** Microseconds of CPU for one unit, over at least `millis` of wall time. */
-const batch = async (work: () => Promise<unknown>, units: number, millis: number): Promise<number> => {
-  const end = performance.now() + millis
-  const started = cpu()
-  let runs = 0
-  do {
-    await work()
-    runs++
-  } while (performance.now() < end)
-  return (cpu() - started) / runs / units
+/** A work tree of another commit, which `remove` takes away. */
+const treeOf = (ref: string) => {
+  const folder = join(mkdtempSync(join(tmpdir(), "hermes-bench-ref-")), "tree")
+  execFileSync("git", ["worktree", "add", "--detach", "--quiet", folder, ref], { cwd: root })
+  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
+  return {
+    folder,
+    remove: () => {
+      execFileSync("git", ["worktree", "remove", "--force", folder], { cwd: root })
+      rmSync(join(folder, ".."), { recursive: true, force: true })
+    }
+  }
 }
 
-const median = (values: ReadonlyArray<number>): number => {
-  const sorted = values.toSorted((a, b) => a - b)
+const message = <A>(child: ChildProcess): Promise<A> =>
+  new Promise((done, failed) => {
+    const exited = (code: number | null): void => failed(new Error(`a worker ended with ${code}`))
+    child.once("exit", exited)
+    child.once("message", (value) => {
+      child.off("exit", exited)
+      // Both ends are of this folder.
+      done(value as A)
+    })
+  })
+
+const server = fork(join(import.meta.dirname, "server.ts"))
+const { port } = await message<{ readonly port: number }>(server)
+const url = `http://127.0.0.1:${port}/v1`
+
+const other = values.compare === undefined ? undefined : treeOf(values.compare)
+const plain: Column = { name: "plain", runner: "plain", tree: root }
+const columns: ReadonlyArray<Column> = [
+  { name: "A/A", runner: "A/A", tree: root },
+  { name: "thin Effect loop", runner: "thin Effect loop", tree: root },
+  ...variants.map(({ name }) => ({ name, runner: name, tree: root })),
+  ...values.peer.map((file) => ({ name: basename(join(file, "..")), runner: resolve(file), tree: root })),
+  ...other === undefined ? [] : ["hermes-effect", "SQLite"].map((name) => ({ name: `${name} of ${values.compare}`, runner: name, tree: other.folder }))
+].filter(({ name }) => chosen(values.columns, name))
+
+const workers = new Map<string, ChildProcess>()
+const started = async ({ runner, tree }: Column, flags: ReadonlyArray<string>): Promise<ChildProcess> => {
+  const child = fork(join(import.meta.dirname, "worker.ts"), [runner, url, tree], { execArgv: [...flags] })
+  await message(child)
+  return child
+}
+const asked = async (child: ChildProcess, { name }: Workload, millis: number): Promise<number | undefined> => {
+  const answer = message<{ readonly value?: number; readonly error?: string }>(child)
+  child.send({ workload: name, millis })
+  const { error, value } = await answer
+  if (error !== undefined) throw new Error(error)
+  return value
+}
+const ended = (child: ChildProcess): Promise<unknown> => {
+  const gone = new Promise((done) => child.once("exit", done))
+  child.kill("SIGTERM")
+  setTimeout(() => child.kill("SIGKILL"), 2000).unref()
+  return gone
+}
+
+const sample = async (column: Column, workload: Workload, millis: number): Promise<number | undefined> => {
+  if (workload.fresh !== undefined) {
+    const child = await started(column, workload.fresh)
+    const value = await asked(child, workload, millis)
+    await ended(child)
+    return value
+  }
+  const known = workers.get(column.name) ?? await started(column, [])
+  workers.set(column.name, known)
+  return asked(known, workload, millis)
+}
+
+const median = (list: ReadonlyArray<number>): number => {
+  const sorted = list.toSorted((a, b) => a - b)
   const middle = sorted.length >> 1
   const upper = sorted[middle] ?? Number.NaN
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? upper)) / 2
@@ -87,64 +116,80 @@ const median = (values: ReadonlyArray<number>): number => {
 const shuffled = <A>(items: ReadonlyArray<A>): ReadonlyArray<A> =>
   items.map((item) => ({ item, order: Math.random() })).toSorted((a, b) => a.order - b.order).map(({ item }) => item)
 
-/** The runner of another commit, from a work tree of its own that `remove` takes away. */
-const runnerOf = async (ref: string): Promise<{ readonly runner: { setup: (typeof variants)[number]["setup"] } & Runner; readonly remove: () => void }> => {
-  const folder = join(mkdtempSync(join(tmpdir(), "hermes-bench-ref-")), "tree")
-  execFileSync("git", ["worktree", "add", "--detach", "--quiet", folder, ref], { cwd: root })
-  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
-  // The default export of this file is the runner of the peer benchmark in every commit.
-  const { default: runner } = await import(pathToFileURL(join(folder, "test/bench/runner.ts")).href)
-  return {
-    runner,
-    remove: () => {
-      execFileSync("git", ["worktree", "remove", "--force", folder], { cwd: root })
-      rmSync(join(folder, ".."), { recursive: true, force: true })
-    }
-  }
+/** The median of the ratios of each cycle, and their quartiles. */
+const ratio = (over: ReadonlyArray<number>, under: ReadonlyArray<number>): string => {
+  const each = over.map((value, cycle) => value / (under[cycle] ?? Number.NaN)).filter(Number.isFinite).toSorted((a, b) => a - b)
+  if (each.length === 0) return "–"
+  const at = (part: number): string => (each[Math.round((each.length - 1) * part)] ?? Number.NaN).toFixed(2)
+  return `${median(each).toFixed(2)} (${at(0.25)}–${at(0.75)})`
 }
 
-const server = fork(fileURLToPath(new URL("server.ts", import.meta.url)))
-const port = await new Promise<number>((resolve, reject) => {
-  server.once("message", (message: { port: number }) => resolve(message.port))
-  server.once("error", reject)
-})
-const url = `http://127.0.0.1:${port}/v1`
-const options = { tool: (text: string) => text, middlewares: 0, system, prompt }
+type Costs = ReadonlyMap<string, ReadonlyArray<number>>
 
-const other = compare === undefined ? undefined : await runnerOf(compare)
-await other?.runner.setup(url, options)
-for (const variant of variants) await variant.setup(url, options)
-const plain = Plain.make(url, system, prompt)
-const columns: ReadonlyArray<{ readonly name: string; readonly runner: Runner }> = [
-  { name: "A/A", runner: Plain.make(url, system, prompt) },
-  { name: "thin Effect loop", runner: Thin.make(url, system, prompt) },
-  ...variants.map((runner) => ({ name: runner.name, runner })),
-  ...other === undefined || compare === undefined ? [] : [{ name: compare, runner: other.runner }]
-]
-
-const measure = async ({ name, run, unit, units }: Workload): Promise<string> => {
-  const all = [plain, ...columns.map(({ runner }) => runner)]
-  for (const runner of all) await batch(() => run(runner), units, warmMillis)
-  const costs = new Map<Runner, Array<number>>(all.map((runner) => [runner, []]))
-  for (let cycle = 0; cycle < cycles; cycle++) {
-    for (const runner of shuffled(all)) costs.get(runner)?.push(await batch(() => run(runner), units, batchMillis))
+const measure = async (workload: Workload): Promise<Costs> => {
+  const all = [plain, ...columns.filter(({ name }) => workload.only === undefined || workload.only.includes(name))]
+  if (workload.fresh === undefined) for (const column of all) await sample(column, workload, warmMillis)
+  const costs = new Map<string, Array<number>>(all.map(({ name }) => [name, []]))
+  for (let cycle = 0; cycle < (workload.fresh === undefined ? cycles : freshCycles); cycle++) {
+    for (const column of shuffled(all)) costs.get(column.name)?.push((await sample(column, workload, batchMillis)) ?? Number.NaN)
   }
-  const base = costs.get(plain) ?? []
-  const cells = columns.map(({ runner }) => {
-    const ratios = (costs.get(runner) ?? []).map((cost, cycle) => cost / (base[cycle] ?? Number.NaN)).toSorted((a, b) => a - b)
-    return `${median(ratios).toFixed(2)} (${(ratios[0] ?? Number.NaN).toFixed(2)}–${(ratios.at(-1) ?? Number.NaN).toFixed(2)})`
+  return costs
+}
+
+const row = ({ name, unit }: Workload, costs: Costs): string => {
+  const base = costs.get(plain.name) ?? []
+  return `| ${name} | ${median(base).toFixed(1)} ${unit} | ${columns.map((column) => ratio(costs.get(column.name) ?? [], base)).join(" | ")} |\n`
+}
+
+/** What listeners, wrappers and exporters that do nothing of use cost, beside the runtime without them. */
+const additions = (costs: Costs): ReadonlyArray<string> => {
+  const none = costs.get("hermes-effect")
+  if (none === undefined) return []
+  const times = ["ten listeners", "exporters"].flatMap((name) => {
+    const with_ = costs.get(name)
+    return with_ === undefined ? [] : [`${name} × none: ${ratio(with_, none)}`]
   })
-  return `| ${name} | ${median(base).toFixed(1)} µs/${unit} | ${cells.join(" | ")} |`
+  const wrapped = costs.get("ten wrappers")?.map((cost, cycle) => (cost - (none[cycle] ?? Number.NaN)) / 10)
+  return wrapped === undefined ? times : [...times, `a wrapper of a tool call: ${median(wrapped).toFixed(2)} µs`]
+}
+
+interface Start {
+  readonly imported: { readonly wall: number; readonly cpu: number }
+  readonly answered: { readonly wall: number; readonly cpu: number }
+}
+
+const startOf = (kind: string): Start => {
+  const { status, stderr, stdout } = spawnSync(process.execPath, [join(import.meta.dirname, "startRun.ts"), kind, url], { encoding: "utf8" })
+  if (status !== 0) throw new Error(stderr)
+  return JSON.parse(stdout)
+}
+
+/** Import and first answer of a process, on the built package. */
+const starts = (): string => {
+  if (!existsSync(join(root, "dist/index.js"))) return "start: build the package first (npm run build)\n"
+  const rounds = Array.from({ length: values.quick ? 3 : 11 }, () => [startOf("plain"), startOf("hermes-effect")] as const)
+  const of = (part: "imported" | "answered", clock: "wall" | "cpu"): string => {
+    const [sdk, own] = [0, 1].map((index) => rounds.map((round) => round[index]?.[part][clock] ?? Number.NaN))
+    return `${median(own ?? []).toFixed(0)} ms, ${ratio(own ?? [], sdk ?? [])}`
+  }
+  return [
+    "| start (× of the SDK) | time | CPU |\n|---|---:|---:|",
+    `| import of the package | ${of("imported", "wall")} | ${of("imported", "cpu")} |`,
+    `| first answer | ${of("answered", "wall")} | ${of("answered", "cpu")} |\n`
+  ].join("\n")
 }
 
 try {
-  const wanted = only?.split(",")
-  process.stdout.write(`| workload | plain SDK loop, CPU | ${columns.map(({ name }) => name).join(" | ")} |\n|---|---:|${columns.map(() => "---:|").join("")}\n`)
-  for (const workload of workloads) {
-    if (wanted === undefined || wanted.some((part) => workload.name.includes(part))) process.stdout.write(`${await measure(workload)}\n`)
+  process.stdout.write(`| workload | plain SDK loop | ${columns.map(({ name }) => name).join(" | ")} |\n|---|---:|${columns.map(() => "---:|").join("")}\n`)
+  const notes: Array<string> = []
+  for (const workload of workloads.filter(({ name }) => chosen(values.only, name))) {
+    const costs = await measure(workload)
+    process.stdout.write(row(workload, costs))
+    if (/^(50|200) turns$/.test(workload.name)) notes.push(...additions(costs).map((note) => `${workload.name}: ${note}`))
   }
+  process.stdout.write(`\n${notes.map((note) => `${note}\n`).join("")}${chosen(values.only, "start") ? `\n${starts()}` : ""}`)
 } finally {
-  for (const variant of variants) await variant.close()
+  await Promise.all(Array.from(workers.values(), ended))
   other?.remove()
   server.disconnect()
 }

@@ -10,7 +10,7 @@ import * as Toolkit from "effect/ai/Toolkit"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Agent, ChatCompletions, Hooks, Middleware, Runtime, SessionStore, Toolset } from "../../src/index.ts"
+import { Agent, ChatCompletions, Delegate, Hooks, LangfusePlugin, Middleware, OtelPlugin, Runtime, SessionStore, Toolset, TracePlugin } from "../../src/index.ts"
 import type { RunInput } from "../../src/index.ts"
 
 interface Options {
@@ -26,7 +26,11 @@ interface Variant {
   /** Where sessions are kept. */
   readonly store: "memory" | "sqlite"
   /** No-op observers. */
-  readonly listeners: number
+  readonly listeners?: number
+  /** No-op wrappers around each tool call. */
+  readonly wrappers?: number
+  /** OpenTelemetry, Langfuse, ATOF and ATIF of every run. */
+  readonly exporters?: boolean
 }
 
 type Service = ManagedRuntime.ManagedRuntime<Agent.Agent | SessionStore.SessionStore, unknown>
@@ -68,10 +72,26 @@ class Runner {
     this.#options = options
   }
 
+  #file(name: string): string {
+    return join(this.#directory ??= mkdtempSync(join(tmpdir(), "hermes-bench-")), name)
+  }
+
   #store() {
-    if (this.#variant.store === "memory") return SessionStore.layerMemory
-    this.#directory ??= mkdtempSync(join(tmpdir(), "hermes-bench-"))
-    return SessionStore.layerSqlite({ path: join(this.#directory, `${this.#runtimes.size}.db`) })
+    return this.#variant.store === "memory" ? SessionStore.layerMemory : SessionStore.layerSqlite({ path: this.#file(`${this.#runtimes.size}.db`) })
+  }
+
+  #plugins() {
+    if (this.#variant.exporters !== true) return []
+    const directory = this.#file(`traces-${this.#runtimes.size}`)
+    return [
+      OtelPlugin.make({ OTEL_EXPORTER_OTLP_ENDPOINT: this.#url, OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: "true" }),
+      LangfusePlugin.make({ publicKey: "pk-lf-1", secretKey: Redacted.make("sk-lf-1"), baseUrl: this.#url }),
+      TracePlugin.make({
+        agent: { name: "bench", version: "1" },
+        atof: { directory, filename: "events.jsonl", mode: "append" },
+        atif: { directory, filenameTemplate: "{session_id}.json", agentName: "bench", agentVersion: "1", subagents: "embedded" }
+      })
+    ]
   }
 
   #runtime(model: string): Service {
@@ -86,9 +106,14 @@ class Runner {
     })
     const runtime = ManagedRuntime.make(Runtime.layer({
       provider: ChatCompletions.layer({ provider: "custom", model, baseUrl: this.#url, apiKey: Redacted.make("x") }),
-      tools: [Toolset.make("bench", toolkit, handlers)],
-      middleware: Array.from({ length: middlewares }, () => [passModel, passTool]).flat(),
-      hooks: Array.from({ length: this.#variant.listeners }, (_, index) => listener(index)),
+      tools: model.startsWith("children-") ? [Toolset.make("bench", toolkit, handlers), Delegate.toolset] : [Toolset.make("bench", toolkit, handlers)],
+      middleware: [
+        ...Array.from({ length: middlewares }, () => [passModel, passTool]).flat(),
+        ...Array.from({ length: this.#variant.wrappers ?? 0 }, () => passTool)
+      ],
+      hooks: Array.from({ length: this.#variant.listeners ?? 0 }, (_, index) => listener(index)),
+      plugins: this.#plugins(),
+      delegation: { maxConcurrentChildren: 1000 },
       store: this.#store(),
       cwd: "/tmp",
       maxIterations: 1000
@@ -131,7 +156,27 @@ class Runner {
     )
   }
 
-  openSession(k: number): Promise<string> {
+  /** One prompt after the other in one session. */
+  async runSession(prompts: number, onPrompt: (index: number) => void): Promise<void> {
+    const { prompt, system } = this.#options
+    const runtime = this.#runtime("loop-0")
+    let sessionId: RunInput["sessionId"]
+    for (let index = 0; index < prompts; index++) {
+      onPrompt(index)
+      const input: RunInput = { prompt, systemPrompt: system, ...(sessionId === undefined ? {} : { sessionId }) }
+      sessionId = (await runtime.runPromise(Agent.run(input))).sessionId
+    }
+  }
+
+  runChildren(n: number, k: number): Promise<unknown> {
+    return this.#run(`children-${n}-${k}`, false)
+  }
+
+  runGate(): Promise<unknown> {
+    return this.#run("gate-1", false)
+  }
+
+  openSession(k: number): Promise<unknown> {
     const { prompt, system } = this.#options
     return this.#runtime(`loop-${k}`).runPromise(Effect.map(Agent.run({ prompt, systemPrompt: system }), ({ sessionId }) => sessionId))
   }
@@ -142,13 +187,20 @@ class Runner {
   }
 }
 
-const memory = new Runner({ name: "hermes-effect", store: "memory", listeners: 0 })
-
-/** The runtime as it is embedded: by itself, with a database, with ten observers. */
-export const variants: ReadonlyArray<Runner> = [
-  memory,
-  new Runner({ name: "SQLite", store: "sqlite", listeners: 0 }),
-  new Runner({ name: "ten listeners", store: "memory", listeners: 10 })
+/** The runtime as it is embedded: by itself, with a database, with observers, wrappers and exporters that do nothing of use. */
+export const variants: ReadonlyArray<Variant> = [
+  { name: "hermes-effect", store: "memory" },
+  { name: "SQLite", store: "sqlite" },
+  { name: "ten listeners", store: "memory", listeners: 10 },
+  { name: "ten wrappers", store: "memory", wrappers: 10 },
+  { name: "exporters", store: "memory", exporters: true }
 ]
 
-export default memory
+/** A runner of a variant. */
+export const make = (name: string): Runner => {
+  const variant = variants.find((one) => one.name === name)
+  if (variant === undefined) throw new Error(`no runner ${name}`)
+  return new Runner(variant)
+}
+
+export default make("hermes-effect")

@@ -1,13 +1,17 @@
 // A model server for the benchmark, in a process of its own: chat completions, whole or streamed. The model's name is the
 // script: `loop-<k>` asks for k tool calls one after another, `fanout-<n>` for n at once, `stream-<n>` sends n deltas in one burst,
-// `trickle-<n>` each in a write of its own. What is posted to any other address is taken, as a collector of telemetry does.
+// `trickle-<n>` each in a write of its own, `children-<n>-<k>` delegates n tasks at once to children that call k tools each, `gate-<n>`
+// never answers. What is posted to any other address is taken, as a collector of telemetry does.
 import { createServer, type ServerResponse } from "node:http"
 
 interface Body {
   readonly model: string
   readonly stream?: boolean
-  readonly messages: ReadonlyArray<{ readonly role: string }>
+  readonly messages: ReadonlyArray<{ readonly role: string; readonly content?: unknown }>
 }
+
+/** The prompt of every run of the benchmark; a child has a goal instead. */
+const prompt = "Go."
 
 const usage = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 }
 
@@ -25,9 +29,15 @@ interface Message {
 }
 
 const next = ({ messages, model }: Body): Message => {
-  const [kind, count] = model.split("-")
+  const [kind, count, ofChild] = model.split("-")
   const results = messages.filter(({ role }) => role === "tool").length
-  const wanted = Number(count)
+  const isChild = kind === "children" && !messages.some(({ content, role }) => role === "user" && content === prompt)
+  const wanted = Number(isChild ? ofChild : count)
+  if (kind === "children" && !isChild) {
+    if (results > 0) return { role: "assistant", content: "done: 1 tool results seen." }
+    const tasks = Array.from({ length: wanted }, (_, index) => ({ goal: `Task ${index}.` }))
+    return { role: "assistant", content: null, tool_calls: [{ ...toolCall(0), function: { name: "delegate_task", arguments: JSON.stringify({ tasks }) } }] }
+  }
   if (kind === "stream" || kind === "trickle" || results >= wanted) {
     return { role: "assistant", content: `done: ${results} tool results seen.` }
   }
@@ -86,6 +96,7 @@ const server = createServer((request, response) => {
   request.on("end", () => {
     if (request.url?.endsWith("/chat/completions") !== true) return void response.setHeader("content-type", "application/json").end("{}")
     const body = JSON.parse(Buffer.concat(chunks).toString()) as Body
+    if (body.model.startsWith("gate-")) return
     const answer = () => body.stream === true ? streamed(response, body) : whole(response, body)
     if (delay === 0) answer()
     else setTimeout(answer, delay)
