@@ -291,7 +291,7 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     if (options.workspace === "copy" || options.policy === "read-only") return yield* WorkingTree.rulesOf(tree, options)
     const scope = yield* Effect.scope
     const atEnd = (effect: Effect.Effect<void, PlatformError>) => Scope.addFinalizer(scope, Effect.ignore(effect))
-    return yield* WorkingTree.rulesOf(tree, options, {
+    return yield* WorkingTree.rulesOf(tree, { ...options, nested: yield* WorkingTree.nestedIn(tree) }, {
       // Empty until the container ends, so that nothing can be put in its place.
       reserved: (directory) =>
         Effect.flatMap(WorkingTree.ruleAt("read", directory), (found) => {

@@ -6,8 +6,8 @@
  *
  * The wall is bubblewrap (Linux): namespaces for users, processes, mounts and the network, no new privileges, no capabilities. Each
  * command is started in mounts of its own that follow {@link SandboxRules}; all of them share one network namespace, so that a command
- * reaches the server that another one started. What is fixed inside of the working tree is read-only: `.git/hooks`, `.git/config` and
- * `.hermes`, from which something runs later. Where there is no `.git` or `.hermes`, an empty directory stands until the sandbox ends; a
+ * reaches the server that another one started. What is fixed inside of the working tree is read-only: `.git/hooks`, `.git/config` (of
+ * repositories below it too) and `.hermes`, from which something runs later. Where there is no `.git` or `.hermes`, an empty directory stands until the sandbox ends; a
  * repository that a command makes there is kept without what runs programs. A working tree that holds the user's home directory cannot be written.
  *
  * The wall is tried when the layer is built: where it does not stand, the layer fails with a `ConfigError` that says what is missing,
@@ -15,8 +15,8 @@
  *
  * **Gotchas**
  *
- * A command that is stopped is killed at once, without the time that `SIGTERM` gives it on the host. Repositories below the
- * working tree (clones, submodules that git enters) are its ordinary files: what a command put there runs when the user runs git. The kernel is shared: this holds a program that goes astray or was talked into
+ * A command that is stopped is killed at once, without the time that `SIGTERM` gives it on the host. Repositories that commands make
+ * below the working tree are its ordinary files: what a command put there runs when the user runs git in them. The kernel is shared: this holds a program that goes astray or was talked into
  * something, not an exploit of the kernel.
  *
  * **Example** (An agent whose commands write below the working tree only)
@@ -169,9 +169,9 @@ const makeRules = Effect.fnUntraced(function*(options: Options, temporary: Effec
     // Whoever put something there keeps it.
     Effect.ignore(removeEmptyDirectory(placeholder)), { discard: true }))
 
-  /** Takes an empty `.git` as one of its own: a sandbox that was killed left it. */
+  /** Takes an empty `.git` or `.hermes` as one of its own: a sandbox that was killed left it. */
   const forgotten = (directory: string): Effect.Effect<void> =>
-    directory.endsWith("/.git")
+    /\/\.(?:git|hermes)$/.test(directory)
       ? Effect.ignore(Effect.map(fs.readDirectory(directory), (names) => void (names.length === 0 && placeholders.add(directory))))
       : Effect.void
 
@@ -188,12 +188,17 @@ const makeRules = Effect.fnUntraced(function*(options: Options, temporary: Effec
   const absent = (file: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
     Effect.map(present("read")(file), (found) => found.length > 0 ? found : [{ path: file, allows: "read", isAbsent: true }])
 
+  /** Repositories below each tree that were there before its first command: what commands make is theirs. */
+  const inner = new Map<string, ReadonlyArray<string>>()
+
   const ofTree = Effect.fnUntraced(function*(directory: string) {
     const tree = yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () => directory)
     if (tree === "/") return []
     // It is seen even where a home directory lies in /tmp, which is another one inside.
     if (options.home !== undefined && within(options.home, tree)) return yield* present("read")(tree)
-    return yield* WorkingTree.rulesOf(tree, options, { reserved, absent })
+    const nested = inner.get(tree) ?? (options.policy === "read-only" ? [] : yield* WorkingTree.nestedIn(tree))
+    inner.set(tree, nested)
+    return yield* WorkingTree.rulesOf(tree, { ...options, nested }, { reserved, absent })
   }, Effect.provideContext(services))
 
   /** The program of execute_code and of the network, where the directories for temporary files would hide it. */

@@ -97,6 +97,34 @@ export const gitFiles = Effect.fnUntraced(function*(tree: string): Effect.fn.Ret
   return back === own ? yield* of(repository, linked) : alone
 })
 
+/** Directories that are looked into for repositories below a tree. */
+const maxDirectories = 1_000
+const passedOver = new Set([".git", ".hermes", "node_modules", ".venv", "__pycache__"])
+
+/**
+ * Repositories and linked trees that stand below a working tree, the outer ones first, as far as a walk within bounds finds them. Links
+ * are not followed.
+ */
+export const nestedIn = Effect.fnUntraced(function*(tree: string): Effect.fn.Return<ReadonlyArray<string>, never, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const found: Array<string> = []
+  let left = maxDirectories
+  for (let level: ReadonlyArray<string> = [tree]; level.length > 0 && left > 0;) {
+    const looked = level.slice(0, left)
+    left -= looked.length
+    const below = yield* Effect.forEach(looked, Effect.fnUntraced(function*(directory) {
+      const entries = yield* fs.readDirectoryEntries(directory)
+      const own = directory === tree ? undefined : entries.find(({ name }) => name === ".git")
+      // A directory without a configuration is no repository.
+      if (own?.type === "File" || own?.type === "Directory" && (yield* fs.exists(path.join(directory, ".git/config")))) found.push(directory)
+      return entries.flatMap(({ name, type }) => type === "Directory" && !passedOver.has(name) ? [path.join(directory, name)] : [])
+    }, Effect.orElseSucceed(() => [])), { concurrency: 16 })
+    level = below.flat()
+  }
+  return found
+})
+
 /** A rule at the real path of a file or a directory; none where nothing is there. */
 export const ruleAt = Effect.fnUntraced(function*(allows: Rule["allows"], named: string): Effect.fn.Return<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem> {
   const fs = yield* FileSystem.FileSystem
@@ -123,18 +151,24 @@ const whatIsThere: Keeping = { reserved: (directory) => ruleAt("read", directory
 /** Rules for a working tree and for what is fixed or hidden in it, for the files that exist now. */
 export const rulesOf = Effect.fnUntraced(function*(
   tree: string,
-  { hidesEnvFiles, policy }: { readonly policy: "read-only" | "workspace-write"; readonly hidesEnvFiles: boolean },
+  { hidesEnvFiles, nested = [], policy }: {
+    readonly policy: "read-only" | "workspace-write"
+    readonly hidesEnvFiles: boolean
+    /** Repositories below the tree, whose settings and hooks stay as they are. */
+    readonly nested?: ReadonlyArray<string>
+  },
   { absent, reserved }: Keeping = whatIsThere
 ): Effect.fn.Return<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const git = yield* gitFiles(tree)
+  const inner = yield* Effect.forEach(nested, gitFiles)
   const hidden = hidesEnvFiles ? (yield* fs.readDirectory(tree)).filter(isEnvironmentFile) : []
   const lists = yield* Effect.all([
     Effect.forEach([tree, ...git.directories], (named) => ruleAt(policy === "read-only" ? "read" : "write", named)),
-    Effect.forEach(git.fixed, (named) => ruleAt("read", named)),
-    Effect.forEach([...git.reserved, path.join(tree, ".hermes")], reserved),
-    Effect.forEach(git.absent, absent),
+    Effect.forEach([git, ...inner].flatMap(({ fixed }) => fixed), (named) => ruleAt("read", named)),
+    Effect.forEach([...[git, ...inner].flatMap((each) => each.reserved), path.join(tree, ".hermes")], reserved),
+    Effect.forEach([git, ...inner].flatMap((each) => each.absent), absent),
     Effect.forEach(hidden, (name) => ruleAt("nothing", path.join(tree, name)))
   ])
   return lists.flat(2)

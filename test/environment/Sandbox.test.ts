@@ -305,16 +305,42 @@ describe("commands", () => {
     assert.deepStrictEqual([out, readFileSync(join(directory, "a"), "utf8")], ["one\n0\n", "one\n"])
   }))
 
-  live("take an empty .git that a killed sandbox left for none, and take it away at the end", Effect.gen(function*() {
+  live("take an empty .git and .hermes that a killed sandbox left for none, and take them away at the end", Effect.gen(function*() {
     const directory = realpathSync(yield* temporaryDirectory)
     mkdirSync(join(directory, "inner"))
     mkdirSync(join(directory, ".git"))
+    mkdirSync(join(directory, ".hermes"))
     yield* Effect.scoped(Effect.gen(function*() {
       const { sh } = yield* inSandbox()
       yield* sh("echo one > x; mkdir -p .git/hooks", directory)
       yield* sh("echo two > ../y", join(directory, "inner"))
     }))
     assert.deepStrictEqual(readdirSync(directory).toSorted(), ["inner", "x"])
+  }))
+
+  live("cannot change settings and hooks of repositories below the tree that were there before, and work in them otherwise", Effect.gen(function*() {
+    const { home, read, sh, tree } = yield* inSandbox()
+    const settings = "[core]\n\trepositoryformatversion = 0\n"
+    for (const name of ["packages/clone", "module"]) {
+      mkdirSync(join(tree, name, ".git"), { recursive: true })
+      writeFileSync(join(tree, name, name === "module" ? ".git/../pointer" : ".git/config"), settings)
+    }
+    for (const name of ["objects", "refs"]) mkdirSync(join(tree, "packages/clone/.git", name))
+    writeFileSync(join(tree, "packages/clone/.git/HEAD"), "ref: refs/heads/main\n")
+    rmSync(join(tree, "module/.git"), { recursive: true })
+    writeFileSync(join(tree, "module/.git"), "gitdir: ../.git/modules/module\n")
+    const { out } = yield* sh([
+      "cd packages/clone; echo x >> .git/config; echo x > .git/hooks/post-commit; mv .git/config .git/c",
+      "echo a > a && git add a && git -c user.name=a -c user.email=a@b commit -qm made && git log --format=%s; mv .git old; rm -rf .git",
+      "cd ../../module; echo gitdir: /evil > .git; rm .git; cd ..; git init -q fresh && echo \"[alias]\" >> fresh/.git/config && echo own"
+    ].join("\n"))
+    yield* sh("cd packages/clone; echo ../evil > .git/commondir")
+    assert.match(out, /^made$/m)
+    assert.match(out, /^own$/m)
+    assert.isAtLeast(out.split("\n").filter((line) => /Read-only|busy|cannot/i.test(line)).length, 6, out)
+    assert.strictEqual(read("project/packages/clone/.git/config"), settings)
+    assert.strictEqual(read("project/module/.git"), "gitdir: ../.git/modules/module\n")
+    assert.deepStrictEqual(["hooks/post-commit", "commondir", "c"].filter((name) => existsSync(join(home, "project/packages/clone/.git", name))), [])
   }))
 
   live("write nothing where the tree holds the home directory, or where the policy is to read", Effect.gen(function*() {
