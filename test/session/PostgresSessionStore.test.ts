@@ -7,9 +7,12 @@ import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { SessionId } from "../../src/domain/Ids.ts"
+import { SessionSearch } from "../../src/session/SessionSearch.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
+import * as SearchWords from "../../src/session/SearchWords.ts"
 import { missing, type Server, startServer } from "../support/postgresServer.ts"
 import { newSession, suite, user } from "../support/sessionStoreConformance.ts"
+import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const id = SessionId.make("s")
 
@@ -26,6 +29,57 @@ describe.skipIf(missing !== undefined)(`Postgres${missing === undefined ? "" : `
   const layer = Layer.unwrap(Effect.sync(() => at(server.url(`s${schemas++}`))))
 
   suite("PostgresSessionStore", layer)
+
+  it.live("search finds what other stores find: by the index, and in messages that are not in it", () =>
+    Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      const pieces = [
+        "red", "green", "Blue", "réd", "red_green", "greenish", "12", "3.14", "会", "会議", "議事録", "สวัสดี", "안녕", "İstanbul", "ﬁne", "a\u0301b", "\0x", "x".repeat(90), "x".repeat(91),
+        "O'Neil", "back\\slash", "\ue000"
+      ]
+      // A fixed sequence.
+      let state = 7
+      const random = (count: number): number => ((state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0) >>> 16) % count
+      const some = (count: number): string => Array.from({ length: count }, () => pieces[random(pieces.length)] ?? "").join(random(3) === 0 ? "" : " ")
+      const texts = Array.from({ length: 200 }, () => some(1 + random(6)))
+      const operators = ["*", " NOT ", " OR ", "\"", "(", "-"]
+      const queries = [
+        "red", "gre*", "\"red green\"", `${"x".repeat(80)}*`, "会", "会議 NOT red", "'", "\\",
+        ...Array.from({ length: 100 }, () => some(1 + random(2)) + (operators[random(12)] ?? "") + some(random(2)))
+      ]
+      const fill = Effect.gen(function*() {
+        const { append, create } = yield* SessionStore.SessionStore
+        yield* create(newSession("s"))
+        for (let from = 0; from < texts.length; from += 50) yield* append(id, texts.slice(from, from + 50).map(user))
+      })
+      const ask = SessionSearch.use(({ search }) =>
+        Effect.forEach(queries, (query) => Effect.map(search(query, { limit: 300 }), (hits) => hits.map(({ messageId }) => messageId).toSorted((a, b) => a - b))))
+      const expected = yield* Effect.provide(Effect.andThen(fill, ask), SessionStore.layerMemory, { local: true })
+      // The index of SQLite takes letters beside signs that are words of their own for one word.
+      const isApart = (position: number): boolean => !/[a-z0-9\u0301][会議事録สวัดี안녕]|[会議事録สวัดี안녕][a-zİﬁ0-9]/iu.test(texts[position] ?? "")
+      const sqlite = yield* Effect.provide(Effect.andThen(fill, ask), SessionStore.layerSqlite({ path: `${directory}/state.db` }), { local: true })
+      assert.deepStrictEqual(sqlite.map((found) => found.filter(isApart)), expected.map((found) => found.filter(isApart)))
+      const schema = `s${schemas++}`
+      const check = (found: ReadonlyArray<ReadonlyArray<number>>, place: string) => {
+        for (const [index, query] of queries.entries()) assert.deepStrictEqual(found[index], expected[index], `${query} ${place}`)
+      }
+      yield* Effect.provide(Effect.gen(function*() {
+        yield* fill
+        check(yield* ask, "by the index")
+        const plan = server.query(`SET enable_seqscan = off; EXPLAIN SELECT id FROM ${schema}.messages WHERE words @@ CAST('red' AS tsquery) OR (words IS NULL AND position('red' in folded) > 0)`)
+        for (const name of ["messages_words", "messages_without_words"]) assert.include(plan, name)
+        // As messages of before the index are.
+        const old = texts.slice(0, 100).map((text, position) => `UPDATE ${schema}.messages SET words = NULL,
+          folded = convert_from(decode('${Buffer.from(SearchWords.fold(text.replaceAll("\0", " "))).toString("hex")}', 'hex'), 'UTF8') WHERE position = ${position}`)
+        server.query(old.join("; "))
+        check(yield* ask, "with old messages")
+        // One with too many words for the index.
+        yield* SessionStore.SessionStore.use((store) => store.append(id, [user(Array.from({ length: 40_000 }, (_, index) => `word${index}`).join(" "))]))
+        assert.strictEqual(server.query(`SELECT count(*) FROM ${schema}.messages WHERE words IS NULL`), "101")
+        assert.deepStrictEqual((yield* SessionSearch.use(({ search }) => search("word39999"))).map(({ messageId }) => messageId), [texts.length])
+      }), at(server.url(schema)), { local: true })
+      assert.isAbove(expected.filter((found) => found.length > 0).length, 70)
+    }))
 
   describe("faults", () => {
     it.live("a server that goes away and comes back is waited for, which is said once; each message is there once", () =>
@@ -88,7 +142,7 @@ describe.skipIf(missing !== undefined)(`Postgres${missing === undefined ? "" : `
         const name = `s${schemas++}`
         yield* Effect.provide(SessionStore.SessionStore.use((store) => store.list()), at(server.url(name)), { local: true })
         server.query(`INSERT INTO ${name}.schema_version VALUES (99, 'later')`)
-        assert.match(yield* refused(server.url(name)), /was written by a newer version \(schema 99; supported: 1\): update hermes on this machine to use it$/)
+        assert.match(yield* refused(server.url(name)), /was written by a newer version \(schema 99; supported: 2\): update hermes on this machine to use it$/)
       }))
   })
 })

@@ -6,7 +6,8 @@
  * The tables are those of `sqlite/Migrations.ts` as they are today, in a schema of their own. A migration is a list of statements that is
  * never changed once it was released. All that a database lacks run in one transaction, one process at a time.
  *
- * `made` numbers the rows in their order, as `rowid` does in SQLite. `folded` is the text of a message as search compares it.
+ * `made` numbers the rows in their order, as `rowid` does in SQLite. `words` are those of a message as search compares them; a message of
+ * before the index, or with more words than it takes, has none there, and its text as search compares it in `folded`.
  */
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
@@ -94,6 +95,15 @@ export const migrations: ReadonlyArray<Migration> = [
       "CREATE INDEX run_record_session ON run_record (session_id, id)",
       "CREATE UNIQUE INDEX run_record_content ON run_record (session_id, content_key) WHERE content_key IS NOT NULL",
       "CREATE INDEX run_record_messages ON run_record (at) WHERE kind = 'MessageAppended'"
+    ]
+  },
+  {
+    version: 2,
+    name: "index of words",
+    statements: [
+      "ALTER TABLE messages ADD COLUMN words TSVECTOR",
+      "CREATE INDEX messages_words ON messages USING gin (words)",
+      "CREATE INDEX messages_without_words ON messages (id) WHERE words IS NULL"
     ]
   }
 ]

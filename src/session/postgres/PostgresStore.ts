@@ -10,7 +10,7 @@
  *
  * **Gotchas**
  *
- * Search compares the text of every message of the sessions that are asked for, newest first, and ranks nothing.
+ * Search gives the newest messages that fit first, and ranks nothing.
  *
  * Source: `ARCHITECTURE.md` §8.
  */
@@ -48,7 +48,7 @@ const exact: SqlStore.SqlPlace["exact"] = {
 }
 
 /** The text as search sees it. */
-const searched = (text: string): string => text.replaceAll("\0", "").toWellFormed()
+const searched = (text: string): string => text.replaceAll("\0", " ").toWellFormed()
 
 /** Origin of a stored message, and the session that it was copied from, as its entry in the record has them. */
 const entryOf = (body: string): { readonly origin: unknown; readonly isCopy: boolean } => {
@@ -123,7 +123,9 @@ const make = (
     const added = JSON.stringify(rows.map(({ content, envelope, role, toolCalls, toolNames }, index) => {
       const texts = [content, toolNames, toolCalls].map(searched)
       const [text = "", names = "", written = ""] = texts
-      return { index, role, content: text, tool_name: names, tool_calls: written, folded: SearchWords.fold(texts.join("\n")), envelope }
+      const folded = SearchWords.fold(texts.join("\n"))
+      const words = PostgresSearch.wordsOf(folded)
+      return { index, role, content: text, tool_name: names, tool_calls: written, folded: words === undefined ? folded : "", words, envelope }
     }))
     return write("append", Effect.gen(function*() {
       const [after] = yield* sql<{ readonly message_count: number }>`
@@ -132,10 +134,10 @@ const make = (
             updated_at = ${now}, ended_at = NULL, end_reason = NULL
           WHERE id = ${id} AND ${isOurs(id)} RETURNING message_count
         ), added AS (
-          INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, folded, envelope)
-          SELECT ${id}, counted.message_count - ${rows.length} + a.index, a.role, ${now}, a.content, a.tool_name, a.tool_calls, a.folded, a.envelope
+          INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, folded, words, envelope)
+          SELECT ${id}, counted.message_count - ${rows.length} + a.index, a.role, ${now}, a.content, a.tool_name, a.tool_calls, a.folded, array_to_tsvector(a.words), a.envelope
           FROM counted, json_to_recordset(CAST(${added} AS json))
-            AS a (index INTEGER, role TEXT, content TEXT, tool_name TEXT, tool_calls TEXT, folded TEXT, envelope TEXT)
+            AS a (index INTEGER, role TEXT, content TEXT, tool_name TEXT, tool_calls TEXT, folded TEXT, words TEXT[], envelope TEXT)
         ), closed AS (
           DELETE FROM begun_calls USING counted
           WHERE session_id = ${id} AND call_id IN (SELECT json_array_elements_text(CAST(${JSON.stringify(answered.map(exact.encode))} AS json)))
