@@ -35,6 +35,8 @@ export interface Input extends Omit<RunOptions, "sessionId" | "goesOn" | "openCa
   readonly sessionId: string
   /** Messages that the session had before the run. */
   readonly firstPosition: number
+  /** True where nobody began it before, so that the store has nothing of it. */
+  readonly isFirst?: boolean | undefined
 }
 
 /** Result of a run, as far as it has to be known by others. */
@@ -73,11 +75,11 @@ const stateOf = Effect.fnUntraced(function*({ firstPosition, sessionId }: Pick<I
 
 /** Runs the agent to the end of a run, whatever was done of it before. */
 export const run = Effect.fnUntraced(function*(
-  { firstPosition, ...input }: Input
+  { firstPosition, isFirst = false, ...input }: Input
 ): Effect.fn.Return<Finished, AgentError, Agent | SessionStore | RunRecord> {
   const agent = yield* Agent
   const once = Effect.gen(function*() {
-    const state = yield* stateOf({ firstPosition, sessionId: input.sessionId })
+    const state = isFirst ? { _tag: "New" as const } : yield* stateOf({ firstPosition, sessionId: input.sessionId })
     switch (state._tag) {
       case "New":
         return yield* agent.run(input)
@@ -123,10 +125,10 @@ export interface Opened {
 export type Open = (agent: string | undefined) => Effect.Effect<Opened, { readonly _tag: string; readonly message: string }, Scope.Scope>
 
 /** The handler of turns. */
-export const turnHandler = (open: Open): Handler => ({ firstPosition, input, sessionId }: Work) =>
+export const turnHandler = (open: Open): Handler => ({ firstPosition, input, sessionId, starts }: Work) =>
   decodeTurn(input).pipe(
     Effect.flatMap(({ agent, ...options }) =>
-      Effect.flatMap(open(agent), ({ services, tools }) => Effect.provideContext(run({ ...options, tools, sessionId, firstPosition }), services))),
+      Effect.flatMap(open(agent), ({ services, tools }) => Effect.provideContext(run({ ...options, tools, sessionId, firstPosition, isFirst: starts === 1 }), services))),
     Effect.map((finished): Outcome => ({ status: "finished", output: JSON.stringify(finished) })),
     Effect.catch((error) => Effect.succeed(failed(error))),
     Effect.scoped

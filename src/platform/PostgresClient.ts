@@ -36,6 +36,10 @@ export interface Client extends SqlClient {
   readonly transaction: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
   /** True in the Effect of a transaction. */
   readonly isWithin: (fiber: Fiber.Fiber<unknown, unknown>) => boolean
+  /**
+   * Id of the transaction of the fiber, as a column that a statement returns gives it ({@link xact}): it is not asked for at the end then.
+   */
+  readonly identified: (id: string | null | undefined) => Effect.Effect<void>
   /** Runs an Effect once the transaction of the fiber is committed, and at once where there is none. */
   readonly afterTransaction: (effect: Effect.Effect<void>) => Effect.Effect<void>
   /** Repeats statements while the server is away. */
@@ -56,9 +60,19 @@ export interface Options {
 /** Time that a server is waited for which was there before. */
 export const waitLimit = "10 minutes"
 
-const Afterwards = Context.Reference<Array<Effect.Effect<void>> | undefined>("hermes-effect/platform/PostgresAfterwards", {
+/** A transaction of a fiber. */
+interface Current {
+  /** Work for after the commit. */
+  readonly then: Array<Effect.Effect<void>>
+  id: string | undefined
+}
+
+const CurrentTransaction = Context.Reference<Current | undefined>("hermes-effect/platform/PostgresTransaction", {
   defaultValue: () => undefined
 })
+
+/** Expression of the id of a transaction that writes, for {@link Client.identified}. */
+export const xact = "CAST(pg_current_xact_id_if_assigned() AS TEXT)"
 
 const pauses = Schedule.min([Schedule.exponential("100 millis", 1.6), Schedule.spaced("2 seconds")]).pipe(
   Schedule.addDelay(() => Random.nextIntBetween(0, 100)),
@@ -170,20 +184,22 @@ export const open = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
 
   const once = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
     Effect.suspend(() => {
-      const then: Array<Effect.Effect<void>> = []
+      const current: Current = { then: [], id: undefined }
       let done: { readonly id: string | null; readonly value: A } | undefined
-      const body = Effect.flatMap(Effect.provideService(effect, Afterwards, then), (value) =>
-        Effect.map(sql<{ readonly id: string | null }>`SELECT CAST(pg_current_xact_id_if_assigned() AS TEXT) AS id`, ([row]) => {
-          done = { id: row?.id ?? null, value }
-          return value
-        }))
+      const ended = (id: string | null, value: A): A => {
+        done = { id, value }
+        return value
+      }
+      const body = Effect.flatMap(Effect.provideService(effect, CurrentTransaction, current), (value) =>
+        current.id !== undefined ? Effect.succeed(ended(current.id, value))
+          : Effect.map(sql<{ readonly id: string | null }>`SELECT ${sql.literal(xact)} AS id`, ([row]) => ended(row?.id ?? null, value)))
       const known = Effect.catchCause(sql.withTransaction(body), (cause): Effect.Effect<A, E | SqlError> => {
         if (done === undefined || lossOf(cause) === undefined) return Effect.failCause(cause)
         const { id, value } = done
         if (id === null) return Effect.succeed(value)
         return Effect.flatMap(status(id), (state) => state === "committed" ? Effect.succeed(value) : Effect.failCause(cause))
       })
-      return Effect.tap(known, () => then.length === 0 ? Effect.void : Effect.all(then, { discard: true }))
+      return Effect.tap(known, () => current.then.length === 0 ? Effect.void : Effect.all(current.then, { discard: true }))
     })
 
   const transaction: Client["transaction"] = (effect) =>
@@ -196,7 +212,11 @@ export const open = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     isWithin,
     waiting,
     afterTransaction: (effect: Effect.Effect<void>) =>
-      Effect.flatMap(Afterwards, (then) => then === undefined ? effect : Effect.sync(() => void then.push(effect))),
+      Effect.flatMap(CurrentTransaction, (current) => current === undefined ? effect : Effect.sync(() => void current.then.push(effect))),
+    identified: (id: string | null | undefined) =>
+      Effect.map(CurrentTransaction, (current) => {
+        if (current !== undefined && typeof id === "string") current.id = id
+      }),
     listen: (channel: string) =>
       Effect.gen(function*() {
         const notified = yield* listen(channel)

@@ -107,7 +107,7 @@ export const heldSessions = (sql: Client): Effect.Effect<ReadonlyArray<string>, 
   )
 }
 
-/** Makes the leases of an open database; `write` runs statements in one transaction and maps their failures. */
+/** Makes the leases of an open database; `write` runs a statement, again where the server went away, and maps its failure. */
 export const make = <E>(
   sql: Client,
   lock: ProcessLock,
@@ -123,7 +123,7 @@ export const make = <E>(
         INSERT INTO leases (name, owner, process, host, pid, expires_at)
         VALUES (${name}, ${owner}, ${lock.number}, ${hostname()}, ${currentProcess().pid}, ${until})
         ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, process = excluded.process, host = excluded.host,
-          pid = excluded.pid, expires_at = excluded.expires_at WHERE ${isOver}
+          pid = excluded.pid, expires_at = excluded.expires_at WHERE ${isOver} OR leases.owner = excluded.owner
         RETURNING name`
       if (taken.length > 0) return undefined
       const [row] = yield* sql<{ readonly process: number; readonly pid: number }>`SELECT process, pid FROM leases WHERE name = ${name}`

@@ -111,7 +111,8 @@ const make = (
     Effect.catchTag(sql.waiting(effect), "SqlError", (error) => Effect.fail(described(operation)(error)))
   const write: SqlStore.Run = (operation, effect) =>
     Effect.catchTag(sql.transaction(effect), "SqlError", (error) => Effect.fail(described(operation)(error)))
-  const leases = PostgresLeases.make<SessionStoreError>(sql, lock, (effect) => write("acquire", effect))
+  const leases = PostgresLeases.make<SessionStoreError>(sql, lock, (effect) => read("acquire", effect))
+  const xact = sql.literal(PostgresClient.xact)
 
   /** True for the session of no lease of this process, and for the owner of its lease. */
   const isOurs = (id: string) => {
@@ -128,7 +129,7 @@ const make = (
       return { index, role, content: text, tool_name: names, tool_calls: written, folded: words === undefined ? folded : "", words, envelope }
     }))
     return write("append", Effect.gen(function*() {
-      const [after] = yield* sql<{ readonly message_count: number }>`
+      const [after] = yield* sql<{ readonly message_count: number; readonly xact: string }>`
         WITH counted AS (
           UPDATE sessions SET message_count = message_count + ${rows.length}, tool_call_count = tool_call_count + ${calls},
             updated_at = ${now}, ended_at = NULL, end_reason = NULL
@@ -142,7 +143,8 @@ const make = (
           DELETE FROM begun_calls USING counted
           WHERE session_id = ${id} AND call_id IN (SELECT json_array_elements_text(CAST(${JSON.stringify(answered.map(exact.encode))} AS json)))
         )
-        SELECT message_count FROM counted`
+        SELECT message_count, ${xact} AS xact FROM counted`
+      yield* sql.identified(after?.xact)
       if (after !== undefined) return after.message_count - rows.length
       const [there] = yield* sql`SELECT 1 FROM sessions WHERE id = ${id}`
       return there === undefined ? undefined : yield* StoreFailure.sessionLost(id)
@@ -156,7 +158,7 @@ const make = (
     keep: (rows) =>
       write("record", Effect.gen(function*() {
         const added = JSON.stringify(rows.map((row) => Object.fromEntries(SqlRecord.columnNames.map((name, index) => [name, row[index]]))))
-        const [missing] = yield* sql<{ readonly session_id: string | null }>`
+        const [end] = yield* sql<{ readonly missing: string | null; readonly xact: string | null }>`
           WITH added AS (
             SELECT a.*, row_number() OVER () AS place FROM json_to_recordset(CAST(${added} AS json)) AS a (session_id TEXT, turn_id TEXT,
               at DOUBLE PRECISION, version INTEGER, kind TEXT, content_key TEXT, position INTEGER, body TEXT)
@@ -167,8 +169,9 @@ const make = (
             SELECT session_id, turn_id, at, version, kind, content_key, position, body FROM added
             WHERE NOT EXISTS (SELECT 1 FROM missing) ORDER BY place ON CONFLICT DO NOTHING
           )
-          SELECT session_id FROM missing`
-        if (missing !== undefined) return yield* StoreFailure.sessionUnknown("record", missing.session_id ?? "")
+          SELECT (SELECT session_id FROM missing) AS missing, ${xact} AS xact`
+        yield* sql.identified(end?.xact)
+        if (typeof end?.missing === "string") return yield* StoreFailure.sessionUnknown("record", end.missing)
       }))
   })
 
@@ -180,18 +183,24 @@ const make = (
     made: "made",
     exact,
     append,
+    // Done twice it is the same: it needs no transaction of its own.
     begin: (id, callIds) =>
-      write("begin", Effect.gen(function*() {
-        const found = yield* sql`SELECT 1 FROM sessions WHERE id = ${id}`
-        const rows: ReadonlyArray<Record<string, unknown>> = callIds.map((callId) => ({ session_id: id, call_id: callId }))
-        if (found.length > 0 && Arr.isReadonlyArrayNonEmpty(rows)) yield* sql`INSERT INTO begun_calls ${sql.insert(rows)} ON CONFLICT DO NOTHING`
-        return found.length > 0
-      })),
+      Effect.flatMap(
+        read("begin", sql<{ readonly is_ours: boolean }>`
+          WITH found AS (SELECT id, ${isOurs(id)} AS is_ours FROM sessions WHERE id = ${id}), added AS (
+            INSERT INTO begun_calls (session_id, call_id)
+            SELECT found.id, a.call_id FROM found, json_array_elements_text(CAST(${JSON.stringify(callIds)} AS json)) AS a (call_id)
+            WHERE found.is_ours ON CONFLICT DO NOTHING
+          )
+          SELECT is_ours FROM found`),
+        // A call that another process may have begun is not run here.
+        ([found]) => found?.is_ours === false ? Effect.fail(StoreFailure.sessionLost(id)) : Effect.succeed(found !== undefined)
+      ),
     addUsage: (id, { model, provider }, counted) =>
       write("recordUsage", Effect.gen(function*() {
         const { cost_source, cost_status, ...sums } = counted
         const added = JSON.stringify(sums)
-        const rows = yield* sql`
+        const rows = yield* sql<{ readonly xact: string }>`
           WITH added AS (
             SELECT * FROM json_to_record(CAST(${added} AS json)) AS a (input_tokens BIGINT, output_tokens BIGINT, cache_read_tokens BIGINT,
               cache_write_tokens BIGINT, reasoning_tokens BIGINT, api_call_count BIGINT, estimated_cost_usd DOUBLE PRECISION)
@@ -211,7 +220,8 @@ const make = (
               reasoning_tokens = u.reasoning_tokens + excluded.reasoning_tokens, api_call_count = u.api_call_count + excluded.api_call_count,
               estimated_cost_usd = u.estimated_cost_usd + excluded.estimated_cost_usd, cost_status = excluded.cost_status, cost_source = excluded.cost_source
           )
-          SELECT id FROM counted`
+          SELECT ${xact} AS xact FROM counted`
+        yield* sql.identified(rows[0]?.xact)
         return rows.length > 0
       }))
   })
