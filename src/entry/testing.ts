@@ -1,8 +1,15 @@
-/** Suites of rules for what others write, and doubles for tests of applications. */
+/** Doubles for tests of applications, and suites of rules for what others write. */
+export * as Chaos from "../testing/Chaos.ts"
 export * as Check from "../testing/Check.ts"
 export * as Conformance from "../testing/Conformance.ts"
 export * as EnvironmentRules from "../testing/EnvironmentRules.ts"
+export * as MemoryFiles from "../testing/MemoryFiles.ts"
+export * as ProviderRules from "../testing/ProviderRules.ts"
+export * as Replay from "../provider/Replay.ts"
+export * as RunRules from "../testing/RunRules.ts"
+export * as Scripted from "../provider/Scripted.ts"
+export * as ScriptedEnvironment from "../testing/ScriptedEnvironment.ts"
 export * as SessionSamples from "../testing/SessionSamples.ts"
 export * as SessionStoreRules from "../testing/SessionStoreRules.ts"
-export * as Replay from "../provider/Replay.ts"
-export * as Scripted from "../provider/Scripted.ts"
+export * as TestRun from "../testing/TestRun.ts"
+export * as ToolRules from "../testing/ToolRules.ts"

@@ -1,0 +1,167 @@
+/**
+ * Faults by rate, for tests of what an application does when models, tools, files and stores fail. The same seed gives the same faults.
+ *
+ * **Details**
+ *
+ * {@link make} draws faults, each with its rate; one source can serve several parts, which then share its sequence. {@link provider},
+ * {@link tools}, {@link files} and {@link store} put them before a part. A part that fails has done nothing, except for `cut`, which breaks an
+ * answer off after its first pieces.
+ *
+ * **Example** (A model that is overloaded every other time)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Offline, Runtime } from "hermes-effect"
+ * import { Chaos } from "hermes-effect/testing"
+ *
+ * const provider = Chaos.provider(Offline.layer(), Chaos.make({ seed: 7, rates: { overloaded: 0.5 } }))
+ *
+ * const run = Effect.isSuccess(Agent.run({ prompt: "Reply exactly hello" }))
+ * const runs = Effect.replicateEffect(run, 5).pipe(Effect.provide(Runtime.layer({ provider, retry: { maxAttempts: 1 } })))
+ *
+ * console.log(await Effect.runPromise(runs))
+ * // => [ true, true, true, false, false ]
+ * ```
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import { type PlatformError, systemError } from "effect/PlatformError"
+import * as AiError from "effect/ai/AiError"
+import { SessionStoreError } from "../domain/AgentError.ts"
+import type { OnPart } from "../domain/Model.ts"
+import { ToolFailed } from "../domain/ToolOutput.ts"
+import * as Middleware from "../middleware/Middleware.ts"
+import { Provider, type Service } from "../provider/Provider.ts"
+import { SessionStore } from "../session/SessionStore.ts"
+
+/** Kinds of faults: of models the first five, of tools, files and stores the last. */
+export type Fault = "overloaded" | "limited" | "unreachable" | "cut" | "silent" | "failed"
+
+/** Seed and rates (0 to 1) of faults. */
+export interface Options {
+  readonly seed: string | number
+  readonly rates: Partial<Readonly<Record<Fault, number>>>
+}
+
+/** A source of faults. */
+export interface Source {
+  /** The fault of the next operation, of these kinds; mostly none. */
+  readonly next: (kinds: ReadonlyArray<Fault>) => Fault | undefined
+  /** Number of faults so far, by kind. */
+  readonly played: ReadonlyMap<Fault, number>
+}
+
+/** FNV-1a of a text. */
+const hashOf = (text: string): number => {
+  let hash = 0x811c9dc5
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  return hash >>> 0
+}
+
+/** A source at the beginning of its sequence. */
+export const make = ({ rates, seed }: Options): Source => {
+  let state = hashOf(String(seed))
+  // Mulberry32.
+  const chance = (): number => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 0x1_0000_0000
+  }
+  const played = new Map<Fault, number>()
+  return {
+    played,
+    next: (kinds) => {
+      let left = chance()
+      for (const kind of kinds) {
+        left -= rates[kind] ?? 0
+        if (left < 0) {
+          played.set(kind, (played.get(kind) ?? 0) + 1)
+          return kind
+        }
+      }
+      return undefined
+    }
+  }
+}
+
+const failure = (reason: AiError.AiErrorReason): AiError.AiError => AiError.make({ module: "Chaos", method: "execute", reason })
+
+const network = () =>
+  new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "http://127.0.0.1/chaos", description: "the connection broke" })
+
+/** A provider with faults before its requests, and answers that break off. */
+export const wrapped = (provider: Service, source: Source): Service => ({
+  ...provider,
+  execute: (request, options) =>
+    Effect.suspend(() => {
+      switch (source.next(["overloaded", "limited", "unreachable", "cut", "silent"])) {
+        case "overloaded":
+          return Effect.fail(failure(new AiError.InternalProviderError({ description: "overloaded" })))
+        case "limited":
+          return Effect.fail(failure(new AiError.RateLimitError({ retryAfter: Duration.seconds(1) })))
+        case "unreachable":
+          return Effect.fail(failure(network()))
+        case "silent":
+          return Effect.never
+        case "cut": {
+          let pieces = 0
+          const onPart: OnPart = (parts) =>
+            options?.onPart === undefined || ++pieces > 4 ? Effect.succeed(parts) : options.onPart(parts.filter(({ type }) => type !== "finish"))
+          return Effect.andThen(provider.execute(request, { ...options, onPart }), Effect.fail(failure(network())))
+        }
+        default:
+          return provider.execute(request, options)
+      }
+    })
+})
+
+/** {@link wrapped} as the provider of an application. */
+export const provider = <E, R>(layer: Layer.Layer<Provider, E, R>, source: Source): Layer.Layer<Provider, E, R> =>
+  Layer.effect(Provider, Effect.map(Provider, (service) => wrapped(service, source))).pipe(Layer.provide(layer))
+
+/** Middleware that lets calls of tools fail before they run. */
+export const tools = (source: Source) =>
+  Middleware.toolExecution({
+    name: "chaos",
+    wrap: (next, { toolName }) => (request) =>
+      source.next(["failed"]) === undefined
+        ? next(request)
+        : Effect.fail(new ToolFailed({ tool: toolName, phase: "handler", message: `${toolName} failed, as this test wants it` }))
+  })
+
+/** Files of which reading and writing fails now and then. */
+export const files = (inner: FileSystem.FileSystem, source: Source): FileSystem.FileSystem => {
+  const guarded = <A, R>(method: string, path: string, effect: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PlatformError, R> =>
+    Effect.suspend((): Effect.Effect<A, PlatformError, R> =>
+      source.next(["failed"]) === undefined
+        ? effect
+        : Effect.fail(systemError({ _tag: "Busy", module: "FileSystem", method, pathOrDescriptor: path, description: "busy, as this test wants it" })))
+  return FileSystem.FileSystem.of({
+    ...inner,
+    open: (path, options) => guarded("open", path, inner.open(path, options)),
+    readFile: (path) => guarded("readFile", path, inner.readFile(path)),
+    readFileString: (path, encoding) => guarded("readFile", path, inner.readFileString(path, encoding)),
+    rename: (from, to) => guarded("rename", from, inner.rename(from, to)),
+    writeFile: (path, data, options) => guarded("writeFile", path, inner.writeFile(path, data, options)),
+    writeFileString: (path, data, options) => guarded("writeFile", path, inner.writeFileString(path, data, options))
+  })
+}
+
+/** A session store of which writing fails now and then. */
+export const store = <Other, E, R>(layer: Layer.Layer<SessionStore | Other, E, R>, source: Source): Layer.Layer<SessionStore | Other, E, R> =>
+  Layer.effect(SessionStore, Effect.map(SessionStore, (inner) => {
+    const guarded = <A, F>(operation: string, effect: Effect.Effect<A, F>) =>
+      Effect.suspend((): Effect.Effect<A, F | SessionStoreError> =>
+        source.next(["failed"]) === undefined
+          ? effect
+          : Effect.fail(new SessionStoreError({ operation, message: `${operation} failed, as this test wants it` })))
+    return SessionStore.of({
+      ...inner,
+      append: (...args) => guarded("append", inner.append(...args)),
+      begin: (...args) => guarded("begin", inner.begin(...args)),
+      create: (...args) => guarded("create", inner.create(...args))
+    })
+  })).pipe(Layer.provideMerge(layer))
