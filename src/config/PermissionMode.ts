@@ -32,6 +32,7 @@
  * Source: `ARCHITECTURE.md` §7 (approvals).
  */
 import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 
 /** The modes, from the narrowest on. */
 export const all = ["plan", "ask", "edits", "auto", "yolo"] as const
@@ -62,3 +63,10 @@ export const ofSettings = ({ defaultMode, mode }: { readonly defaultMode?: Permi
 
 /** The mode of a run and of what it starts; that of the settings where nobody chose one. */
 export const CurrentMode = Context.Reference<PermissionMode | undefined>("hermes-effect/config/PermissionMode", { defaultValue: () => undefined })
+
+/** The mode of a live session, which its user may change while a run is under way. It holds where {@link CurrentMode} says nothing. */
+export const LiveMode = Context.Reference<() => PermissionMode | undefined>("hermes-effect/config/LiveMode", { defaultValue: () => () => undefined })
+
+/** The mode of the call that is judged now. */
+export const current: Effect.Effect<PermissionMode | undefined> = Effect.flatMap(CurrentMode, (mode) =>
+  mode === undefined ? Effect.map(LiveMode, (live) => live()) : Effect.succeed(mode))

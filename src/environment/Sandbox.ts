@@ -57,7 +57,7 @@ import { ConfigError } from "../domain/AgentError.ts"
 import * as TextCut from "../domain/TextCut.ts"
 import { removeEmptyDirectory } from "../platform/HeldPath.ts"
 import { nodePath } from "../platform/CurrentProcess.ts"
-import { CurrentMode } from "../config/PermissionMode.ts"
+import * as PermissionMode from "../config/PermissionMode.ts"
 import { CallConversation, CallDirectory, CommandEnvironment, onThisMachine, type Service as Environment } from "./CommandEnvironment.ts"
 import * as PortForward from "./PortForward.ts"
 import * as NewRepository from "./NewRepository.ts"
@@ -261,7 +261,7 @@ const build = Effect.fnUntraced(function*(options: Options) {
   const joined = yield* SandboxNetwork.make(outer, programs.bwrap, proxy?.socket)
 
   const confined = Effect.fnUntraced(function*(command: ChildProcess.StandardCommand) {
-    const policy = (yield* CurrentMode) === "plan" ? "read-only" : options.policy
+    const policy = (yield* PermissionMode.current) === "plan" ? "read-only" : options.policy
     const list = policy === "read-only" ? yield* readOnly.rules : yield* NewRepository.inPlace(host, path, yield* rules, { base, forget })
     const cwd = command.options.cwd ?? (yield* CallDirectory) ?? "/tmp"
     const namespace = network === "all" ? undefined : yield* joined

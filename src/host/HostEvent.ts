@@ -84,7 +84,7 @@ export type Answer =
   | { readonly _tag: "Approval"; readonly reply: Approval.Reply }
   | { readonly _tag: "Clarification"; readonly answers: ReadonlyArray<string> }
 
-/** Settings of a live session; they hold from the next turn on. */
+/** Settings of a live session; the mode holds from the next call of a tool on, the others from the next turn on. */
 export interface LiveSettings {
   readonly mode: Mode
   /** The route to ask; the router's choice when absent. */

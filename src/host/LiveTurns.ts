@@ -32,7 +32,7 @@ import * as Hooks from "../hooks/Hooks.ts"
 import { Auxiliary } from "../routing/Auxiliary.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import { ApprovalPrompt } from "../tool/approval/Approver.ts"
-import { CurrentMode, type PermissionMode } from "../config/PermissionMode.ts"
+import { LiveMode, type PermissionMode } from "../config/PermissionMode.ts"
 import { attended, InteractiveMode, type Presence } from "../tool/approval/InteractiveMode.ts"
 import { Clarifier } from "../tool/builtin/Clarifier.ts"
 import type { Message, Turn } from "./HostEvent.ts"
@@ -64,7 +64,7 @@ export interface TurnOptions {
   readonly prepare?: ((session: SessionId, prompt: RunInput["prompt"]) => Effect.Effect<RunInput["prompt"]>) | undefined
   /** Somebody who can be asked. `InteractiveMode.attended` when absent; otherwise no question is ever asked. */
   readonly presence?: Presence | undefined
-  /** The mode that was chosen for the next turn; absent, or undefined, leaves it to the approvals. */
+  /** The mode that was chosen, asked for at each call; absent, or undefined, leaves it to the approvals. */
   readonly mode?: (() => PermissionMode | undefined) | undefined
   /** Titles of new sessions after their first exchange. `auxiliary` when absent, which is the auxiliary model where there is one. */
   readonly titles?: "auxiliary" | "off" | undefined
@@ -184,7 +184,7 @@ export const make = Effect.fnUntraced(function*(
         label: planningLabel
       }), Scope.Scope, scope)
     }
-    const moded = chosen === undefined ? run : Effect.provideService(run, CurrentMode, chosen)
+    const moded = mode === undefined ? run : Effect.provideService(run, LiveMode, mode)
     return yield* isAttended
       ? moded.pipe(Effect.provideService(Clarifier, questions.clarifier), Effect.provideService(ApprovalPrompt, questions.approvals))
       : Effect.provideService(moded, InteractiveMode, presence)

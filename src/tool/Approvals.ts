@@ -171,7 +171,7 @@ export const make = (options: Options): Service => {
     if (glob !== undefined) return refuse("approval_denied", ApprovalFlow.deniedByGlob(glob))
     if (denied !== undefined) return refuse("approval_denied", ApprovalFlow.deniedByRule(denied.text, denied.source))
     const { ids, session } = yield* sessionOf(call.sessionKey)
-    const mode = modeOf(session, yield* PermissionMode.CurrentMode)
+    const mode = modeOf(session, yield* PermissionMode.current)
     if (mode === "plan" && !PermissionCalls.mayPlan(call, judgedTarget)) return refuse("approval_denied", ApprovalFlow.planning(call.tool))
     const found = yield* foundIn(call, verdict)
     const offered = found.length === 0 ? undefined : prefix()
@@ -215,7 +215,7 @@ export const make = (options: Options): Service => {
     policy.deny.length === 0 && floor === undefined && onlyReads && lines.length + concerns.length === 0
 
   const isPlanning = ({ sessionKey }: Call): Effect.Effect<boolean> =>
-    Effect.flatMap(PermissionMode.CurrentMode, (ofRun) =>
+    Effect.flatMap(PermissionMode.current, (ofRun) =>
       Effect.map(sessionOf(sessionKey), ({ session }) => modeOf(session, ofRun) === "plan"))
 
   /** Judges a call with the rules for it. */
@@ -239,7 +239,7 @@ export const make = (options: Options): Service => {
       }),
     request: Effect.fnUntraced(function*(request) {
       const { ids, session } = yield* sessionOf(request.sessionKey)
-      const mode = modeOf(session, yield* PermissionMode.CurrentMode)
+      const mode = modeOf(session, yield* PermissionMode.current)
       const ruled = permissions === undefined ? undefined : yield* PermissionCalls.ofRequest(permissions, request.concerns)
       if (ruled !== undefined) return ruled
       const free = lifted(mode)

@@ -81,7 +81,7 @@ describe("StatusLine", () => {
         yield* until("You said: The plan is approved. Carry it out now.")
         yield* until("fake-1 · edits")
         yield* type("/mode yolo\r")
-        yield* until("Mode: yolo (skip approvals; the deny lists still apply), from the next turn on.")
+        yield* until("Mode: yolo (skip approvals; the deny lists still apply).")
         yield* type("/mode fast\r")
         yield* until("/mode takes one of plan, ask, edits, auto or yolo.")
         yield* type("/approve\r")

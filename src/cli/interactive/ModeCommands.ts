@@ -25,7 +25,7 @@ const set = (dialog: Dialog, mode: PermissionMode.PermissionMode) =>
   dialog.live.setMode(mode).pipe(
     Effect.match({
       onFailure: ({ message }) => say(dialog, message, ""),
-      onSuccess: () => say(dialog, `Mode: ${mode} (${help[mode]}), from the next turn on.`, "")
+      onSuccess: () => say(dialog, `Mode: ${mode} (${help[mode]}).`, "")
     })
   )
 

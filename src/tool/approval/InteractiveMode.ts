@@ -52,7 +52,7 @@ export const InteractiveMode = Context.Reference<Presence>("hermes-effect/tool/a
  */
 export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect.gen(function*() {
   const current = yield* InheritedLimits.Current
-  const chosen = yield* PermissionMode.CurrentMode
+  const chosen = yield* PermissionMode.current
   const limits = chosen === undefined
     ? current
     : { ...current, mode: PermissionMode.toApprovals(PermissionMode.narrower(chosen, PermissionMode.ofApprovals(current.mode))) }

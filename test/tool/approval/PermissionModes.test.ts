@@ -91,6 +91,20 @@ describe("Modes of permission", () => {
       assert.strictEqual(yield* plan.decide(line("make")), "ask")
     }))
 
+  it.effect("of a live session hold from the next call on, where the run has none of its own", () =>
+    Effect.gen(function*() {
+      const { decide } = yield* scene(rules, { mode: "off" })
+      let mode: PermissionMode.PermissionMode | undefined = "plan"
+      const call = Effect.provideService(decide(line("make")), PermissionMode.LiveMode, () => mode)
+      assert.strictEqual(yield* call, "deny")
+      mode = "ask"
+      assert.strictEqual(yield* call, "ask")
+      mode = undefined
+      assert.strictEqual(yield* call, "allow")
+      mode = "yolo"
+      assert.strictEqual(yield* Effect.provideService(call, PermissionMode.CurrentMode, "plan"), "deny")
+    }))
+
   it.effect("tell the model to present its plan", () =>
     Effect.gen(function*() {
       const { approvals } = yield* scene(rules)
