@@ -9,6 +9,7 @@
  * Lists and quotes are nested at most {@link deepest} levels; marks below that are text.
  */
 import { Lexer, type MarkedToken, type Token, Tokenizer, type Tokens } from "marked"
+import * as CodeHighlight from "./CodeHighlight.ts"
 import type { Options, Renderer } from "./Markdown.ts"
 import * as MarkdownInline from "./MarkdownInline.ts"
 import * as MarkdownTable from "./MarkdownTable.ts"
@@ -195,13 +196,15 @@ class Layout {
   }
 
   #code({ lang = "", text }: Tokens.Code, prefix: Prefix): void {
-    const { codeIndent, label } = this.#theme
-    const language = label(lang.split(/[\s{,]/)[0] ?? "")
+    const { codeIndent, label, paint } = this.#theme
+    const name = lang.split(/[\s{,]/)[0] ?? ""
+    const language = label(name)
     if (language !== "") this.#line(prefix, codeIndent + language)
     if (text === "") return
-    for (const line of text.split("\n")) {
+    const colored = paint.color ? CodeHighlight.lines(text, name) : undefined
+    for (const [index, line] of text.split("\n").entries()) {
       if (line.trim() === "") this.#line(prefix, "")
-      else this.out += `${prefix.take()}${codeIndent}${line}\n`
+      else this.out += `${prefix.take()}${codeIndent}${colored?.[index]?.map(({ style, text }) => paint.span(text, style)).join("") ?? line}\n`
     }
   }
 

@@ -1,0 +1,100 @@
+/**
+ * Colours of code, by the small tokenizer of `@speed-highlight/core`. Loaded with the parser of Markdown, and never before the first
+ * text.
+ *
+ * Text is never changed: without its styles, what comes out is what went in. A language that nobody knows, and code that is too long to be
+ * looked at, stay as they are.
+ *
+ * Source: `hermes-product.md` §1.8.
+ */
+import { type ShjLanguageData, type ShjToken, tokenizeWith } from "@speed-highlight/core/tokenize"
+import * as Languages from "@speed-highlight/core/languages"
+import { type Attribute, plainStyle, type Span, type Style } from "./Paint.ts"
+
+/** Characters of code that is looked at, and of a line of it: expressions of the tokenizer may be slow on longer ones. */
+const mostCharacters = 20_000
+const longestLine = 1000
+
+// They are languages by the documentation of the library; its types only differ in optional members that are undefined.
+const languages = { ...Languages } as unknown as Readonly<Record<string, ShjLanguageData>>
+
+/** Names that people write, by the names of the library. */
+const names: Readonly<Record<string, string>> = {
+  console: "bash",
+  "c++": "c",
+  cpp: "c",
+  cjs: "js",
+  cts: "ts",
+  dockerfile: "docker",
+  golang: "go",
+  h: "c",
+  htm: "html",
+  javascript: "js",
+  jsonc: "json",
+  jsonl: "json",
+  jsx: "js",
+  makefile: "make",
+  mjs: "js",
+  mts: "ts",
+  patch: "diff",
+  perl: "pl",
+  python: "py",
+  rust: "rs",
+  sh: "bash",
+  shell: "bash",
+  svg: "xml",
+  tsx: "ts",
+  typescript: "ts",
+  yml: "yaml",
+  zsh: "bash"
+}
+
+/** Languages whose marks say nothing on a terminal. */
+const unmarked = new Set(["csv", "git", "leanpubMd", "log", "md", "plain", "todo", "uri"])
+
+const attributes: Readonly<Record<ShjToken, ReadonlyArray<Attribute>>> = {
+  bool: ["number"],
+  class: ["accent"],
+  cmnt: ["comment"],
+  deleted: ["removed"],
+  err: ["error"],
+  esc: ["number"],
+  func: ["accent"],
+  insert: ["added"],
+  kwd: ["keyword"],
+  num: ["number"],
+  oper: [],
+  section: ["keyword"],
+  str: ["string"],
+  type: ["accent"],
+  var: []
+}
+
+const styleOf = (token: ShjToken | undefined): Style => {
+  const found = token === undefined ? [] : attributes[token]
+  return found.length === 0 ? plainStyle : { attributes: found }
+}
+
+/** Returns the language of a name or of the end of a file's name; undefined for one that is not known. */
+export const languageOf = (name: string): ShjLanguageData | undefined => {
+  const lower = name.toLowerCase()
+  const known = Object.hasOwn(names, lower) ? names[lower] ?? lower : lower
+  return unmarked.has(known) || !Object.hasOwn(languages, known) ? undefined : languages[known]
+}
+
+/** The lines of a code, each in pieces of one style. */
+export const lines = (code: string, name: string): ReadonlyArray<ReadonlyArray<Span>> => {
+  const plain = () => code.split("\n").map((text): ReadonlyArray<Span> => [{ text, style: plainStyle }])
+  const language = languageOf(name)
+  if (language === undefined || code.length > mostCharacters) return plain()
+  if (code.split("\n").some((line) => line.length > longestLine)) return plain()
+  const found: Array<Array<Span>> = [[]]
+  tokenizeWith(code, language, (text, token) => {
+    const style = styleOf(token)
+    for (const [index, part] of text.split("\n").entries()) {
+      if (index > 0) found.push([])
+      if (part !== "") found.at(-1)?.push({ text: part, style })
+    }
+  }, { languages })
+  return found
+}
