@@ -256,11 +256,9 @@ const describeMachine = Effect.fnUntraced(function*({ environmentHints = [], rem
   return [...hints, ...environmentHints]
 })
 
-/** Sources that read the user's files and the machine, as `options` choose. Files are read once for each new session, the machine once. */
+/** Sources that read the user's files and the machine, as `options` choose. Files are read once for each new session. */
 export const layerSources = (options: SourceOptions): Layer.Layer<never, never, FileSystem.FileSystem | Path.Path> =>
-  Layer.effect(PromptSources, Effect.gen(function*() {
-    const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-    const machine = yield* Effect.cached(describeMachine(options))
+  Layer.effect(PromptSources, Effect.map(Effect.context<FileSystem.FileSystem | Path.Path>(), (context) => {
     const told = new Set<string>()
     /** Tells the user, once for each text, what is not in the prompt. */
     const warned = (text: string) => {
@@ -277,7 +275,7 @@ export const layerSources = (options: SourceOptions): Layer.Layer<never, never, 
         identity: soul?.isNotice === true ? undefined : soul?.text,
         help: isChild ? undefined : options.help,
         skills: yield* options.skills?.(tools) ?? Effect.undefined,
-        environment: yield* machine,
+        environment: yield* describeMachine(options),
         project: project === undefined ? undefined : ContextFiles.rendered(project),
         workingDirectory: options.remoteDirectory,
         memory: isChild ? [] : yield* options.memory ?? Effect.succeed([])

@@ -83,6 +83,7 @@ export const session = <A, E, R>(
           paint: Paint.plain,
           events,
           suspend: Effect.void,
+          alternate: (isOn) => terminal.write(isOn ? "\u001b[?1049h" : "\u001b[?1049l"),
           lend: (work) => work
         }
       }))

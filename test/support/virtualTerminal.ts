@@ -23,6 +23,8 @@ export const make = (columns: number, rows = 24): VirtualTerminal => {
   let top = 0
   let visible = true
   let written = ""
+  /** What stands behind the alternate screen. */
+  let main: { cells: Array<Array<string>>; row: number; column: number; top: number } | undefined
   let saved: [row: number, column: number] = [0, 0]
 
   const line = (): Array<string> => {
@@ -83,6 +85,14 @@ export const make = (columns: number, rows = 24): VirtualTerminal => {
       case "h":
       case "l":
         if (parameters === "?25") visible = final === "h"
+        if (parameters === "?1049" && final === "h") {
+          main = { cells, row, column, top }
+          cells = [[]]
+          row = column = top = 0
+        } else if (parameters === "?1049" && main !== undefined) {
+          ;({ cells, column, row, top } = main)
+          main = undefined
+        }
         return
       case "m":
       case "t":

@@ -15,9 +15,10 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Semaphore from "effect/Semaphore"
 import * as Redaction from "../../domain/Redaction.ts"
 import type { State } from "../../host/HostEvent.ts"
-import { frameMillis } from "../render/EventPrinter.ts"
+import { frameMillis } from "../render/BlockReducer.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Screen from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
@@ -29,6 +30,7 @@ import type * as Keys from "./Keys.ts"
 import * as PromptLine from "./PromptLine.ts"
 import * as Questions from "./Questions.ts"
 import * as StatusLine from "./StatusLine.ts"
+import * as TranscriptView from "./TranscriptView.ts"
 
 /** Time that leaving waits for the work to end. */
 const graceMillis = 1500
@@ -103,6 +105,8 @@ const watch = Effect.fnUntraced(function*<A, E>(
 ): Effect.fn.Return<WorkResult<A, E>, never, SessionServices> {
   const context = yield* Effect.context<SessionServices>()
   const { live, options, screen } = dialog
+  /** Held as long as the conversation is gone through. */
+  const viewed = yield* Semaphore.make(1)
   let stopped = false
   let typedAt = -Infinity
   let burstAt = -Infinity
@@ -176,6 +180,8 @@ const watch = Effect.fnUntraced(function*<A, E>(
   }
 
   const press = Effect.fnUntraced(function*(key: Keys.Key) {
+    if (key._tag === "Key" && key.name === "backtab") return yield* Effect.as(PromptLine.nextMode(dialog), undefined)
+    if (key._tag === "Key" && key.name === "ctrl-o") return yield* viewed.withPermit(Effect.as(TranscriptView.show(dialog), undefined))
     const now = yield* Clock.currentTimeMillis
     const { action, question } = edit(key, now)
     switch (action._tag) {
@@ -203,6 +209,7 @@ const watch = Effect.fnUntraced(function*<A, E>(
       case "Leave":
       case "ClearScreen":
       case "OpenEditor":
+      case "OpenTranscript":
       case "SearchHistory":
       case "None":
         return undefined
@@ -210,7 +217,9 @@ const watch = Effect.fnUntraced(function*<A, E>(
   })
 
   const leave = Effect.map(PromptLine.typed(dialog, press, show, 0), (code): WorkResult<A, E> => ({ _tag: "Leave", code }))
-  const ended = Effect.map(Fiber.await(fiber), (exit): WorkResult<A, E> => ({ _tag: "Ended", exit, stopped }))
+  // A user who goes through the conversation is not taken out of it by the end of the turn.
+  const ended = Effect.flatMap(Fiber.await(fiber), (exit) =>
+    viewed.withPermit(Effect.succeed<WorkResult<A, E>>({ _tag: "Ended", exit, stopped })))
   const animate = Effect.forever(Effect.andThen(show, Effect.sleep(frameMillis)))
 
   return yield* Effect.raceAllFirst([ended, leave, animate])

@@ -27,8 +27,8 @@ import * as ErrorLine from "../ErrorLine.ts"
 import type { Failure } from "../Failure.ts"
 import type { ModelChoices } from "../ModelChoices.ts"
 import * as SafeText from "../render/SafeText.ts"
-import type { Screen } from "../render/Screen.ts"
 import type { Verbosity } from "../render/ToolFeed.ts"
+import type { Transcript } from "../render/Transcript.ts"
 import type { FileList } from "./Completions.ts"
 import type * as Editor from "./Editor.ts"
 import type { History } from "./InputHistory.ts"
@@ -117,7 +117,7 @@ export interface Dialog {
   readonly live: LiveSession
   /** The events of the live session. */
   readonly reader: Reader
-  readonly screen: Screen
+  readonly screen: Transcript
   readonly keyboard: Keyboard
   readonly commands: ReadonlyArray<DialogCommand>
   readonly feed: Feed

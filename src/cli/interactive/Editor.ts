@@ -39,7 +39,7 @@ export type Action =
   | { readonly _tag: Request }
 
 /** Keys that ask for something besides the text. */
-type Request = "Leave" | "Interrupt" | "Escape" | "Suspend" | "ClearScreen" | "Complete" | "OpenEditor" | "SearchHistory" | "None"
+type Request = "Leave" | "Interrupt" | "Escape" | "Suspend" | "ClearScreen" | "Complete" | "OpenEditor" | "OpenTranscript" | "SearchHistory" | "None"
 
 /** Result of a key. */
 export interface Applied {
@@ -215,6 +215,7 @@ const requests: Readonly<Record<string, Request>> = {
   "ctrl-c": "Interrupt",
   "escape": "Escape",
   "ctrl-g": "OpenEditor",
+  "ctrl-o": "OpenTranscript",
   "ctrl-r": "SearchHistory",
   "ctrl-z": "Suspend",
   "ctrl-l": "ClearScreen",

@@ -32,8 +32,7 @@ import * as LogLine from "../LogLine.ts"
 import * as ModeCommands from "./ModeCommands.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Screen from "../render/Screen.ts"
-import * as Width from "../render/Width.ts"
-import * as Wrap from "../render/Wrap.ts"
+import * as Transcript from "../render/Transcript.ts"
 import * as BuiltinCommands from "./BuiltinCommands.ts"
 import * as Completions from "./Completions.ts"
 import { attached } from "./Attachments.ts"
@@ -48,6 +47,7 @@ import * as ShellLine from "./ShellLine.ts"
 import * as SlashCommands from "./SlashCommands.ts"
 import type { Next } from "./SlashCommands.ts"
 import { keyboard } from "./TerminalDevice.ts"
+import * as TranscriptView from "./TranscriptView.ts"
 import * as Turn from "./Turn.ts"
 
 /** The line that a command stands for; undefined for one that says nothing. */
@@ -88,7 +88,7 @@ const followed = ({ arrived, poll, take }: LiveSession.Reader, follow: (event: H
 })
 
 /** Looks up the status from time to time, and shows it. */
-const keepStatus = ({ refresh }: LiveStatus.LiveStatus, screen: Screen.Screen): Effect.Effect<void, never, Scope.Scope> =>
+const keepStatus = ({ refresh }: LiveStatus.LiveStatus, screen: Transcript.Transcript): Effect.Effect<void, never, Scope.Scope> =>
   refresh.pipe(
     Effect.andThen(Effect.sync(screen.refresh)),
     Effect.andThen(Effect.sleep(Duration.seconds(1))),
@@ -111,7 +111,7 @@ const plans = (initial: PermissionMode, presented: () => void): (event: HostEven
 /** Begins the live session, and shows it from now on. */
 const make = Effect.fnUntraced(function*(
   options: InteractiveOptions,
-  screen: Screen.Screen,
+  screen: Transcript.Transcript,
   feed: Feed
 ): Effect.fn.Return<Dialog, never, Scope.Scope | SessionServices> {
   const { about, display, input, newSession, preload, terminal } = options
@@ -164,22 +164,19 @@ const make = Effect.fnUntraced(function*(
 })
 
 /** Logs are lines of the session. */
-const logger = (screen: Screen.Screen, feed: Feed): Logger.Logger<unknown, void> =>
+const logger = (screen: Transcript.Transcript, feed: Feed): Logger.Logger<unknown, void> =>
   Logger.make(({ logLevel, message }) => {
-    const line = Width.cut(SafeText.line(LogLine.render(logLevel, message)), screen.size().columns - 1)
-    feed.note(screen.asidePaint.text(line, "yellow"))
+    feed.note(screen.asidePaint.text(SafeText.line(LogLine.render(logLevel, message)), "yellow"))
   })
 
 /** Shows what plugins print, line by line. */
-const prints = ({ feed, screen: { asidePaint, size } }: Dialog): (text: string) => void => {
+const prints = ({ feed, screen: { asidePaint } }: Dialog): (text: string) => void => {
   let rest = ""
   return (text) => {
     // Nothing more comes behind an empty piece.
     const lines = SafeText.plain(rest + text + (text === "" && rest !== "" ? "\n" : "")).split("\n")
     rest = lines.pop() ?? ""
-    for (const line of lines) {
-      for (const row of Wrap.lines([{ text: line, style: { attributes: ["dim"] } }], size().columns - 1, asidePaint)) feed.note(row)
-    }
+    for (const line of lines) feed.note(asidePaint.text(line, "dim"))
   }
 }
 
@@ -297,6 +294,10 @@ const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<n
       yield* searchHistory(dialog)
       continue
     }
+    if (line._tag === "Transcript") {
+      yield* TranscriptView.show(dialog)
+      continue
+    }
     if (line.text.trim() === "") continue
     PromptLine.echo(dialog, line.shown)
     yield* remember(dialog, line)
@@ -335,10 +336,17 @@ export const run = (options: InteractiveOptions): Effect.Effect<number, never, S
   Effect.suspend(() => {
     const { terminal } = options
     const sink: Screen.Sink = { write: terminal.write, terminal: true, paint: terminal.paint }
-    const screen = Screen.make({ answer: sink, aside: sink, size: terminal.size })
+    let verbosity = () => options.display.toolProgress
+    const screen = Transcript.make(Screen.make({ answer: sink, aside: sink, size: terminal.size }), {
+      markdown: options.display.finalResponseMarkdown,
+      showReasoning: options.display.showReasoning,
+      previewLength: options.display.toolPreviewLength,
+      verbosity: () => verbosity()
+    })
     const feed: Feed = { note: (line) => screen.say(`${line}\n`) }
     return Effect.gen(function*() {
       const dialog = yield* make(options, screen, feed)
+      verbosity = () => dialog.verbosity
       if (options.printed !== undefined) yield* options.printed(prints(dialog))
       if (options.attach !== undefined) yield* options.attach(dialog.live.conversation)
       return yield* open(dialog).pipe(

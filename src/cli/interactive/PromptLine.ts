@@ -31,6 +31,8 @@ export type Prompted =
   | { readonly _tag: "Leave"; readonly code: number }
   /** The history is to be searched for a line. */
   | { readonly _tag: "Search" }
+  /** The conversation is to be gone through. */
+  | { readonly _tag: "Transcript" }
 
 /** Mark before user text. */
 export const mark = (paint: Paint): string => `${paint.text("›", "bold", "cyan")} `
@@ -42,10 +44,7 @@ export const view = (dialog: Pick<Dialog, "editor" | "screen" | "statusLine">, b
 }
 
 /** Leaves what was sent on the screen, as the user typed it. */
-export const echo = ({ screen }: Pick<Dialog, "screen">, text: string): void => {
-  const [first = "", ...rest] = SafeText.text(text).split("\n")
-  screen.say([`${mark(screen.asidePaint)}${first}`, ...rest.map((line) => `  ${line}`), "", ""].join("\n"))
-}
+export const echo = ({ screen }: Pick<Dialog, "screen">, text: string): void => screen.put({ _tag: "User", text })
 
 /** Puts the terminal in the background, and goes on when it is back. */
 export const suspend = ({ options, screen }: Pick<Dialog, "options" | "screen">): Effect.Effect<void> =>
@@ -137,14 +136,19 @@ export const typed = <A, R>(
   ended: A
 ): Effect.Effect<A, never, R> =>
   Effect.gen(function*() {
+    let resized = false
     while (true) {
       const event = yield* keyboard.next
-      if (event._tag === "Resized") screen.redraw()
+      if (event._tag === "Resized") resized = true
       else if (event._tag !== "Resumed") {
         const answer = yield* press(event)
         if (answer !== undefined) return answer
       }
-      if (!keyboard.pending()) yield* show
+      if (keyboard.pending()) continue
+      // A window that is being drawn larger tells of many sizes; the last one counts.
+      if (resized) screen.redraw()
+      resized = false
+      yield* show
     }
     // The keyboard fails with its end alone.
   }).pipe(Effect.catch(() => Effect.succeed(ended)))
@@ -269,6 +273,8 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
         return undefined
       case "SearchHistory":
         return { _tag: "Search" }
+      case "OpenTranscript":
+        return { _tag: "Transcript" }
       case "Complete":
       case "Escape":
       case "None":

@@ -3,14 +3,18 @@
  *
  * Source: `hermes-product.md` §1.8.
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type { RunResult } from "../../domain/RunEvent.ts"
+import type { RunEvent, RunResult } from "../../domain/RunEvent.ts"
 import type { HostEvent, Turn } from "../../host/HostEvent.ts"
 import * as ErrorLine from "../ErrorLine.ts"
-import * as EventPrinter from "../render/EventPrinter.ts"
+import type * as Block from "../render/Block.ts"
+import * as BlockReducer from "../render/BlockReducer.ts"
 import * as ExitText from "../render/ExitText.ts"
+import * as Markdown from "../render/Markdown.ts"
 import * as SafeText from "../render/SafeText.ts"
+import type * as Screen from "../render/Screen.ts"
 import * as BusyPrompt from "./BusyPrompt.ts"
 import * as Dialog from "./Dialog.ts"
 import * as PromptLine from "./PromptLine.ts"
@@ -37,10 +41,73 @@ export const ending = (result: ExitText.Ended): string | undefined => {
   return cause === undefined ? undefined : `${cause.charAt(0).toUpperCase()}${cause.slice(1)}. ${remedyOf(result.exit)}`
 }
 
+/** The blocks of a turn on the screen, and its live lines. */
+interface TurnBlocks {
+  readonly events: (events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
+  readonly note: (line: string) => void
+  readonly close: Effect.Effect<void>
+  readonly view: (size: Screen.Size, now: number) => ReadonlyArray<string>
+}
+
+const isWriting = ({ _tag }: RunEvent): boolean => _tag === "TextDelta" || _tag === "TextReplaced" || _tag === "RunFinished"
+
+/** Makes blocks of the events of a turn, and puts them on the screen. */
+const blocksOf = (dialog: Dialog.Dialog, isLive: boolean): TurnBlocks => {
+  const { options: { display }, screen } = dialog
+  const options: BlockReducer.Options = { isLive, showCost: display.showCost }
+  let state = BlockReducer.initial
+  let isLoaded = false
+  /** Time at which the open block was last drawn outside of a frame. */
+  let drawnAt = -Infinity
+
+  const apply = (step: BlockReducer.Step): void => {
+    for (const change of step.changes) {
+      if (change._tag === "Put") screen.put(change.block)
+      else screen.takeBack(change.step, change.isChanged)
+    }
+    state = step.state
+    if (state.open !== undefined) screen.write(state.open)
+  }
+  const load = Effect.map(Markdown.load(display.finalResponseMarkdown), (make) => {
+    screen.setMarkdown(make)
+    isLoaded = true
+  })
+  screen.beginTurn()
+  return {
+    events: (events) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const shown = Effect.sync(() => {
+          for (const event of events) apply(BlockReducer.reduce(state, event, now, options))
+          if (state.open === undefined || now - drawnAt < BlockReducer.frameMillis) return
+          drawnAt = now
+          screen.refresh()
+        })
+        return !isLoaded && events.some(isWriting) ? Effect.andThen(load, shown) : shown
+      }),
+    note: (line) => apply(BlockReducer.note(state, lineOf(line))),
+    close: Effect.sync(() => {
+      apply(BlockReducer.close(state))
+      screen.refresh()
+    }),
+    view: ({ columns }, now) => {
+      const lines = BlockReducer.live(state, now, {
+        columns,
+        paint: screen.asidePaint,
+        previewLength: display.toolPreviewLength,
+        verbosity: dialog.verbosity,
+        hint: "Ctrl+C stops"
+      })
+      return lines.length > 0 && screen.isLiveApart() ? ["", ...lines] : lines
+    }
+  }
+}
+
+const lineOf = (line: string): Block.LinesBlock => ({ _tag: "Lines", text: `${line}\n`, place: "turn" })
+
 type Ended = Extract<HostEvent, { readonly _tag: "TurnEnded" }>
 
 /** Shows the events of the turn until its end. */
-const shown = Effect.fnUntraced(function*(dialog: Dialog.Dialog, turn: Turn, printer: EventPrinter.Printer) {
+const shown = Effect.fnUntraced(function*(dialog: Dialog.Dialog, turn: Turn, printer: TurnBlocks) {
   const { asidePaint } = dialog.screen
   while (true) {
     const event = yield* dialog.reader.take
@@ -78,16 +145,8 @@ export const show = Effect.fnUntraced(function*(
   dialog: Dialog.Dialog,
   turn: Turn
 ): Effect.fn.Return<number | undefined, never, Dialog.SessionServices> {
-  const { feed, live, options: { display }, screen } = dialog
-  const printer = EventPrinter.make(screen, {
-    markdown: display.finalResponseMarkdown,
-    showReasoning: display.showReasoning,
-    showCost: display.showCost,
-    verbosity: () => dialog.verbosity,
-    previewLength: display.toolPreviewLength,
-    live: !turn.isRewritten,
-    hint: "Ctrl+C stops"
-  })
+  const { feed, live, screen } = dialog
+  const printer = blocksOf(dialog, !turn.isRewritten)
   const before = feed.note
   feed.note = printer.note
   const worked = yield* BusyPrompt.during(dialog, {

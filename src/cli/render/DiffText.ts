@@ -38,7 +38,15 @@ export const lines = (diff: string, room: Room, more = "/diff or `hermes session
   const all = body(diff)
   const shown = all.slice(0, room.most)
   const left = all.length - shown.length
-  return [...shown.map((line) => painted(line, room)), ...left > 0 ? [room.paint.text(`… ${left} more line${left === 1 ? "" : "s"}: ${more}`, "dim")] : []]
+  const rest = `… ${left} more line${left === 1 ? "" : "s"}: ${more}`
+  const cut = room.columns === undefined ? rest : Width.cut(rest, Math.max(10, room.columns - 1))
+  return [...shown.map((line) => painted(line, room)), ...left > 0 ? [room.paint.text(cut, "dim")] : []]
+}
+
+/** A file with the sums of its difference. */
+export const title = (change: Pick<FileChange.FileChanged, "added" | "removed">, name: string, { columns, paint }: Pick<Room, "columns" | "paint">): string => {
+  const label = SafeText.line(Redaction.redactText(name))
+  return `${paint.text(columns === undefined ? label : Width.cut(label, Math.max(10, columns - 16)), "bold")} ${sums(change, paint)}`.trimEnd()
 }
 
 /** A file with its difference. */
@@ -47,11 +55,7 @@ export const file = (
   name: string,
   room: Room,
   more?: string
-): ReadonlyArray<string> => {
-  const label = SafeText.line(Redaction.redactText(name))
-  const title = room.columns === undefined ? label : Width.cut(label, Math.max(10, room.columns - 16))
-  return [`${room.paint.text(title, "bold")} ${sums(change, room.paint)}`.trimEnd(), ...lines(change.diff, room, more)]
-}
+): ReadonlyArray<string> => [title(change, name, room), ...lines(change.diff, room, more)]
 
 /** The path of a file as seen from a directory. */
 export const nameIn = (directory: string | undefined, path: string): string =>

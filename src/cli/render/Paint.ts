@@ -26,6 +26,8 @@ export interface Style {
   readonly attributes: ReadonlyArray<Attribute>
   /** Address that the text is a link to. */
   readonly link?: string | undefined
+  /** Parameters of the escape sequence that it was painted with before; see {@link spans}. */
+  readonly codes?: string | undefined
 }
 
 /** Text without any style. */
@@ -68,8 +70,8 @@ export const make = (options: Options): Paint => {
   return {
     ...options,
     text,
-    span: (content, { attributes, link }) => {
-      const painted = text(content, ...attributes)
+    span: (content, { attributes, codes, link }) => {
+      const painted = codes === undefined || !color ? text(content, ...attributes) : `\u001b[${codes}m${content}\u001b[0m`
       return link === undefined || !options.hyperlinks ? painted : linked(painted, link)
     }
   }
@@ -82,6 +84,28 @@ const sequences = new RegExp(String.raw`\u001b(?:\[[\d;]*m|\]8;;[^\u001b]*\u001b
 
 /** A painted text without what `Paint` added. */
 export const strip = (painted: string): string => painted.replace(sequences, "")
+
+const sequence = new RegExp(String.raw`\u001b(?:\[([\d;]*)m|\]8;;([^\u001b]*)\u001b\\)`, "g")
+
+/** The pieces of a text that was painted here, each in the style that it was painted in. */
+export const spans = (painted: string): ReadonlyArray<Span> => {
+  const found: Array<Span> = []
+  let codes: string | undefined
+  let link: string | undefined
+  let from = 0
+  const add = (to: number): void => {
+    if (to > from) found.push({ text: painted.slice(from, to), style: { attributes: [], codes, link } })
+  }
+  for (const match of painted.matchAll(sequence)) {
+    const [all, parameters, address] = match
+    add(match.index)
+    from = match.index + all.length
+    if (address !== undefined) link = address === "" ? undefined : address
+    else codes = parameters === undefined || parameters === "" || parameters === "0" ? undefined : parameters
+  }
+  add(painted.length)
+  return found
+}
 
 /** Variables of the environment that say what a terminal shows. */
 export interface Environment {

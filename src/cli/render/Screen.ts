@@ -106,6 +106,13 @@ export interface Screen {
   readonly redraw: () => void
   /** Empties the terminal; what has scrolled away stays. */
   readonly clear: () => void
+  /**
+   * Writes text in place of so many rows that were written last, those that scrolled away excepted: the terminal's size changed, or what
+   * stands there is shown otherwise from now on.
+   */
+  readonly rewrite: (rows: number, text: string) => void
+  /** Another picture has the terminal: live lines are not drawn until it is given back. Nothing may be written meanwhile. */
+  readonly lend: (isLent: boolean) => void
 }
 
 /** Rows that a text goes down, and the column of the cursor after it. */
@@ -163,6 +170,7 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
   let lowest = 0
   /** The cursor came back to a full line, behind which the terminal does not go on in the next line by itself any more. */
   let returned = false
+  let lent = false
 
   const cursorVisible = (visible: boolean): string => {
     if (hidden !== visible) return ""
@@ -219,6 +227,7 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
   }
 
   const refresh = (): void => {
+    if (lent) return
     const next = layOut()
     const same = drawn === undefined
       ? next.lines.length === 0
@@ -235,7 +244,7 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
   /** After a change of the terminal's size nothing is where it was. */
   const redraw = (): void => {
     lose()
-    if (drawn !== undefined) terminal?.write(erase() + draw(layOut()))
+    if (drawn !== undefined && !lent) terminal?.write(erase() + draw(layOut()))
   }
 
   return {
@@ -279,6 +288,20 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
     },
     refresh,
     redraw,
+    lend: (isLent) => {
+      lent = isLent
+      if (!isLent) terminal?.write(hidden ? hideCursor : showCursor)
+    },
+    rewrite: (count, text) => {
+      const { columns, rows } = size()
+      lose()
+      // Below a line that was not ended, the live lines begin on the next one.
+      const before = erase()
+      const back = count - (column > 0 ? 1 : 0)
+      returned = false
+      column = advanceOf(0, text, columns, false).column
+      terminal?.write(`${before}\r${up(Math.min(back, rows))}${clearBelow}${text}${draw(layOut())}`)
+    },
     clear: () => {
       drawn = undefined
       lose()

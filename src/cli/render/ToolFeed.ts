@@ -50,7 +50,7 @@ const marks: Readonly<Record<ToolStatus, readonly [mark: string, attribute: Attr
 }
 
 /** A call whose arguments the model writes, or that runs. */
-interface Call {
+export interface Call {
   readonly name: string
   readonly params: unknown
   readonly preview: string
@@ -63,7 +63,8 @@ interface Call {
 /** The event of a tag. */
 export type EventOf<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly _tag: Tag }>
 
-type ToolEvent = EventOf<"ToolInputStarted" | "ToolInputDelta" | "ToolStarted" | "ToolProgress" | "ToolFinished">
+/** An event about a tool call. */
+export type ToolEvent = EventOf<"ToolInputStarted" | "ToolInputDelta" | "ToolStarted" | "ToolProgress" | "ToolFinished">
 
 interface ToolFeed {
   /** Takes an event, and answers with the lines that the feed gets. */
@@ -82,113 +83,144 @@ const idle = (name: string): Call => ({
   inputLength: 0
 })
 
+/** Calls that are not closed yet, by their ids. */
+export type Calls = ReadonlyMap<string, Call>
+
+/** The open calls after an event. */
+export const stepCalls = (calls: Calls, event: ToolEvent, now: number): Calls => {
+  const call = calls.get(event.callId)
+  const put = (next: Call): Calls => new Map(calls).set(event.callId, next)
+  switch (event._tag) {
+    case "ToolInputStarted":
+      return put(idle(event.name))
+    case "ToolInputDelta": {
+      if (call === undefined) return calls
+      const input = call.input.length < keptInput ? call.input + event.text : call.input
+      return put({ ...call, input, inputLength: call.inputLength + event.text.length })
+    }
+    case "ToolStarted":
+      return put({ ...call ?? idle(event.name), params: event.params, preview: ToolText.preview(event.params), startedAt: now })
+    case "ToolProgress":
+      return call === undefined ? calls : put({ ...call, progress: event.text })
+    case "ToolFinished": {
+      const next = new Map(calls)
+      next.delete(event.callId)
+      return next
+    }
+  }
+}
+
+/** Returns the arguments of a call: what the model wrote, where it never ran. */
+export const paramsOf = (call: Call | undefined): unknown => call?.params ?? Option.getOrUndefined(Json.parse(call?.input ?? ""))
+
 const size = (length: number): string => length < 1000 ? `${length} B` : `${(length / 1000).toFixed(1)} kB`
+
+const named = (name: string): string => Width.cut(SafeText.line(name), 40)
+
+/** Place for lines about calls. */
+interface Room {
+  readonly columns: number
+  readonly paint: Paint
+  /** Characters of the arguments; 0 is as many as fit. */
+  readonly previewLength: number
+}
+
+/** The arguments in what room the rest of the line leaves, behind a space. */
+const fitted = (preview: string, room: number, previewLength: number): string => {
+  const text = Width.cut(preview, Math.max(0, Math.min(room - 1, previewLength === 0 ? room : previewLength)))
+  return text === "" ? "" : ` ${text}`
+}
+
+const barOf = (paint: Paint): string => paint.text("┊", "dim")
+
+/** A call that is closed, in one line. */
+export const line = (
+  event: Pick<EventOf<"ToolFinished">, "durationMillis" | "name" | "output" | "status">,
+  preview: string,
+  { columns, paint, previewLength }: Room
+): string => {
+  const [mark, attribute] = marks[event.status]
+  const room = Math.max(0, columns - Width.of(`┊ ${mark} `))
+  const name = Width.cut(named(event.name), room)
+  const time = event.status === "ok" || event.status === "error" ? ` · ${ToolText.duration(event.durationMillis)}` : ""
+  const shownTime = Width.of(name + time) > room ? "" : time
+  const told = Width.cut(ToolText.outcome(event.status, event.output), Math.max(16, columns >> 1))
+  const ending = Width.cut(told === "" ? "" : ` · ${told}`, Math.max(0, room - Width.of(name + shownTime)))
+  const what = fitted(preview, columns - Width.of(`┊ ${mark} ${name}${shownTime}${ending}`), previewLength)
+  return `${barOf(paint)} ${paint.text(mark, attribute)} ${paint.text(name, "bold")}${what}${paint.text(shownTime, "dim")}${
+    paint.text(ending, event.status === "ok" ? "yellow" : attribute)
+  }`
+}
+
+/** The beginning of a result below its call, at most so many lines. */
+export const details = (
+  event: Pick<EventOf<"ToolFinished">, "output">,
+  params: unknown,
+  { columns, paint }: Pick<Room, "columns" | "paint">
+): ReadonlyArray<string> => {
+  const { lines, more } = ToolText.lines(event.output, resultLines)
+  return [ToolText.whole(params), ...lines, ...more === 0 ? [] : [`… ${more} more ${more === 1 ? "line" : "lines"}`]]
+    .filter((text) => text !== "")
+    .map((text) => `${barOf(paint)}   ${paint.text(Width.cut(text.replaceAll("\t", "  "), columns - 4), "dim")}`)
+}
 
 /** Makes the lines about tool calls. */
 export const make = ({ previewLength, verbosity }: Options, paint: Paint): ToolFeed => {
-  const calls = new Map<string, Call>()
+  let calls: Calls = new Map()
   const seen = new Set<string>()
-  const bar = paint.text("┊", "dim")
 
-  const named = (name: string): string => Width.cut(SafeText.line(name), 40)
-
-  /** The arguments in what room the rest of the line leaves, behind a space. */
-  const fitted = (preview: string, room: number): string => {
-    const text = Width.cut(preview, Math.max(0, Math.min(room - 1, previewLength === 0 ? room : previewLength)))
-    return text === "" ? "" : ` ${text}`
-  }
-
-  const line = (event: EventOf<"ToolFinished">, preview: string, columns: number): string => {
-    const [mark, attribute] = marks[event.status]
-    const name = named(event.name)
-    const time = event.status === "ok" || event.status === "error" ? ` · ${ToolText.duration(event.durationMillis)}` : ""
-    const said = Width.cut(ToolText.outcome(event.status, event.output), Math.max(16, columns >> 1))
-    const ending = said === "" ? "" : ` · ${said}`
-    const what = fitted(preview, columns - Width.of(`┊ ${mark} ${name}${time}${ending}`))
-    return `${bar} ${paint.text(mark, attribute)} ${paint.text(name, "bold")}${what}${paint.text(time, "dim")}${
-      paint.text(ending, event.status === "ok" ? "yellow" : attribute)
-    }`
-  }
-
-  const details = (event: EventOf<"ToolFinished">, params: unknown, columns: number): ReadonlyArray<string> => {
-    const { lines, more } = ToolText.lines(event.output, resultLines)
-    return [ToolText.whole(params), ...lines, ...more === 0 ? [] : [`… ${more} more ${more === 1 ? "line" : "lines"}`]]
-      .filter((text) => text !== "")
-      .map((text) => `${bar}   ${paint.text(Width.cut(text.replaceAll("\t", "  "), columns - 4), "dim")}`)
-  }
-
-  const finished = (event: EventOf<"ToolFinished">, columns: number): ReadonlyArray<string> => {
-    const call = calls.get(event.callId)
-    calls.delete(event.callId)
+  const finished = (event: EventOf<"ToolFinished">, call: Call | undefined, columns: number): ReadonlyArray<string> => {
     const isNew = !seen.has(event.name)
     seen.add(event.name)
     const shown = verbosity()
     if (shown === "off" || (shown === "new" && !isNew && event.status === "ok")) return []
-    // A call that never ran is known by what the model wrote.
-    const params = call?.params ?? Option.getOrUndefined(Json.parse(call?.input ?? ""))
-    const first = line(event, call?.preview || ToolText.preview(params), columns)
-    return shown === "verbose" ? [first, ...details(event, params, columns)] : [first]
-  }
-
-  const take: ToolFeed["take"] = (event, now, columns) => {
-    const call = calls.get(event.callId)
-    switch (event._tag) {
-      case "ToolInputStarted":
-        calls.set(event.callId, idle(event.name))
-        return []
-      case "ToolInputDelta":
-        if (call !== undefined) {
-          const input = call.input.length < keptInput ? call.input + event.text : call.input
-          calls.set(event.callId, { ...call, input, inputLength: call.inputLength + event.text.length })
-        }
-        return []
-      case "ToolStarted":
-        calls.set(event.callId, {
-          ...call ?? idle(event.name),
-          params: event.params,
-          preview: ToolText.preview(event.params),
-          startedAt: now
-        })
-        return []
-      case "ToolProgress":
-        if (call !== undefined) calls.set(event.callId, { ...call, progress: event.text })
-        return []
-      case "ToolFinished":
-        return finished(event, columns ?? wide)
-    }
-  }
-
-  const lastLine = (text: string): string => SafeText.text(text.slice(-400)).trimEnd().split("\n").at(-1)?.trim() ?? ""
-
-  const liveLine = (call: Call, now: number, columns: number, frame: string): string => {
-    const spinner = `${bar} ${paint.text(frame, "cyan")} `
-    const name = named(call.name)
-    if (call.startedAt === undefined) return `${spinner}${name}${paint.text(` … ${size(call.inputLength)}`, "dim")}`
-    const time = ` · ${ToolText.elapsed(now - call.startedAt)}`
-    const what = fitted(call.preview, columns - Width.of(`┊ ${frame} ${name}${time}`))
-    const room = columns - Width.of(`┊ ${frame} ${name}${what}${time}`) - 3
-    const told = call.progress === "" || room < 12 ? "" : ` · ${Width.cut(lastLine(call.progress), room)}`
-    return `${spinner}${paint.text(name, "bold")}${what}${paint.text(time + told, "dim")}`
+    const params = paramsOf(call)
+    const room = { columns, paint, previewLength }
+    const first = line(event, call?.preview || ToolText.preview(params), room)
+    return shown === "verbose" ? [first, ...details(event, params, room)] : [first]
   }
 
   return {
-    take,
-    live: (now, columns, frame) => {
-      if (verbosity() === "off") return []
-      const under = Array.from(calls.values())
-      const running = under.filter(({ startedAt }) => startedAt !== undefined)
-      const shown = running.length > 0 ? running : under.slice(-1)
-      const lines = shown.slice(0, liveLines).map((call) => liveLine(call, now, columns, frame))
-      const more = shown.length - lines.length
-      return more > 0 ? [...lines, `${bar} ${paint.text(`… and ${more} more`, "dim")}`] : lines
-    }
+    take: (event, now, columns) => {
+      const call = calls.get(event.callId)
+      calls = stepCalls(calls, event, now)
+      return event._tag === "ToolFinished" ? finished(event, call, columns ?? wide) : []
+    },
+    live: (now, columns, frame) =>
+      verbosity() === "off" ? [] : liveCalls(calls, now, frame, { columns, paint, previewLength })
   }
+}
+
+const lastLine = (text: string): string => SafeText.text(text.slice(-400)).trimEnd().split("\n").at(-1)?.trim() ?? ""
+
+const liveLine = (call: Call, now: number, frame: string, { columns, paint, previewLength }: Room): string => {
+  const spinner = `${barOf(paint)} ${paint.text(frame, "cyan")} `
+  const room = Math.max(0, columns - Width.of(`┊ ${frame} `))
+  const name = Width.cut(named(call.name), room)
+  const cut = (text: string): string => Width.cut(text, Math.max(0, room - Width.of(name)))
+  if (call.startedAt === undefined) return `${spinner}${name}${paint.text(cut(` … ${size(call.inputLength)}`), "dim")}`
+  const time = cut(` · ${ToolText.elapsed(now - call.startedAt)}`)
+  const what = fitted(call.preview, columns - Width.of(`┊ ${frame} ${name}${time}`), previewLength)
+  const rest = columns - Width.of(`┊ ${frame} ${name}${what}${time}`) - 3
+  const told = call.progress === "" || rest < 12 ? "" : ` · ${Width.cut(lastLine(call.progress), rest)}`
+  return `${spinner}${paint.text(name, "bold")}${what}${paint.text(time + told, "dim")}`
+}
+
+/** The lines of calls that are under way. */
+export const liveCalls = (calls: Calls, now: number, frame: string, room: Room): ReadonlyArray<string> => {
+  const under = Array.from(calls.values())
+  const running = under.filter(({ startedAt }) => startedAt !== undefined)
+  const shown = running.length > 0 ? running : under.slice(-1)
+  const lines = shown.slice(0, liveLines).map((call) => liveLine(call, now, frame, room))
+  const more = shown.length - lines.length
+  return more > 0 ? [...lines, `${barOf(room.paint)} ${room.paint.text(`… and ${more} more`, "dim")}`] : lines
 }
 
 /** Live lines of children at most. */
 const liveChildren = 4
 
-type ChildEvent = EventOf<"SubagentStarted" | "SubagentProgress" | "SubagentFinished">
+/** An event about a child agent. */
+export type ChildEvent = EventOf<"SubagentStarted" | "SubagentProgress" | "SubagentFinished">
 
 interface ChildFeed {
   /** Takes an event, and answers with the lines that the feed gets. */
@@ -200,7 +232,20 @@ interface ChildFeed {
 interface Child {
   readonly goal: string
   readonly since: number
-  at: string
+  readonly at: string
+}
+
+/** Children that work, by their ids. */
+export type Children = ReadonlyMap<string, Child>
+
+/** The children after an event. */
+export const stepChildren = (children: Children, event: ChildEvent, now: number): Children => {
+  const next = new Map(children)
+  const child = children.get(event.subagentId)
+  if (event._tag === "SubagentStarted") next.set(event.subagentId, { goal: event.goal, since: now, at: "" })
+  else if (event._tag === "SubagentFinished") next.delete(event.subagentId)
+  else if (child !== undefined) next.set(event.subagentId, { ...child, at: event.text })
+  return next
 }
 
 const safe = (text: string): string => Redaction.redactText(SafeText.line(text))
@@ -211,50 +256,48 @@ const childMarks: Readonly<Record<string, readonly [mark: string, attribute: Att
   interrupted: ["○", "dim"]
 }
 
+const childBar = (paint: Paint): string => `${barOf(paint)}   `
+
+const childText = (mark: string, attribute: Attribute, goal: string, facts: string, { columns, paint }: Pick<Room, "columns" | "paint">): string => {
+  const room = Math.max(8, columns - Width.of(`┊   ${mark} ${facts}`))
+  const cut = Width.cut(safe(goal), room)
+  const rest = Width.cut(facts, Math.max(0, columns - Width.of(`┊   ${mark} ${cut}`)))
+  return `${childBar(paint)}${paint.text(mark, attribute)} ${cut}${paint.text(rest, "dim")}`
+}
+
+/** A child that began or ended, in one line. */
+export const childLine = (event: EventOf<"SubagentStarted" | "SubagentFinished">, room: Pick<Room, "columns" | "paint">): string => {
+  if (event._tag === "SubagentStarted") return childText("▸", "cyan", event.goal, "", room)
+  const [mark, attribute] = childMarks[event.status] ?? ["✗", "red"]
+  const status = event.status === "completed" ? "" : ` · ${event.status}`
+  const tools = event.toolCount === 0 ? "" : ` · ${event.toolCount} ${event.toolCount === 1 ? "tool call" : "tool calls"}`
+  const facts = `${status}${tools} · ${Usage.totalTokens(event.usage)} tokens · ${ToolText.duration(event.durationMillis)}`
+  return childText(mark, attribute, event.goal, facts, room)
+}
+
+/** Tells if a line about a child is wanted. */
+export const isChildShown = (event: EventOf<"SubagentStarted" | "SubagentFinished">, shown: Verbosity): boolean =>
+  event._tag === "SubagentStarted"
+    ? shown === "all" || shown === "verbose"
+    : shown !== "off" && (shown !== "new" || event.status !== "completed")
+
+/** The lines of children that work. */
+export const liveChildLines = (children: Children, now: number, frame: string, room: Pick<Room, "columns" | "paint">): ReadonlyArray<string> => {
+  const all = Array.from(children.values())
+  const lines = all.slice(0, liveChildren).map(({ at, goal, since }) =>
+    childText(frame, "cyan", goal, `${at === "" ? "" : ` · ${safe(at)}`} · ${ToolText.elapsed(now - since)}`, room))
+  const more = all.length - lines.length
+  return more > 0 ? [...lines, `${childBar(room.paint)}${room.paint.text(`… and ${more} more`, "dim")}`] : lines
+}
+
 /** Makes the lines about sub-agents: one when one begins, one when it ends, and a live line for each that works. */
 export const children = ({ verbosity }: { readonly verbosity: () => Verbosity }, paint: Paint): ChildFeed => {
-  const working = new Map<string, Child>()
-  const bar = `${paint.text("┊", "dim")}   `
-
-  const line = (mark: string, attribute: Attribute, goal: string, facts: string, columns: number): string => {
-    const room = Math.max(8, columns - Width.of(`┊   ${mark} ${facts}`))
-    return `${bar}${paint.text(mark, attribute)} ${Width.cut(safe(goal), room)}${paint.text(facts, "dim")}`
-  }
-
-  const finished = (event: EventOf<"SubagentFinished">, columns: number): ReadonlyArray<string> => {
-    working.delete(event.subagentId)
-    const [mark, attribute] = childMarks[event.status] ?? ["✗", "red"]
-    const status = event.status === "completed" ? "" : ` · ${event.status}`
-    const tools = event.toolCount === 0 ? "" : ` · ${event.toolCount} ${event.toolCount === 1 ? "tool call" : "tool calls"}`
-    const facts = `${status}${tools} · ${Usage.totalTokens(event.usage)} tokens · ${ToolText.duration(event.durationMillis)}`
-    return [line(mark, attribute, event.goal, facts, columns)]
-  }
-
+  let working: Children = new Map()
   return {
     take: (event, now, columns) => {
-      const shown = verbosity()
-      switch (event._tag) {
-        case "SubagentStarted":
-          working.set(event.subagentId, { goal: event.goal, since: now, at: "" })
-          return shown === "all" || shown === "verbose" ? [line("▸", "cyan", event.goal, "", columns ?? wide)] : []
-        case "SubagentProgress": {
-          const child = working.get(event.subagentId)
-          if (child !== undefined) child.at = event.text
-          return []
-        }
-        case "SubagentFinished": {
-          const lines = finished(event, columns ?? wide)
-          return shown === "off" || (shown === "new" && event.status === "completed") ? [] : lines
-        }
-      }
+      working = stepChildren(working, event, now)
+      return event._tag !== "SubagentProgress" && isChildShown(event, verbosity()) ? [childLine(event, { columns: columns ?? wide, paint })] : []
     },
-    live: (now, columns, frame) => {
-      if (verbosity() === "off") return []
-      const all = Array.from(working.values())
-      const lines = all.slice(0, liveChildren).map(({ at, goal, since }) =>
-        line(frame, "cyan", goal, `${at === "" ? "" : ` · ${safe(at)}`} · ${ToolText.elapsed(now - since)}`, columns))
-      const more = all.length - lines.length
-      return more > 0 ? [...lines, `${bar}${paint.text(`… and ${more} more`, "dim")}`] : lines
-    }
+    live: (now, columns, frame) => verbosity() === "off" ? [] : liveChildLines(working, now, frame, { columns, paint })
   }
 }

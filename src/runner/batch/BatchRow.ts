@@ -101,14 +101,9 @@ const workspaceOf = Effect.fnUntraced(function*(row: Row, { goesOn, number }: Ro
     return isThere ? { path, isOwn: false } : yield* new RowRefused({ message: `cwd ${path} is not a directory` })
   }
   const path = paths.join(directory, "workspaces", `${nameOf(row)}-${number}`)
-  const make = fs.makeDirectory(path, { mode: 0o700 })
   const made = Effect.gen(function*() {
-    yield* Effect.catch(make, (error) => {
-      if (error.reason._tag === "NotFound") return fs.makeDirectory(path, { recursive: true, mode: 0o700 })
-      // Something is there after a process that died.
-      if (error.reason._tag === "AlreadyExists") return goesOn ? Effect.void : Effect.andThen(fs.remove(path, { recursive: true, force: true }), make)
-      return Effect.fail(error)
-    })
+    if (!goesOn) yield* fs.remove(path, { recursive: true, force: true })
+    yield* fs.makeDirectory(path, { recursive: true, mode: 0o700 })
     yield* fs.writeFileString(paths.join(path, ownTree), "")
   })
   yield* Effect.mapError(made, ({ message }) => new RowRefused({ message: `no workspace: ${message}` }))

@@ -14,6 +14,8 @@ import { pasteOff, pasteOn } from "../Keys.ts"
 import type { Terminal, TerminalEvent } from "../TerminalDevice.ts"
 
 const showCursor = "\u001b[?25h"
+const alternateOn = "\u001b[?1049h"
+const alternateOff = "\u001b[?1049l"
 
 /** Writes to the process's two streams as they are, past what redirects plugins and libraries. */
 interface Writes {
@@ -40,7 +42,13 @@ export const make = Effect.fnUntraced(function*(writes: Writes = ofProcess()): E
     stdin.setRawMode?.(true)
     put(pasteOn)
   }
+  let isAlternate = false
+  const alternate = (isOn: boolean): void => {
+    if (isOn !== isAlternate) put(isOn ? alternateOn : alternateOff)
+    isAlternate = isOn
+  }
   const release = (): void => {
+    alternate(false)
     put(pasteOff + showCursor)
     if (!stdin.destroyed) stdin.setRawMode?.(false)
   }
@@ -93,6 +101,7 @@ export const make = Effect.fnUntraced(function*(writes: Writes = ofProcess()): E
     size: () => ({ columns: screen.columns || 80, rows: screen.rows || 24 }),
     paint: Paint.make(Paint.capabilities(screen.isTTY, CurrentProcess.variables())),
     events,
+    alternate,
     lend: (work) =>
       Effect.acquireUseRelease(
         Effect.sync(() => {

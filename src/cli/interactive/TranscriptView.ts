@@ -1,0 +1,276 @@
+/**
+ * The whole conversation as a picture of its own (the alternate screen): its blocks at the width of now, one after the other, to go
+ * through, to fold and to open. Only the blocks in the window are laid out, so that it makes no difference how long the conversation is.
+ *
+ * Ctrl+O opens it, also during a turn, with the last block that can be opened marked. What goes on meanwhile is shown as it comes as long
+ * as the end is in the window. Esc, q, Ctrl+O and Ctrl+C go back; a turn is not stopped by them.
+ *
+ * Source: `hermes-product.md` §1.8.
+ */
+import * as Effect from "effect/Effect"
+import * as Block from "../render/Block.ts"
+import * as BlockLines from "../render/BlockLines.ts"
+import type { Size } from "../render/Screen.ts"
+import type { Transcript } from "../render/Transcript.ts"
+import * as Width from "../render/Width.ts"
+import type { Dialog } from "./Dialog.ts"
+import type { Key } from "./Keys.ts"
+import { typed } from "./PromptLine.ts"
+
+/** Place in the conversation: the marked block, and the first line of the window. */
+export interface State {
+  readonly selected: number
+  readonly top: number
+  /** Line of the block at the top. */
+  readonly line: number
+}
+
+/** Blocks and their lines; a line with no text stands between blocks that are set apart. */
+export interface Source {
+  readonly count: number
+  readonly lines: (index: number) => ReadonlyArray<string>
+  readonly isFoldable: (index: number) => boolean
+  /** Changes between the folded and the open form. */
+  readonly toggle: (index: number, isOpen: boolean | undefined) => void
+}
+
+const clamp = (value: number, least: number, most: number): number => Math.max(least, Math.min(most, value))
+
+/** The line that stands so many lines further up; the first one where there are fewer. */
+const above = ({ lines }: Source, { line, top }: Pick<State, "line" | "top">, count: number): Pick<State, "line" | "top"> => {
+  let left = count
+  let at = { top, line }
+  while (left > 0) {
+    const step = Math.min(left, at.line)
+    at = { top: at.top, line: at.line - step }
+    left -= step
+    if (left === 0 || at.top === 0) return at
+    at = { top: at.top - 1, line: lines(at.top - 1).length }
+  }
+  return at
+}
+
+/** The line that stands so many lines further down, and how many there were. */
+const below = ({ count, lines }: Source, { line, top }: Pick<State, "line" | "top">, wanted: number): Pick<State, "line" | "top"> & { readonly found: number } => {
+  let found = 0
+  let at = { top, line }
+  while (at.top < count) {
+    const rest = lines(at.top).length - at.line
+    if (found + rest > wanted) return { top: at.top, line: at.line + wanted - found, found: wanted }
+    found += rest
+    at = { top: at.top + 1, line: 0 }
+  }
+  return { ...at, found }
+}
+
+/** The state with the window full, as far as there are lines. */
+const filled = (source: Source, state: State, rows: number): State => {
+  const { found } = below(source, state, rows)
+  return found >= rows ? state : { ...state, ...above(source, state, rows - found) }
+}
+
+/** The end of the conversation. */
+export const atEnd = (source: Source, selected: number, rows: number): State =>
+  ({ selected, ...above(source, { top: source.count, line: 0 }, rows) })
+
+/** Tells if the last line is in the window. */
+export const isAtEnd = (source: Source, state: State, rows: number): boolean => below(source, state, rows + 1).found <= rows
+
+const seen = ({ count, lines }: Source, from: number, step: -1 | 1): number | undefined => {
+  for (let index = from; index >= 0 && index < count; index += step) if (lines(index).length > 0) return index
+  return undefined
+}
+
+/** The window moved as little as is needed to show the marked block, its beginning where it is higher than the window. */
+const shown = (source: Source, state: State, rows: number): State => {
+  const { selected } = state
+  if (selected < state.top || (selected === state.top && state.line > 0)) return filled(source, { selected, top: selected, line: 0 }, rows)
+  let height = source.lines(selected).length
+  for (let index = state.top; index < selected && height <= rows; index++) height += source.lines(index).length - (index === state.top ? state.line : 0)
+  if (height <= rows) return state
+  const own = source.lines(selected).length
+  return own >= rows ? { selected, top: selected, line: 0 } : { selected, ...above(source, { top: selected + 1, line: 0 }, rows) }
+}
+
+/** The marked block, or the nearest one that is in the window. */
+const inWindow = (source: Source, state: State, rows: number): State => {
+  const first = seen(source, state.line > 0 && source.lines(state.top).length - state.line <= 0 ? state.top + 1 : state.top, 1)
+  const end = below(source, state, Math.max(0, rows - 1)).top
+  const last = seen(source, Math.min(source.count - 1, end), -1)
+  if (first === undefined || last === undefined) return state
+  return { ...state, selected: clamp(state.selected, first, Math.max(first, last)) }
+}
+
+/** Takes a key. Undefined where it goes back to the prompt. */
+export const press = (source: Source, state: State, name: string, rows: number): State | undefined => {
+  const go = (step: -1 | 1): State => {
+    const next = seen(source, state.selected + step, step)
+    return next === undefined ? step < 0 ? { ...state, top: 0, line: 0 } : atEnd(source, state.selected, rows) : shown(source, { ...state, selected: next }, rows)
+  }
+  const page = (count: number): State => {
+    const moved = count < 0 ? above(source, state, -count) : below(source, state, count)
+    return inWindow(source, filled(source, { selected: state.selected, top: Math.min(moved.top, Math.max(0, source.count - 1)), line: moved.line }, rows), rows)
+  }
+  const fold = (isOpen: boolean | undefined): State => {
+    source.toggle(state.selected, isOpen)
+    return shown(source, filled(source, { ...state, line: Math.min(state.line, Math.max(0, source.lines(state.top).length - 1)) }, rows), rows)
+  }
+  switch (name) {
+    case "escape":
+    case "q":
+    case "ctrl-o":
+    case "ctrl-c":
+    case "ctrl-d":
+      return undefined
+    case "up":
+    case "k":
+    case "ctrl-p":
+      return go(-1)
+    case "down":
+    case "j":
+    case "ctrl-n":
+      return go(1)
+    case "pageup":
+    case "ctrl-b":
+    case "ctrl-u":
+      return page(1 - rows)
+    case "pagedown":
+    case "ctrl-f":
+      return page(rows - 1)
+    case "home":
+    case "g":
+    case "ctrl-home":
+      return shown(source, { selected: seen(source, 0, 1) ?? 0, top: 0, line: 0 }, rows)
+    case "end":
+    case "G":
+    case "ctrl-end":
+      return atEnd(source, seen(source, source.count - 1, -1) ?? 0, rows)
+    case "enter":
+    case " ":
+    case "tab":
+      return fold(undefined)
+    case "right":
+    case "l":
+      return fold(true)
+    case "left":
+    case "h":
+      return fold(false)
+    default:
+      return state
+  }
+}
+
+/** The lines of the window; the marked block has a bar at its left. */
+export const window = ({ count, lines }: Source, state: State, rows: number, mark: string): ReadonlyArray<string> => {
+  const found: Array<string> = []
+  for (let index = state.top; index < count && found.length < rows; index++) {
+    const own = lines(index).map((line, row) => index === state.selected && (row > 0 || line !== "") ? mark + line : line === "" ? "" : `  ${line}`)
+    found.push(...index === state.top ? own.slice(state.line) : own)
+  }
+  return found.slice(0, rows)
+}
+
+/** The blocks of a conversation as this view shows them. */
+export const sourceOf = (screen: Transcript): Source => {
+  const open = screen.open()
+  const blocks = open === undefined ? screen.blocks() : [...screen.blocks(), open]
+  const given = screen.look()
+  const look: BlockLines.Look = { ...given, columns: Math.max(1, given.columns - 2) }
+  const detailOf = (block: Block.Block): Block.Detail => {
+    const chosen = screen.detailOf(block)
+    return chosen === "part" && (block._tag === "Tool" || block._tag === "Reasoning") ? "folded" : chosen
+  }
+  const lines = (index: number): ReadonlyArray<string> => {
+    const block = blocks[index]
+    if (block === undefined) return []
+    // The program's own lines bring blank lines of their own; here every block is set apart.
+    const own = screen.layouts.lines(block, detailOf(block), look).map((line) => line.replace(/\s+$/, ""))
+    const end = own.findLastIndex((line) => line !== "") + 1
+    const begin = own.findIndex((line) => line !== "")
+    if (end === 0) return []
+    return [...index > 0 && isApart(blocks[index - 1], block) ? [""] : [], ...own.slice(begin, end)]
+  }
+  return {
+    count: blocks.length,
+    lines,
+    isFoldable: (index) => {
+      const block = blocks[index]
+      return block !== undefined && Block.isFoldable(block)
+    },
+    toggle: (index, isOpen) => {
+      const block = blocks[index]
+      if (block === undefined || !Block.isFoldable(block)) return
+      screen.setDetail(block, isOpen ?? screen.detailOf(block) !== "open" ? "open" : "part")
+    }
+  }
+}
+
+const isApart = (before: Block.Block | undefined, block: Block.Block): boolean =>
+  before?._tag === "User" || before?._tag === "Lines" || block._tag === "User" || block._tag === "Lines" || BlockLines.isApart(before, block)
+
+const hideCursor = "\u001b[?25l"
+
+/** Rows that are not blocks: the line that tells the keys. */
+const ownRows = 1
+
+const pictureOf = (source: Source, state: State, { columns, rows }: Size, { asidePaint }: Transcript): string => {
+  const body = window(source, state, rows - ownRows, `${asidePaint.text("▌", "accent")} `)
+  const place = source.count === 0 ? "empty" : `${state.selected + 1} of ${source.count}`
+  const keys = source.isFoldable(state.selected) ? "↑↓ blocks · Enter opens and folds · q goes back" : "↑↓ blocks · PgUp PgDn · Home End · q goes back"
+  const line = asidePaint.text(Width.cut(`  ${place} · ${keys}`, columns - 1), "muted")
+  const filler = Array.from({ length: Math.max(0, rows - ownRows - body.length) }, () => "")
+  return `\u001b[H${[...body, ...filler, line].map((text) => `\u001b[2K${text}`).join("\n\r")}`
+}
+
+/** Interval at which it is drawn again while something goes on. */
+const refreshMillis = 300
+
+/** Shows the conversation until the user goes back. */
+export const show = (dialog: Pick<Dialog, "keyboard" | "options" | "screen">): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const { options: { terminal }, screen } = dialog
+    const rowsOf = (): number => Math.max(1, screen.size().rows - ownRows)
+    const first = sourceOf(screen)
+    let last = first.count - 1
+    while (last > 0 && !first.isFoldable(last)) last--
+    let state = atEnd(first, first.isFoldable(last) ? last : seen(first, first.count - 1, -1) ?? 0, rowsOf())
+    let wasAtEnd = true
+    let size = screen.size()
+    const draw = Effect.sync(() => {
+      const source = sourceOf(screen)
+      const next = screen.size()
+      const rows = rowsOf()
+      if (next.columns !== size.columns) state = shown(source, filled(source, { ...state, line: 0 }, rows), rows)
+      else if (wasAtEnd) state = atEnd(source, state.selected, rows)
+      size = next
+      wasAtEnd = isAtEnd(source, state, rows)
+      terminal.write(pictureOf(source, state, next, screen))
+    })
+    const take = (key: Key) =>
+      Effect.sync((): true | undefined => {
+        const source = sourceOf(screen)
+        const name = key._tag === "Key" ? key.name : key._tag === "Text" ? key.text : ""
+        const next = press(source, state, name, rowsOf())
+        if (next === undefined) return true
+        state = next
+        wasAtEnd = isAtEnd(source, state, rowsOf()) && state.selected >= source.count - 1
+        return undefined
+      })
+    const shows = Effect.andThen(draw, Effect.raceFirst(
+      typed(dialog, take, draw, true),
+      Effect.forever(Effect.andThen(Effect.sleep(refreshMillis), draw))
+    ))
+    return Effect.acquireUseRelease(
+      Effect.sync(() => {
+        screen.lend(true)
+        terminal.alternate(true)
+        terminal.write(hideCursor)
+      }),
+      () => Effect.asVoid(shows),
+      () =>
+        Effect.sync(() => {
+          terminal.alternate(false)
+          screen.lend(false)
+        })
+    )
+  })

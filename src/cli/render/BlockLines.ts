@@ -1,0 +1,244 @@
+/**
+ * The lines of a block at a width: pure, and kept for each block, so that a block is laid out once as long as nothing about it changes.
+ *
+ * Text of others passes `SafeText` and loses its secrets here, and nowhere else on its way to the screen.
+ *
+ * Source: `hermes-product.md` §1.8.
+ */
+import * as FileChange from "../../domain/FileChange.ts"
+import * as Redaction from "../../domain/Redaction.ts"
+import type * as Block from "./Block.ts"
+import * as DiffText from "./DiffText.ts"
+import type * as Markdown from "./Markdown.ts"
+import * as Paint from "./Paint.ts"
+import * as RunText from "./RunText.ts"
+import * as SafeText from "./SafeText.ts"
+import * as ToolFeed from "./ToolFeed.ts"
+import * as ToolText from "./ToolText.ts"
+import * as UsageText from "./UsageText.ts"
+import * as Width from "./Width.ts"
+import * as Wrap from "./Wrap.ts"
+
+/** Appearance of all blocks. */
+export interface Look {
+  /** Columns that a line may take. */
+  readonly columns: number
+  readonly paint: Paint.Paint
+  readonly markdown: Markdown.Mode
+  /** Renderer of Markdown; text stays raw until it is there. */
+  readonly make: Markdown.Make | undefined
+  readonly verbosity: ToolFeed.Verbosity
+  readonly showReasoning: boolean
+  readonly previewLength: number
+}
+
+/** Lines of a difference that are shown of a file, and files of one call. */
+const diffLines = 12
+const verboseDiffLines = 200
+const shownFiles = 5
+
+/** Lines of a result that an open block shows. */
+const openLines = 5000
+
+const wrapped = (text: string, columns: number, paint: Paint.Paint, ...attributes: ReadonlyArray<Paint.Attribute>): ReadonlyArray<string> =>
+  text.split("\n").flatMap((line) => {
+    const content = line.trimStart()
+    const indent = Math.min(line.length - content.length, columns >> 1)
+    const rows = Wrap.lines([{ text: content, style: { attributes } }], Math.max(1, columns - indent), paint)
+    return rows.map((row) => " ".repeat(indent) + row)
+  })
+
+/** Lines behind a mark, those that follow indented as far. */
+const behind = (mark: string, lines: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const indent = " ".repeat(Width.of(Paint.strip(mark)))
+  return lines.map((line, index) => (index === 0 ? mark : indent) + line)
+}
+
+const harmless = (text: string): string => Redaction.redactText(SafeText.text(text))
+
+const user = ({ text }: Block.UserBlock, { columns, paint }: Look): ReadonlyArray<string> => [
+  ...behind(`${paint.text("›", "bold", "cyan")} `, wrapped(SafeText.text(text), columns - 2, paint)),
+  ""
+]
+
+const linesOf = (rendered: string): ReadonlyArray<string> => rendered === "" ? [] : rendered.replace(/\n$/, "").split("\n")
+
+const text = ({ text }: Block.TextBlock, { columns, make, markdown, paint }: Look): ReadonlyArray<string> => {
+  if (make === undefined) return linesOf(SafeText.text(text))
+  const renderer = make({ mode: markdown, paint, columns: () => columns })
+  return linesOf(renderer.push(text) + renderer.end())
+}
+
+const reasoning = ({ text }: Block.ReasoningBlock, detail: Block.Detail, { columns, paint, showReasoning }: Look): ReadonlyArray<string> => {
+  if (detail === "folded") {
+    const all = harmless(text).trim().split("\n")
+    const first = Width.cut(SafeText.line(all[0] ?? ""), Math.max(1, columns - 2))
+    return [`${paint.text("┊", "dim")} ${paint.text(first, "dim")}`]
+  }
+  if (detail === "part" && !showReasoning) return []
+  const renderer = RunText.reasoningText(paint, () => columns)
+  return linesOf(renderer.push(Redaction.redactText(text)) + renderer.end())
+}
+
+const outputLines = ({ output, params }: Block.ToolBlock, { columns, paint }: Look): ReadonlyArray<string> => {
+  const { lines, more } = ToolText.lines(output, openLines)
+  const bar = `${paint.text("┊", "dim")}   `
+  const rest = more === 0 ? [] : [`… ${more} more ${more === 1 ? "line" : "lines"}`]
+  return [ToolText.whole(params), ...lines, ...rest]
+    .filter((line, index) => index > 0 || line !== "")
+    .flatMap((line) => wrapped(line.replaceAll("\t", "  "), Math.max(8, columns - 4), paint, "dim"))
+    .map((line) => bar + line)
+}
+
+const tool = (block: Block.ToolBlock, detail: Block.Detail, look: Look): ReadonlyArray<string> => {
+  const { columns, paint, previewLength, verbosity } = look
+  if (detail === "part") {
+    if (verbosity === "off" || (verbosity === "new" && !block.isFirst && block.status === "ok")) return []
+  }
+  const room = { columns, paint, previewLength }
+  const first = ToolFeed.line(block, ToolText.preview(block.params), room)
+  if (detail === "open") return [first, ...outputLines(block, look)]
+  return detail === "part" && verbosity === "verbose" ? [first, ...ToolFeed.details(block, block.params, room)] : [first]
+}
+
+const diff = ({ changes }: Block.DiffBlock, detail: Block.Detail, { columns, paint, verbosity }: Look): ReadonlyArray<string> => {
+  if (detail === "part" && verbosity === "off") return []
+  const most = detail === "open" ? openLines : detail === "folded" ? 0 : verbosity === "verbose" ? verboseDiffLines : diffLines
+  const room = { paint, columns: columns - 2, most }
+  const shown = detail === "open" ? changes : changes.slice(0, shownFiles)
+  const lines = shown.flatMap((change) => {
+    const name = FileChange.nameOf(change)
+    return detail === "folded" ? [DiffText.title(change, name, room)] : DiffText.file(change, name, room)
+  })
+  const left = changes.length - shown.length
+  const more = left === 0 ? [] : [paint.text(Width.cut(`… ${left} more files: /diff or hermes sessions diff shows all of them`, columns - 2), "dim")]
+  return [...lines, ...more].map((line) => `  ${line}`)
+}
+
+const todoMarks: Readonly<Record<Block.TodoItem["status"], readonly [mark: string, mark: Paint.Attribute, text: ReadonlyArray<Paint.Attribute>]>> = {
+  pending: ["☐", "dim", []],
+  in_progress: ["◐", "cyan", ["bold"]],
+  completed: ["☑", "green", ["dim"]],
+  cancelled: ["☒", "dim", ["dim", "strike"]]
+}
+
+const todo = ({ items }: Block.TodoBlock, { columns, paint, verbosity }: Look): ReadonlyArray<string> =>
+  verbosity === "off" ? [] : items.flatMap(({ content, status }) => {
+    const [mark, attribute, attributes] = todoMarks[status]
+    return behind(`  ${paint.text(mark, attribute)} `, wrapped(SafeText.line(Redaction.redactText(content)), columns - 4, paint, ...attributes))
+  })
+
+const noticeLooks: Readonly<Record<Block.NoticeBlock["level"], Paint.Attribute>> = { info: "dim", detail: "dim", warning: "yellow", error: "red" }
+
+const notice = ({ level, text }: Block.NoticeBlock, { columns, paint, verbosity }: Look): ReadonlyArray<string> => {
+  if (level === "detail" && verbosity !== "verbose") return []
+  const line = Redaction.redactText(SafeText.line(text))
+  const [mark = ""] = /^[┊!] /u.exec(line) ?? []
+  return behind(paint.text(mark, noticeLooks[level]), wrapped(line.slice(mark.length), columns - mark.length, paint, noticeLooks[level]))
+}
+
+const question = ({ diff, text }: Block.QuestionBlock, detail: Block.Detail, { columns, paint }: Look): ReadonlyArray<string> => {
+  const room = { paint, columns, most: detail === "open" ? openLines : detail === "folded" ? 0 : 40 }
+  const difference = diff === undefined ? [] : DiffText.lines(diff, room, "Ctrl+O shows the rest")
+  return [...difference, ...behind(`${paint.text("?", "bold", "yellow")} `, wrapped(SafeText.text(text).trim(), columns - 2, paint))]
+}
+
+/** A painted line in lines of at most so many columns. */
+export const rewrapped = (painted: string, columns: number, paint: Paint.Paint): ReadonlyArray<string> =>
+  Width.of(Paint.strip(painted)) <= columns ? [painted] : Wrap.lines(Paint.spans(painted), columns, paint)
+
+/** The lines of a block. */
+export const lines = (block: Block.Block, detail: Block.Detail, look: Look): ReadonlyArray<string> => {
+  switch (block._tag) {
+    case "User":
+      return user(block, look)
+    case "Text":
+      return text(block, look)
+    case "Reasoning":
+      return reasoning(block, detail, look)
+    case "Tool":
+      return tool(block, detail, look)
+    case "Diff":
+      return diff(block, detail, look)
+    case "Todo":
+      return todo(block, look)
+    case "Child":
+      return ToolFeed.isChildShown(block.event, detail === "part" ? look.verbosity : "all")
+        ? [ToolFeed.childLine(block.event, look)]
+        : []
+    case "Notice":
+      return notice(block, look)
+    case "Usage":
+      return wrapped(UsageText.line(block.usage, block.cost), look.columns, look.paint, "dim")
+    case "Question":
+      return question(block, detail, look)
+    case "Lines":
+      return linesOf(block.text).flatMap((line) => rewrapped(line, look.columns, look.paint))
+  }
+}
+
+/** Kinds that blank lines set apart. */
+type Kind = "text" | "reasoning" | "feed" | "own"
+
+const kindOf = (block: Block.Block): Kind => {
+  switch (block._tag) {
+    case "Text":
+      return "text"
+    case "Reasoning":
+      return "reasoning"
+    case "User":
+      return "own"
+    case "Lines":
+      return block.place === "own" ? "own" : "feed"
+    default:
+      return "feed"
+  }
+}
+
+const endsBlank = (block: Block.Block): boolean =>
+  block._tag === "User" || (block._tag === "Lines" && (block.text === "\n" || block.text.endsWith("\n\n")))
+
+/** Tells if a blank line stands between two blocks that are both seen: the program's own lines bring theirs. */
+export const isApart = (before: Block.Block | undefined, block: Block.Block): boolean => {
+  if (before === undefined || kindOf(block) === "own" || endsBlank(before)) return false
+  return kindOf(before) !== kindOf(block) || kindOf(block) === "text"
+}
+
+/** Tells if a blank line stands between a block and the live lines of a turn. */
+export const isLiveApart = (before: Block.Block | undefined): boolean =>
+  before !== undefined && (kindOf(before) === "text" || kindOf(before) === "reasoning")
+
+/** Lays blocks out, each once as long as the look and the detail stay. */
+export interface Layouts {
+  readonly lines: (block: Block.Block, detail: Block.Detail, look: Look) => ReadonlyArray<string>
+  /** Layouts that were made so far. */
+  readonly count: () => number
+}
+
+interface Made {
+  readonly detail: Block.Detail
+  readonly look: Look
+  readonly theme: unknown
+  readonly lines: ReadonlyArray<string>
+}
+
+const isSame = (one: Look, other: Look): boolean =>
+  one === other || one.columns === other.columns && one.paint === other.paint && one.markdown === other.markdown && one.make === other.make
+    && one.verbosity === other.verbosity && one.showReasoning === other.showReasoning && one.previewLength === other.previewLength
+
+export const layouts = (): Layouts => {
+  const made = new WeakMap<Block.Block, Made>()
+  let count = 0
+  return {
+    count: () => count,
+    lines: (block, detail, look) => {
+      const known = made.get(block)
+      const theme = look.paint.theme?.value
+      if (known?.detail === detail && known.theme === theme && isSame(known.look, look)) return known.lines
+      count++
+      const next = lines(block, detail, look)
+      made.set(block, { detail, look, theme, lines: next })
+      return next
+    }
+  }
+}

@@ -1,0 +1,362 @@
+/**
+ * A conversation on the terminal: the retained list of its blocks, written below each other so that they scroll away like other text and
+ * stay in the terminal's own history, with live lines at the end.
+ *
+ * **Details**
+ *
+ * - A block is laid out and written once, when it is complete. Of a text that is being written, what is final is written, and the rest is
+ *   drawn above the live lines; the cost of an event does not depend on the number of blocks.
+ * - After a change of the terminal's width, the blocks that are (partly) on the screen are laid out again and written in their place, at
+ *   most two screens of lines. What has scrolled away keeps its old lines; nothing is taken out of the terminal's history, and lines that
+ *   were on the border may be in it twice. All of it at the new width shows the view of the whole conversation (`TranscriptView`).
+ * - While that view has the terminal, blocks are only kept; they are written when it is given back.
+ * - At most {@link mostBlocks} blocks and {@link mostCharacters} characters are kept, the latest.
+ *
+ * Source: `hermes-product.md` §1.8.
+ */
+import * as Block from "./Block.ts"
+import * as BlockLines from "./BlockLines.ts"
+import type * as Markdown from "./Markdown.ts"
+import * as Paint from "./Paint.ts"
+import * as RunText from "./RunText.ts"
+import type * as Screen from "./Screen.ts"
+import type { Verbosity } from "./ToolFeed.ts"
+import * as Width from "./Width.ts"
+
+/** Blocks that are kept. */
+export const mostBlocks = 5000
+/** Characters that are kept. */
+export const mostCharacters = 16 * 1024 * 1024
+/** Blocks that are given up at once, so that giving up costs little for each. */
+const givenUp = 500
+/** Characters of lines that are one block. */
+const mostLines = 65_536
+
+/** Appearance of the blocks, which may change at any time. */
+export interface Appearance {
+  readonly markdown: Markdown.Mode
+  readonly showReasoning: boolean
+  readonly previewLength: number
+  readonly verbosity: () => Verbosity
+}
+
+export interface Transcript extends Pick<Screen.Screen, "asidePaint" | "size" | "live" | "refresh" | "redraw" | "clear" | "endLine"> {
+  /** Adds lines of the program's own; they may end in the middle of one. */
+  readonly say: (text: string) => void
+  /** Adds a block; one that was being written is complete with it. */
+  readonly put: (block: Block.Block) => void
+  /** Shows a text or reasoning that is being written; the same text and more in each call. */
+  readonly write: (open: Block.TextBlock | Block.ReasoningBlock) => void
+  /** Takes back the text of a step and those after it, as far as it is of this turn; where it has scrolled away, a line says so. */
+  readonly takeBack: (step: number, isChanged: boolean) => void
+  /** Begins a turn: text of earlier ones is not taken back. */
+  readonly beginTurn: () => void
+  /** Tells if live lines of a turn are set apart from what stands above them. */
+  readonly isLiveApart: () => boolean
+  /** Gives the renderer of Markdown, which is loaded before the first text. */
+  readonly setMarkdown: (make: Markdown.Make) => void
+  readonly blocks: () => ReadonlyArray<Block.Block>
+  /** Returns the text that is being written. */
+  readonly open: () => Block.Block | undefined
+  readonly look: () => BlockLines.Look
+  readonly layouts: BlockLines.Layouts
+  /** Detail of a block; `part` unless the user chose another one. */
+  readonly detailOf: (block: Block.Block) => Block.Detail
+  readonly setDetail: (block: Block.Block, detail: Block.Detail) => void
+  /** Gives the terminal to another picture, and takes it back. */
+  readonly lend: (isLent: boolean) => void
+}
+
+/** Text that is being written, and its length on the screen. */
+interface Open {
+  readonly block: Block.TextBlock | Block.ReasoningBlock
+  readonly push: (piece: string) => string
+  readonly end: () => string
+  readonly draft: () => string
+  /** Characters of the block that were given. */
+  readonly given: number
+  /** True where lines of it stand on the screen. */
+  readonly isSeen: boolean
+}
+
+const linesIn = (text: string): ReadonlyArray<string> => text === "" ? [] : text.replace(/\n$/, "").split("\n")
+
+export const make = (screen: Screen.Screen, appearance: Appearance): Transcript => {
+  const blocks: Array<Block.Block> = []
+  const details = new WeakMap<Block.Block, Block.Detail>()
+  const marks = new WeakMap<Block.Block, Screen.Mark>()
+  const layouts = BlockLines.layouts()
+  let weight = 0
+  /** Blocks that were written. */
+  let written = 0
+  /** Blocks that are out of reach since the terminal was emptied. */
+  let floor = 0
+  let turn = 0
+  let markdown: Markdown.Make | undefined
+  let open: Open | undefined
+  let openMark: Screen.Mark | undefined
+  let last: Block.Block | undefined
+  let lent = false
+  let isOutdated = false
+  let columns = screen.size().columns
+
+  const lookAt = (width: number): BlockLines.Look => ({
+    columns: Math.max(1, width - 1),
+    paint: screen.asidePaint,
+    markdown: appearance.markdown,
+    make: markdown,
+    verbosity: appearance.verbosity(),
+    showReasoning: appearance.showReasoning,
+    previewLength: appearance.previewLength
+  })
+  const look = (): BlockLines.Look => lookAt(screen.size().columns)
+  const detailOf = (block: Block.Block): Block.Detail => details.get(block) ?? "part"
+
+  const keep = (block: Block.Block): void => {
+    blocks.push(block)
+    weight += Block.weight(block)
+    if (blocks.length <= mostBlocks && weight <= mostCharacters) return
+    while (blocks.length > mostBlocks - givenUp || (weight > mostCharacters && blocks.length > 1)) {
+      const first = blocks.shift()
+      if (first !== undefined) weight -= Block.weight(first)
+      written = Math.max(0, written - 1)
+      floor = Math.max(0, floor - 1)
+      turn = Math.max(0, turn - 1)
+    }
+  }
+
+  const textOf = (before: Block.Block | undefined, block: Block.Block, at: BlockLines.Look): string => {
+    const lines = layouts.lines(block, detailOf(block), at)
+    if (lines.length === 0) return ""
+    const end = block._tag === "Lines" && !block.text.endsWith("\n") ? "" : "\n"
+    return `${BlockLines.isApart(before, block) ? "\n" : ""}${lines.join("\n")}${end}`
+  }
+
+  /** Writes the blocks that were not written yet. */
+  const settle = (): void => {
+    for (; written < blocks.length; written++) {
+      const block = blocks[written]
+      if (block === undefined) continue
+      if (block._tag === "Text") {
+        const mark = screen.mark()
+        if (mark !== undefined) marks.set(block, mark)
+      }
+      const text = textOf(last, block, look())
+      if (text === "") continue
+      last = block
+      screen.say(text)
+    }
+  }
+
+  const begun = (block: Open["block"]): Open => {
+    if (block._tag === "Reasoning") {
+      if (!appearance.showReasoning) return { block, push: () => "", end: () => "", draft: () => "", given: 0, isSeen: false }
+      const { end, push } = RunText.reasoningText(screen.asidePaint, () => look().columns)
+      return { block, push, end, draft: () => "", given: 0, isSeen: false }
+    }
+    const renderer = markdown?.({ mode: appearance.markdown, paint: screen.asidePaint, columns: () => look().columns })
+    if (renderer === undefined) return { block, push: (piece) => piece, end: () => "", draft: () => "", given: 0, isSeen: false }
+    return { block, push: (piece) => renderer.push(piece), end: () => renderer.end(), draft: () => renderer.open(), given: 0, isSeen: false }
+  }
+
+  /** Writes a piece of what is open. */
+  const show = (piece: string, state: Open): Open => {
+    if (piece === "") return state
+    const gap = !state.isSeen && BlockLines.isApart(last, state.block) ? "\n" : ""
+    last = state.block
+    const next = { ...state, isSeen: true }
+    open = next
+    screen.say(gap + piece)
+    return next
+  }
+
+  const advance = (block: Open["block"]): void => {
+    if (open === undefined || open.block._tag !== block._tag) {
+      open = begun(block)
+      openMark = screen.mark()
+    }
+    const piece = open.push(block.text.slice(open.given))
+    open = { ...open, block, given: block.text.length }
+    show(piece, open)
+  }
+
+  const isOpen = (block: Block.Block): boolean =>
+    open !== undefined && open.block._tag === block._tag && (block._tag !== "Text" || open.block._tag !== "Text" || block.step === open.block.step)
+
+  /** Ends what is open with the block that it became. */
+  const complete = (block: Open["block"], state: Open): void => {
+    const rest = state.push(block.text.slice(state.given)) + state.end()
+    const seen = show(rest, state)
+    open = undefined
+    if (openMark !== undefined) marks.set(block, openMark)
+    if (seen.isSeen) last = block
+    keep(block)
+    written = blocks.length
+    screen.refresh()
+  }
+
+  const put = (block: Block.Block): void => {
+    const state = open
+    if ((block._tag === "Text" || block._tag === "Reasoning") && state !== undefined && isOpen(block) && !lent) return complete(block, state)
+    if ((block._tag === "Text" || block._tag === "Reasoning") && isOpen(block)) open = undefined
+    // The begun text can no longer be erased: this stands below it.
+    if (open?.isSeen === true) openMark = undefined
+    keep(block)
+    if (!lent) settle()
+  }
+
+  const say = (text: string): void => {
+    if (text === "") return
+    const before = blocks.at(-1)
+    const goesOn = before?._tag === "Lines" && before.place === "own" && before.text.length < mostLines && !before.text.endsWith("\n\n") && before.text !== "\n"
+    if (!goesOn || (lent && written === blocks.length)) return put({ _tag: "Lines", text, place: "own" })
+    const next: Block.LinesBlock = { ...before, text: before.text + text }
+    weight += text.length
+    blocks[blocks.length - 1] = next
+    if (lent) return
+    last = next
+    screen.say(text)
+  }
+
+  const draft: Screen.Draft = ({ columns, rows }) => {
+    const text = open?.draft() ?? ""
+    if (text === "" || open === undefined) return []
+    const lines = text.split("\n").slice(0, -1).map((line) =>
+      Width.of(Paint.strip(line)) < columns ? line : Width.cut(Paint.strip(line), columns - 1))
+    const apart = !open.isSeen && BlockLines.isApart(last, open.block) ? [""] : []
+    return [...apart, ...lines].slice(-rows)
+  }
+  screen.draft(draft)
+
+  /** Rows that lines take on a terminal that breaks them by itself. */
+  const rowsOf = (lines: ReadonlyArray<string>, width: number): number =>
+    lines.reduce((sum, line) => sum + Math.max(1, Math.ceil(Width.of(Paint.strip(line)) / width)), 0)
+
+  /** Text of an open block that is final at a look, and the block as it goes on from there. */
+  const again = (state: Open): { readonly piece: string; readonly next: Open } => {
+    const next = begun(state.block)
+    return { piece: next.push(state.block.text.slice(0, state.given)), next: { ...next, given: state.given } }
+  }
+
+  /** Lays out again what is on the screen. */
+  const rewrite = (): void => {
+    const size = screen.size()
+    const before = lookAt(columns)
+    columns = size.columns
+    let rows = 0
+    let from = written
+    if (open?.isSeen === true) {
+      const renderer = open.block._tag === "Text" ? markdown?.({ mode: appearance.markdown, paint: screen.asidePaint, columns: () => before.columns }) : undefined
+      const shown = renderer?.push(open.block.text.slice(0, open.given)) ?? ""
+      rows += rowsOf(linesIn(shown), size.columns) + 1
+    }
+    while (from > floor && rows < size.rows) {
+      from--
+      const block = blocks[from]
+      if (block === undefined) continue
+      const lines = layouts.lines(block, detailOf(block), before)
+      rows += rowsOf(lines, size.columns) + (BlockLines.isApart(blocks[from - 1], block) && lines.length > 0 ? 1 : 0)
+    }
+    let above: Block.Block | undefined
+    let text = ""
+    for (const block of blocks.slice(from)) {
+      const next = textOf(above, block, look())
+      if (next !== "") above = block
+      text += next
+    }
+    last = above ?? last
+    written = blocks.length
+    if (open !== undefined) {
+      const { next, piece } = again(open)
+      if (piece !== "") text += (BlockLines.isApart(above, open.block) ? "\n" : "") + piece
+      open = { ...next, isSeen: piece !== "" }
+      if (open.isSeen) last = open.block
+    }
+    const all = text.split("\n")
+    screen.rewrite(rows, all.length > 2 * size.rows ? all.slice(-2 * size.rows).join("\n") : text)
+  }
+
+  const takeBack = (step: number, isChanged: boolean): void => {
+    const isTaken = (block: Block.Block | undefined): block is Block.TextBlock => block?._tag === "Text" && block.step >= step
+    const first = blocks.findIndex((block, index) => index >= turn && isTaken(block))
+    const state = open?.block._tag === "Text" ? open : undefined
+    if (first < 0 && state === undefined) return
+    open = state === undefined ? open : undefined
+    const isLast = first < 0 || blocks.slice(first).every(isTaken)
+    const block = first < 0 ? undefined : blocks[first]
+    const mark = block === undefined ? openMark : marks.get(block)
+    const isUnseen = first < 0 && state?.isSeen !== true
+    if (!lent && isLast && (isUnseen || (mark !== undefined && screen.takeBack(mark)))) {
+      if (first >= 0) for (const taken of blocks.splice(first)) weight -= Block.weight(taken)
+      written = Math.min(written, blocks.length)
+      last = blocks.findLast((one) => layouts.lines(one, detailOf(one), look()).length > 0)
+      return
+    }
+    for (const [index, taken] of first < 0 ? [] : blocks.entries()) {
+      if (index < first) continue
+      if (isTaken(taken)) blocks[index] = { ...taken, text: "" }
+    }
+    put({ _tag: "Notice", level: "info", text: isChanged ? "The answer was changed:" : "The answer above was taken back." })
+  }
+
+  const redraw = (): void => {
+    if (lent) isOutdated = true
+    else if (screen.size().columns === columns) screen.redraw()
+    else rewrite()
+  }
+
+  return {
+    asidePaint: screen.asidePaint,
+    size: screen.size,
+    live: screen.live,
+    refresh: screen.refresh,
+    redraw,
+    clear: () => {
+      floor = blocks.length
+      columns = screen.size().columns
+      screen.clear()
+    },
+    endLine: () => {
+      const block = blocks.at(-1)
+      if (block?._tag === "Lines" && !block.text.endsWith("\n")) say("\n")
+      else screen.endLine()
+    },
+    say,
+    put,
+    write: (block) => {
+      if (!lent) return advance(block)
+      open = open === undefined || open.block._tag !== block._tag ? begun(block) : { ...open, block }
+    },
+    takeBack,
+    beginTurn: () => {
+      turn = blocks.length
+    },
+    isLiveApart: () => open === undefined && BlockLines.isLiveApart(last),
+    setMarkdown: (make) => {
+      markdown = make
+    },
+    blocks: () => blocks,
+    open: () => open?.block,
+    look,
+    layouts,
+    detailOf,
+    setDetail: (block, detail) => {
+      if (detailOf(block) === detail) return
+      isOutdated = true
+      details.set(block, detail)
+    },
+    lend: (isLent) => {
+      lent = isLent
+      screen.lend(isLent)
+      if (isLent) return
+      if (isOutdated || screen.size().columns !== columns) {
+        isOutdated = false
+        rewrite()
+      } else {
+        settle()
+        if (open !== undefined) advance(open.block)
+        screen.refresh()
+      }
+    }
+  }
+}
