@@ -27,9 +27,10 @@ below["runner"] = [...upToAgent, "host"]
 below["cluster"] = [...upToAgent, "host"]
 below["server"] = [...upToAgent, "host"]
 below["cli"] = [...upToAgent, "host", "runner", "cluster", "server"]
-below["testing"] = [...upToAgent, ""]
 // The root, `Runtime.ts`, is the room without a name.
-below["entry"] = [...upToAgent, "", "host", "runner", "cluster", "server", "testing"]
+below["testing"] = [...upToAgent, ""]
+below["promise"] = [...upToAgent, ""]
+below["entry"] = [...upToAgent, "", "host", "runner", "cluster", "server", "testing", "promise"]
 
 const roomOf = (path: string): string => path.includes("/") ? path.slice(0, path.indexOf("/")) : ""
 

@@ -1,0 +1,181 @@
+/**
+ * The runtime for code without Effect: promises, async iterators, `AbortSignal`, and one error.
+ *
+ * **Details**
+ *
+ * {@link createHermes} takes plain values: models with their keys, tools of functions, listeners. Nothing is opened before the first run, and
+ * `dispose` closes what was: stores, connections, processes. A key is given here and never read from the environment.
+ *
+ * A run rejects with a {@link HermesError}, which has the tag of its failure. What a run can show (text, a limit that was reached) is a result
+ * with its `exit`, no error. {@link fromLayer} makes the same of a runtime that was composed with Effect.
+ *
+ * **Example** (A run, and a run that is watched)
+ *
+ * ```ts
+ * import { createHermes } from "hermes-effect/promise"
+ *
+ * const hermes = createHermes({ model: "offline", instructions: "Answer in one word." })
+ *
+ * const { text } = await hermes.run("Reply exactly hello")
+ *
+ * let streamed = ""
+ * for await (const event of hermes.stream("Reply exactly hello")) {
+ *   if (event._tag === "TextDelta") streamed += event.text
+ * }
+ * await hermes.dispose()
+ *
+ * console.log(text, streamed)
+ * // => hello hello
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §4.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as ManagedRuntime from "effect/ManagedRuntime"
+import * as Redacted from "effect/Redacted"
+import * as Stream from "effect/Stream"
+import * as Agent from "../agent/Agent.ts"
+import type { AgentSettings, RunInput } from "../agent/RunInput.ts"
+import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
+import * as Hooks from "../hooks/Hooks.ts"
+import type { HookEvents, HookName } from "../hooks/Payloads.ts"
+import type { ModelRoute } from "../routing/EmbeddedRoutes.ts"
+import * as Runtime from "../Runtime.ts"
+import * as SessionStore from "../session/SessionStore.ts"
+import type { Question } from "../tool/approval/Question.ts"
+import * as Approvals from "../tool/Approvals.ts"
+import type * as Files from "../tool/builtin/Files.ts"
+import type * as Terminal from "../tool/builtin/Terminal.ts"
+import type * as Todo from "../tool/builtin/Todo.ts"
+import type { NeedsOf } from "../tool/ToolRegistry.ts"
+import type * as Toolset from "../tool/Toolset.ts"
+import { fromCause, fromError, HermesError } from "./HermesError.ts"
+import type { HermesTool } from "./StandardTool.ts"
+
+/** A model, who serves it, and its key or several that take turns. */
+export interface HermesModel extends Omit<ModelRoute, "apiKey"> {
+  readonly apiKey?: string | ReadonlyArray<string> | undefined
+}
+
+/** Listeners, by the name of their hook. They may return a promise, and an answer where the hook takes one. */
+export type Listeners = { readonly [Name in HookName]?: ((event: HookEvents[Name]) => unknown) | undefined }
+
+/** Services of the toolsets of the package, which every runtime has. */
+type BuiltinNeeds = NeedsOf<typeof Files.toolset | typeof Terminal.toolset | typeof Todo.toolset>
+
+/** Settings of a runtime. */
+export interface HermesOptions extends
+  Pick<AgentSettings, "budget" | "cwd" | "identity" | "instructions" | "maxIterations" | "maxOutputTokens" | "reasoningEffort" | "temperature">
+{
+  /** The first is asked first, the others when it cannot answer. `offline` is the stand-in without a network. */
+  readonly model: "offline" | HermesModel | ReadonlyArray<HermesModel>
+  /** Tools of functions (`tool`), and toolsets of the package: `Files.toolset`, `Terminal.toolset`, … */
+  readonly tools?: ReadonlyArray<HermesTool | Toolset.Toolset<never, BuiltinNeeds>> | undefined
+  readonly on?: Listeners | undefined
+  /** Answers whether a dangerous call may run: true or `"once"`, `"session"`, …; anything else denies. Without it, none runs. */
+  readonly approve?: ((question: Question) => unknown) | undefined
+  /** Sessions in memory (when absent), or in a SQLite file. */
+  readonly store?: "memory" | { readonly sqlite: string } | undefined
+}
+
+/** One run. */
+export interface HermesInput extends Omit<RunInput, "context" | "onEvent" | "onUsageAfter"> {
+  /** Ends the run, which then rejects with `Aborted`. */
+  readonly signal?: AbortSignal | undefined
+  /** Told of each event; the run waits for a promise that it returns. */
+  readonly onEvent?: ((event: RunEvent) => unknown) | undefined
+}
+
+/** A runtime. */
+export interface Hermes {
+  readonly run: (input: string | HermesInput) => Promise<RunResult>
+  /** Events of a run, in order. Leaving the loop ends the run. */
+  readonly stream: (input: string | HermesInput) => AsyncIterable<RunEvent>
+  /** Asks the run of a session to stop; it ends with what it has. False where none is under way. */
+  readonly stop: (sessionId: string) => Promise<boolean>
+  /** Ends all runs and closes what the runtime opened. */
+  readonly dispose: () => Promise<void>
+  readonly [Symbol.asyncDispose]: () => Promise<void>
+}
+
+const keyOf = (key: string | ReadonlyArray<string>): Redacted.Redacted<string> | ReadonlyArray<Redacted.Redacted<string>> =>
+  typeof key === "string" ? Redacted.make(key) : key.map((one) => Redacted.make(one))
+
+const routesOf = (model: HermesModel | ReadonlyArray<HermesModel>): ReadonlyArray<ModelRoute> =>
+  (isList(model) ? model : [model]).map(({ apiKey, ...route }) => apiKey === undefined ? route : { ...route, apiKey: keyOf(apiKey) })
+
+const isList = (model: HermesModel | ReadonlyArray<HermesModel>): model is ReadonlyArray<HermesModel> => Array.isArray(model)
+
+const hooksOf = (on: Listeners) =>
+  Object.entries(on).flatMap(([name, listener]) =>
+    // The record's type pairs each name with its event; its entries only know some event.
+    listener === undefined ? [] : [Hooks.fromPlain(name, listener as (event: Readonly<Record<string, unknown>>) => unknown)])
+
+const inputOf = (input: string | HermesInput): { readonly run: RunInput; readonly signal: AbortSignal | undefined } => {
+  if (typeof input === "string") return { run: { prompt: input }, signal: undefined }
+  const { onEvent, signal, ...rest } = input
+  const told = onEvent === undefined ? {} : {
+    onEvent: (events: ReadonlyArray<RunEvent>) =>
+      Effect.promise(async () => {
+        for (const event of events) await onEvent(event)
+      })
+  }
+  return { run: { ...rest, ...told }, signal }
+}
+
+const aborted = ({ reason }: AbortSignal): HermesError => new HermesError("Aborted", "the run was aborted", { cause: reason })
+
+const abortedBy = (signal: AbortSignal): Effect.Effect<never, HermesError> =>
+  Effect.callback((resume) => {
+    const abort = (): void => resume(Effect.fail(aborted(signal)))
+    if (signal.aborted) return abort()
+    signal.addEventListener("abort", abort, { once: true })
+    return Effect.sync(() => signal.removeEventListener("abort", abort))
+  })
+
+/** A runtime of a layer that was composed with Effect. */
+export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
+  const runtime = ManagedRuntime.make(layer)
+  const settled = async <A>(effect: Effect.Effect<A, unknown, Agent.Agent>, signal?: AbortSignal): Promise<A> => {
+    // A fiber begins before it looks at its signal, and may be done by then.
+    if (signal?.aborted === true) throw aborted(signal)
+    const exit = await runtime.runPromiseExit(effect, signal === undefined ? {} : { signal })
+    if (Exit.isSuccess(exit)) return exit.value
+    throw fromCause(exit.cause, signal?.reason)
+  }
+  const dispose = (): Promise<void> => runtime.dispose()
+  return {
+    run: (input) => {
+      const { run, signal } = inputOf(input)
+      return settled(Agent.run(run), signal)
+    },
+    stream: async function*(input) {
+      const { run, signal } = inputOf(input)
+      const events = Agent.stream(run)
+      const context = await settled(Effect.context<Agent.Agent>(), signal)
+      try {
+        yield* Stream.toAsyncIterableWith(signal === undefined ? events : Stream.interruptWhen(events, abortedBy(signal)), context)
+      } catch (error) {
+        throw fromError(error)
+      }
+    },
+    stop: (sessionId) => settled(Agent.Agent.use((agent) => agent.stop(sessionId))),
+    dispose,
+    [Symbol.asyncDispose]: dispose
+  }
+}
+
+/** A runtime of plain values. */
+export const createHermes = ({ approve, model, on = {}, store, tools = [], ...settings }: HermesOptions): Hermes => {
+  const parts = {
+    ...settings,
+    tools: tools.map((one) => "toolset" in one ? one.toolset : one),
+    hooks: hooksOf(on),
+    store: store === undefined || store === "memory" ? SessionStore.layerMemory : SessionStore.layerSqlite({ path: store.sqlite }),
+    approvals: approve && Approvals.layerCallback((question) =>
+      Effect.map(Effect.tryPromise(async () => await approve(question)), (answer) => answer === true ? "once" : answer === false ? "deny" : answer))
+  }
+  return fromLayer(model === "offline" ? Runtime.layer(parts) : Runtime.layer({ ...parts, routes: routesOf(model) }))
+}

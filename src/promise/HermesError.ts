@@ -1,0 +1,52 @@
+/**
+ * The one error of the runtime for code without Effect: each failure of a run with its tag, its message and its cause.
+ *
+ * **Example** (A failure by its tag)
+ *
+ * ```ts
+ * import { createHermes, HermesError } from "hermes-effect/promise"
+ *
+ * const hermes = createHermes({ model: { provider: "anthropic", model: "claude-sonnet-4-6" } })
+ * const tag = await hermes.run("Hello?").then(() => "none", (error: unknown) => error instanceof HermesError ? error.tag : "other")
+ * await hermes.dispose()
+ *
+ * console.log(tag)
+ * // => ConfigError
+ * ```
+ */
+import * as Cause from "effect/Cause"
+import * as AiError from "effect/ai/AiError"
+import type { AgentError } from "../domain/AgentError.ts"
+
+/** Kinds of failures: those of a run, `Aborted` by a signal or `dispose`, and `Unexpected` for a fault of the program. */
+export type Tag = AgentError["_tag"] | "Aborted" | "Unexpected"
+
+/** Tags that a run fails with. A failure of another tag, of middleware for example, is named by its own. */
+const tagOf = (error: unknown): string =>
+  typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string" ? error._tag : "Unexpected"
+
+/** A failure of a run. */
+export class HermesError extends Error {
+  override readonly name = "HermesError"
+  /** Names the kind of failure; a text, so that those of middleware have a place. */
+  readonly tag: Tag | (string & {})
+  /** The exact reason of a failure of a provider (`tag` is `AiError`): `RateLimitError`, `AuthenticationError`, … */
+  readonly reason: string | undefined
+
+  constructor(tag: Tag | (string & {}), message: string, options: { readonly cause?: unknown; readonly reason?: string | undefined } = {}) {
+    super(message, { cause: options.cause })
+    this.tag = tag
+    this.reason = options.reason
+  }
+}
+
+/** A failure as the error that it is outside. */
+export const fromError = (error: unknown): HermesError => {
+  if (error instanceof HermesError) return error
+  const message = error instanceof Error ? error.message : String(error)
+  return new HermesError(tagOf(error), message, { cause: error, reason: AiError.isAiError(error) ? error.reason._tag : undefined })
+}
+
+/** The end of a run as the error that it is outside. `aborted` is the reason of the signal that ended it. */
+export const fromCause = (cause: Cause.Cause<unknown>, aborted?: unknown): HermesError =>
+  Cause.hasInterruptsOnly(cause) ? new HermesError("Aborted", "the run was aborted", { cause: aborted }) : fromError(Cause.squash(cause))

@@ -1,0 +1,129 @@
+/**
+ * A tool of plain functions, with arguments by any schema that keeps to Standard Schema: Zod, ArkType, Valibot, Effect.
+ *
+ * **Details**
+ *
+ * The model gets the JSON Schema that the schema has (Standard JSON Schema; Zod 4.2 and ArkType bring it). For a schema without one,
+ * `parameters` names it. Arguments are checked before `execute`, which gets what the schema makes of them; those that do not fit are an
+ * error result that names each place, so that the model can correct itself. What `execute` throws is an error result too.
+ *
+ * **Example** (A tool by a schema)
+ *
+ * ```ts
+ * import { createHermes, tool } from "hermes-effect/promise"
+ * import * as z from "zod"
+ *
+ * const double = tool({
+ *   name: "double",
+ *   description: "Doubles a number",
+ *   input: z.object({ n: z.number() }),
+ *   execute: ({ n }) => n * 2
+ * })
+ *
+ * const hermes = createHermes({ model: "offline", tools: [double] })
+ * await hermes.dispose()
+ * ```
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { StandardSchemaV1 } from "effect/StandardSchema"
+import * as Tool from "effect/ai/Tool"
+import * as Json from "../domain/Json.ts"
+import { ToolFailed } from "../domain/ToolOutput.ts"
+import * as Annotations from "../tool/Annotations.ts"
+import { ToolContext } from "../tool/ToolContext.ts"
+import type { BoundTool } from "../tool/Toolset.ts"
+import * as Toolset from "../tool/Toolset.ts"
+import { HermesError } from "./HermesError.ts"
+
+/** Facts of one call, beside its arguments. */
+export interface ToolCall {
+  readonly sessionId: string
+  readonly turnId: string
+  /** Absolute working directory of the run. */
+  readonly cwd: string
+  /** Aborted when the call is interrupted. */
+  readonly signal: AbortSignal
+}
+
+/** A tool of plain functions. */
+export interface ToolOptions<Input extends StandardSchemaV1> {
+  readonly name: string
+  readonly description: string
+  readonly input: Input
+  readonly execute: (args: StandardSchemaV1.InferOutput<Input>, call: ToolCall) => unknown
+  /** JSON Schema of the arguments, for a schema that has none of its own. */
+  readonly parameters?: Readonly<Record<string, unknown>> | undefined
+  /** True for a tool that changes nothing: calls of it may run side by side. */
+  readonly readonly?: boolean | undefined
+  /** True for a tool whose calls have to be approved. */
+  readonly needsApproval?: boolean | undefined
+  /** Seconds that a call may take; 300 when absent. */
+  readonly timeout?: number | undefined
+}
+
+/** A tool for a runtime; {@link tool} makes it. */
+export interface HermesTool {
+  readonly toolset: Toolset.Toolset
+}
+
+/** The JSON Schema of a schema, where it has one. */
+const schemaOf = (input: StandardSchemaV1): unknown => {
+  const standard: object = input["~standard"]
+  const converter = "jsonSchema" in standard && typeof standard.jsonSchema === "object" ? standard.jsonSchema : null
+  return converter !== null && "input" in converter && typeof converter.input === "function" ? converter.input({ target: "draft-2020-12" }) : undefined
+}
+
+const parametersOf = ({ input, name, parameters }: Pick<ToolOptions<StandardSchemaV1>, "input" | "name" | "parameters">): Readonly<Record<string, unknown>> => {
+  const schema = parameters ?? schemaOf(input)
+  if (Json.isFields(schema) && schema["type"] === "object") return schema
+  throw new HermesError(
+    "ConfigError",
+    `tool "${name}": ${schema === undefined ? "its schema has no JSON Schema" : "its arguments are no object"}: give the JSON Schema of an object as parameters`
+  )
+}
+
+const issueText = ({ message, path = [] }: StandardSchemaV1.Issue): string => {
+  const at = path.map((part) => String(typeof part === "object" ? part.key : part)).join(".")
+  return at === "" ? message : `${at}: ${message}`
+}
+
+/** Reads the arguments, and runs the function with what the schema makes of them. */
+const runOf = <Input extends StandardSchemaV1>({ execute, input, name }: ToolOptions<Input>): BoundTool["run"] => (params) => {
+  const failed = (phase: ToolFailed["phase"]) => (error: unknown) =>
+    new ToolFailed({ tool: name, phase, message: error instanceof Error ? error.message || error.name : String(error), cause: error })
+  return Effect.gen(function*() {
+    const { cwd, sessionId, turnId } = yield* ToolContext
+    const checked = yield* Effect.tryPromise({ try: async () => await input["~standard"].validate(params), catch: failed("parameters") })
+    if (checked.issues !== undefined) {
+      return yield* failed("parameters")(new Error(`the arguments do not fit: ${checked.issues.map(issueText).join("; ")}`))
+    }
+    // The schema has made this value: its type is that of the schema's output.
+    const args = checked.value as StandardSchemaV1.InferOutput<Input>
+    const output: unknown = yield* Effect.tryPromise({
+      try: async (signal) => await execute(args, { sessionId, turnId, cwd, signal }),
+      catch: failed("handler")
+    })
+    return { output: output ?? null, isFailure: false }
+  })
+}
+
+/** A tool for a runtime. Throws a `ConfigError` where no JSON Schema is known for its arguments. */
+export const tool = <Input extends StandardSchemaV1>(options: ToolOptions<Input>): HermesTool => {
+  const { description, name, needsApproval, timeout } = options
+  const parameters = parametersOf(options)
+  const plain = Tool.dynamic(name, { description, parameters: { ...parameters }, ...(needsApproval === undefined ? {} : { needsApproval }) })
+  const facts = Annotations.facts(plain)
+  const bound: BoundTool = {
+    toolset: name,
+    tool: plain,
+    definition: { name, description, parameters },
+    facts: {
+      ...facts,
+      ...(options.readonly === undefined ? {} : { readonly: options.readonly }),
+      ...(timeout === undefined ? {} : { timeout: Duration.seconds(timeout) })
+    },
+    run: runOf(options)
+  }
+  return { toolset: Toolset.fromBound(name, [plain], Effect.succeed([bound])) }
+}
