@@ -151,11 +151,10 @@ export const make = (options: Options): Service => {
       : firstMatch(globs, [tool]) !== undefined)
 
   /** Findings that are asked about: behind a wall no loss that an undo covers. */
-  const foundIn = Effect.fnUntraced(function*(call: Call, verdict: Danger.Verdict): Effect.fn.Return<ReadonlyArray<Finding>> {
+  const foundIn = (call: Call, verdict: Danger.Verdict): Effect.Effect<ReadonlyArray<Finding>> => {
     const found = Danger.askedAbout(verdict, surroundingsOf(call, policy))
-    if (call.isConfined !== true || call.uncovered === undefined || verdict.losses.length === 0) return found
-    return [...found.filter(({ places }) => places === undefined), ...yield* call.uncovered(call.args, verdict.losses)]
-  })
+    return call.isConfined !== true || call.uncovered === undefined || verdict.onlyReads ? Effect.succeed(found) : call.uncovered(call.args, found)
+  }
 
   const judged = Effect.fnUntraced(function*(
     call: Call,

@@ -34,6 +34,7 @@ import type * as TreeSnapshot from "../environment/TreeSnapshot.ts"
 import * as ChangeContents from "../session/ChangeContents.ts"
 import type { Finding } from "./danger/Command.ts"
 import * as PathClass from "./danger/PathClass.ts"
+import * as DeletedPlaces from "./DeletedPlaces.ts"
 import { ToolContext } from "./ToolContext.ts"
 
 /** Receives what is told of changes, for one call. */
@@ -187,34 +188,48 @@ const maxShown = 5
 
 const unprotected = (finding: Finding, reasons: ReadonlyArray<string>): Finding => {
   const more = reasons.length > maxShown ? ` and ${reasons.length - maxShown} more` : ""
-  return { ...finding, gravity: "ask", places: undefined, key: `${finding.key}, not covered by undo: ${reasons.slice(0, maxShown).join(", ")}${more}` }
+  return { ...finding, key: `${finding.key}, not covered by undo: ${reasons.slice(0, maxShown).join(", ")}${more}` }
 }
 
-/** Leaves of the losses of a command that runs in a directory those that an undo would not cover, with what it does not. */
-export const uncovered = Effect.fnUntraced(function*(directory: string, losses: ReadonlyArray<Finding>): Effect.fn.Return<ReadonlyArray<Finding>> {
-  const together = yield* gaps(directory, losses.flatMap(({ places = [] }) => places))
-  if (together.length === 0) return []
-  if (losses.length === 1) return losses.map((finding) => unprotected(finding, together))
-  const alone = yield* Effect.forEach(losses, (finding) => Effect.map(gaps(directory, finding.places ?? []), (reasons) => reasons.length === 0 ? [] : [unprotected(finding, reasons)]))
+/**
+ * Makes of what was found in a command line, which would run in a directory, what an undo would not cover: deletions that it covers are
+ * left out, and the keys of others say what it does not. `unobserved` is why nobody would look around the command.
+ */
+export const uncovered = Effect.fnUntraced(function*(
+  line: string,
+  directory: string,
+  found: ReadonlyArray<Finding>,
+  unobserved?: string
+): Effect.fn.Return<ReadonlyArray<Finding>> {
+  const all = DeletedPlaces.of(line).losses
+  const losses = all.flatMap(({ finding, places }) => places === undefined ? [] : [{ finding, places }])
+  const others = found.flatMap((finding) => {
+    const loss = all.find(({ finding: { key } }) => key === finding.key)
+    if (loss?.places !== undefined) return []
+    return [loss?.open === undefined ? finding : unprotected(finding, [loss.open])]
+  })
+  if (losses.length === 0) return others
+  const together = unobserved === undefined ? yield* gaps(directory, losses.flatMap(({ places }) => places)) : [unobserved]
+  if (together.length === 0) return others
+  const each = yield* Effect.forEach(losses, ({ finding, places }) =>
+    Effect.map(unobserved !== undefined || losses.length === 1 ? Effect.succeed(together) : gaps(directory, places), (reasons) => reasons.length === 0 ? [] : [unprotected(finding, reasons)]))
   // Each may fit into the bounds, and all of them not.
-  return alone.flat().length > 0 ? alone.flat() : losses.map((finding) => unprotected(finding, together))
+  return [...others, ...each.flat().length > 0 ? each.flat() : losses.map(({ finding }) => unprotected(finding, together))]
 })
-
-/** Losses of a command that nobody looks around: an undo covers none of them. */
-export const unobserved = (losses: ReadonlyArray<Finding>, reason: string): ReadonlyArray<Finding> => losses.map((finding) => unprotected(finding, [reason]))
 
 /**
  * Runs a command and tells of the files in the working tree of a directory that were made, changed or removed meanwhile, and of those at
- * the places that it names, ignored ones too.
+ * the places that its line names, ignored ones too.
  */
-export const around = (directory: string, places: ReadonlyArray<TreeSnapshot.Place> = []) => <A, E, R>(command: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | ToolContext> =>
+export const around = (directory: string, line?: string) => <A, E, R>(command: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | ToolContext> =>
   Effect.gen(function*() {
     const sink = yield* ChangeSink
     const snapshots = yield* Snapshots
     if (sink === undefined || snapshots === undefined) return yield* command
     const outer = yield* Reported
     const reported = new Map<string, string>()
-    const snapshot = yield* snapshots.take(directory, places)
+    const { losses, overwritten } = line === undefined ? { losses: [], overwritten: [] } : DeletedPlaces.of(line)
+    const snapshot = yield* snapshots.take(directory, [...losses.flatMap(({ places = [] }) => places), ...overwritten])
     return yield* command.pipe(
       Effect.provideService(Reported, reported),
       // However it ended: an interrupted command leaves changes too.

@@ -215,7 +215,7 @@ const judge = (
       isReadonly: facts.readonly,
       isConfined,
       reach,
-      uncovered: uncovered === undefined ? undefined : (args, losses) => Effect.provideService(uncovered(args, losses), ToolContext, context)
+      uncovered: uncovered === undefined ? undefined : (args, found) => Effect.provideService(uncovered(args, found), ToolContext, context)
     }))
   return Effect.map(judged, (judged) => judged._tag === "Permit" ? judged : { _tag: "Stop", reason: judged.reason, message: judged.message })
 }

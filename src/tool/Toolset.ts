@@ -46,8 +46,8 @@ import * as ToolHandler from "./ToolHandler.ts"
 
 const TypeId = "~hermes-effect/tool/Toolset"
 
-/** Leaves of losses those that an undo does not cover. */
-export type Uncovered = (args: ToolArguments, losses: ReadonlyArray<Finding>) => Effect.Effect<ReadonlyArray<Finding>, never, ToolContext>
+/** Findings about a call without those that an undo covers; the others of deletions say in their keys what it does not cover. */
+export type Uncovered = (args: ToolArguments, found: ReadonlyArray<Finding>) => Effect.Effect<ReadonlyArray<Finding>, never, ToolContext>
 
 /** A tool that is ready to be called. */
 export interface BoundTool {
@@ -65,10 +65,7 @@ export interface BoundTool {
   ) => Effect.Effect<ToolOutput, ToolFailed, ToolContext>
   /** Reasons to ask about one call that its arguments give in their place on this machine; none when absent. */
   readonly concerns?: ((args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>) | undefined
-  /**
-   * Findings about one call that an undo does not cover, out of those that it may cover, with the reason in their keys; none is covered
-   * when absent.
-   */
+  /** Makes of what was found in one call what an undo does not cover; an undo covers nothing when absent. */
   readonly uncovered?: Uncovered | undefined
   /** True when an environment decides what its commands can do; {@link inEnvironment} says so. */
   readonly isConfined?: boolean | undefined
@@ -226,7 +223,7 @@ export const inEnvironment = <E, R>(
         ...bound,
         isConfined,
         reach,
-        uncovered: uncovered === undefined ? undefined : (args, losses) => inDirectory(uncovered(args, losses)),
+        uncovered: uncovered === undefined ? undefined : (args, found) => inDirectory(uncovered(args, found)),
         run: (params, callId, onProgress) => inDirectory(bound.run(params, callId, onProgress)),
         concerns: concerns === undefined ? undefined : (args) => inDirectory(concerns(args))
       }

@@ -50,8 +50,8 @@ export interface Call {
   readonly contained?: boolean | undefined
   /** True when a wall of the operating system decides what its commands can do: only what happens inside of it is asked about. */
   readonly isConfined?: boolean | undefined
-  /** Leaves of its losses behind that wall those that an undo does not cover; all of them when absent. */
-  readonly uncovered?: ((args: ToolArguments, losses: ReadonlyArray<Finding>) => Effect.Effect<ReadonlyArray<Finding>>) | undefined
+  /** Makes of what was found in it behind that wall what an undo does not cover; an undo covers nothing when absent. */
+  readonly uncovered?: ((args: ToolArguments, found: ReadonlyArray<Finding>) => Effect.Effect<ReadonlyArray<Finding>>) | undefined
   /** Hosts that its commands reach behind that wall. */
   readonly reach?: BoundTool["reach"] | undefined
   /** True when its tool says that it only reads. */

@@ -60,7 +60,7 @@ export interface ApprovalTarget {
   readonly prefix: () => Target | undefined
 }
 
-const nothing: Danger.Verdict = { floor: undefined, findings: [], losses: [], overwritten: [], commands: [], onlyReads: true }
+const nothing: Danger.Verdict = { floor: undefined, findings: [], commands: [], onlyReads: true }
 const runsNothing: Runs = { commandArguments: [], inputArguments: [] }
 
 /** Facts by name, for tools without annotations. */
@@ -75,11 +75,11 @@ const texts = (args: ToolArguments, names: ReadonlyArray<string>): ReadonlyArray
     return typeof value === "string" ? [value] : []
   })
 
-/** Judges text that goes to a program which may or may not be a shell: only quotes of a shell must parse, and no undo covers what it does. */
+/** Judges text that goes to a program which may or may not be a shell: only quotes of a shell must parse. */
 const typed = (input: string): Danger.Verdict => {
   const verdict = Danger.judge(input)
-  const findings = verdict.findings.flatMap((finding) => finding.family === "unreadable" ? [] : [{ ...finding, places: undefined }])
-  return { ...verdict, findings, losses: [], floor: findings.find(({ gravity }) => gravity === "floor") }
+  const findings = verdict.findings.filter(({ family }) => family !== "unreadable")
+  return { ...verdict, findings, floor: findings.find(({ gravity }) => gravity === "floor") }
 }
 
 const together = (verdicts: ReadonlyArray<Danger.Verdict>): Danger.Verdict => {
@@ -87,8 +87,6 @@ const together = (verdicts: ReadonlyArray<Danger.Verdict>): Danger.Verdict => {
   return verdicts.length < 2 ? only : {
     floor: verdicts.find(({ floor }) => floor !== undefined)?.floor,
     findings: verdicts.flatMap(({ findings }) => findings),
-    losses: verdicts.flatMap(({ losses }) => losses),
-    overwritten: verdicts.flatMap(({ overwritten }) => overwritten),
     commands: verdicts.flatMap(({ commands }) => commands),
     onlyReads: verdicts.every(({ onlyReads }) => onlyReads)
   }

@@ -11,7 +11,7 @@
  */
 import * as Effect from "effect/Effect"
 import { writtenBy } from "../builtin/file/Fence.ts"
-import * as Boundary from "../danger/Boundary.ts"
+import * as Boundary from "../fence/Boundary.ts"
 import * as HostApproval from "../fence/HostApproval.ts"
 import * as Urls from "../fence/Urls.ts"
 import { ToolContext } from "../ToolContext.ts"

@@ -383,9 +383,7 @@ const make = Effect.gen(function*() {
         terminal,
         onProgress: (output) => preliminary({ output, exit_code: null, error: null })
       })
-      const { losses, onlyReads, overwritten } = Danger.judge(params.command)
-      const places = [...losses.flatMap(({ places = [] }) => places), ...overwritten]
-      const finished = yield* onlyReads ? ran : ChangeRecording.around(cwd, places)(ran)
+      const finished = yield* Danger.judge(params.command).onlyReads ? ran : ChangeRecording.around(cwd, params.command)(ran)
       return { finished, shown: { ...resultOf(finished, commands, seconds), ...ptyNote(params.pty, terminal) } }
     })
     const { finished, shown } = yield* runIn(shell)
@@ -426,8 +424,11 @@ export const layer: Layer.Layer<
 > = toolkit.toLayer(make)
 
 /** The undo of deletions: the snapshot around a command keeps what it deletes; around a background process there is none. */
-const undo: Toolset.Uncovered = ({ background }, losses) =>
-  background === true ? Effect.succeed(ChangeRecording.unobserved(losses, "it runs in the background")) : Effect.flatMap(ToolContext, ({ cwd }) => ChangeRecording.uncovered(cwd, losses))
+const undo: Toolset.Uncovered = ({ background, command, workdir }, found) =>
+  typeof command !== "string" ? Effect.succeed(found) : Effect.flatMap(ToolContext, ({ cwd }) => {
+    const line = typeof workdir === "string" ? `cd '${workdir.replaceAll("'", String.raw`'\''`)}'\n${command}` : command
+    return ChangeRecording.uncovered(line, cwd, found, background === true ? "it runs in the background" : undefined)
+  })
 
 const undoable = Toolset.withUndo(Toolset.make("terminal", toolkit, layer), Effect.succeed((tool) => tool === "terminal" ? undo : undefined))
 

@@ -1,7 +1,6 @@
 /**
  * A command as the rules see it: expanded, without its wrappers, with what flows into it.
  */
-import type { Listing, Place } from "../../environment/NamedFiles.ts"
 import type { Terminator } from "../shell/ShellTree.ts"
 
 /** A word after expansion. */
@@ -94,8 +93,8 @@ export type Family =
   | "file destruction" | "privilege" | "disk" | "exfiltration" | "history rewriting" | "publication" | "process kill" | "remote code" | "encoded payload"
   | "configuration tampering" | "database" | "service" | "inline code" | "container" | "shutdown" | "unreadable" | "unknown"
 
-/** Gravity: `floor` never runs, whatever allows it; `ask` runs when it is approved; `note` runs, and is asked about where no undo covers it. */
-export type Gravity = "floor" | "ask" | "note"
+/** Gravity: `floor` never runs, whatever allows it; `ask` runs when it is approved. */
+export type Gravity = "floor" | "ask"
 
 /** A danger of a command. */
 export interface Finding {
@@ -103,8 +102,6 @@ export interface Finding {
   readonly gravity: Gravity
   /** The reason, for people and for hooks (`pattern_key`). */
   readonly key: string
-  /** Places of all files that would be lost, where the words say so: an undo may cover them. */
-  readonly places?: ReadonlyArray<Place> | undefined
 }
 
 /** Something to ask about. */
@@ -130,13 +127,13 @@ export const asksForHelp = (args: ReadonlyArray<string>): boolean =>
 /** A set of names from a text of words. */
 export const named = (words: string): ReadonlySet<string> => new Set(words.trim().split(/\s+/))
 
-/** A danger by the name of a program and what its words say; of losses in a working tree also the files that git knows them by. */
-export type Row = readonly [program: RegExp, words: RegExp, family: Family, key: string, listing?: Listing]
+/** A danger by the name of a program and what its words say. */
+export type Row = readonly [program: RegExp, words: RegExp, family: Family, key: string]
 
 /** The first row that fits a command. */
-export const listed = (rows: ReadonlyArray<Row>, wordsOf: (args: ReadonlyArray<string>) => string = (args) => args.join(" ")): Rule => ({ args, cwd, program }) => {
+export const listed = (rows: ReadonlyArray<Row>, wordsOf: (args: ReadonlyArray<string>) => string = (args) => args.join(" ")): Rule => ({ args, program }) => {
   const own = program === "" || asksForHelp(args) ? [] : rows.filter(([name]) => name.test(program))
   const words = own.length === 0 ? "" : wordsOf(args)
   const found = own.find(([, pattern]) => pattern.test(words))
-  return found === undefined ? undefined : { ...ask(found[2], found[3]), places: found[4] === undefined ? undefined : [{ path: ".", directory: cwd, listing: found[4] }] }
+  return found === undefined ? undefined : ask(found[2], found[3])
 }

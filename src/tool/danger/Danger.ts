@@ -20,7 +20,6 @@
  *
  * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10.
  */
-import type { Place } from "../../environment/NamedFiles.ts"
 import { ask, type Command, type Family, type Finding, floor, type Rule } from "./Command.ts"
 import * as Reading from "./Reading.ts"
 import * as ScriptInterpreter from "./ScriptInterpreter.ts"
@@ -67,19 +66,12 @@ const normalise = (text: string): string =>
 /** Characters that turn the direction of text or that no eye sees, and that no language needs in a command. */
 const deceptive = /[\u202a-\u202e\u2066-\u2069\u{e0001}-\u{e007f}]/u
 
-/** True when the text looks different from what it is. */
-const isDeceptive = (text: string): boolean => deceptive.test(text)
-
 /** Findings in a command. */
 export interface Verdict {
   /** Finding of the floor, for a command that never runs. */
   readonly floor: Finding | undefined
   /** Everything found, each key once, the floor included. */
   readonly findings: ReadonlyArray<Finding>
-  /** Losses that an undo may cover: those of {@link Verdict.findings}, and smaller ones that are asked about only where none does. */
-  readonly losses: ReadonlyArray<Finding>
-  /** Places that are written over. */
-  readonly overwritten: ReadonlyArray<Place>
   /** The commands that would run, each as its words; for globs. */
   readonly commands: ReadonlyArray<string>
   /** True when nothing was found, and all of it is known to do nothing but look. */
@@ -109,27 +101,17 @@ const rules: ReadonlyArray<Rule> = [...FloorRules.rules, ...LossRules.rules, ...
 const findingsOf = (commands: ReadonlyArray<Command>): ReadonlyArray<Finding> =>
   [...commands.flatMap((command) => rules.flatMap((rule) => rule(command) ?? [])), ...[Explanations.runsDownload(commands) ?? []].flat()]
 
-/** True where a text that is read as a command holds a place for words that only the machine knows: `xargs -I% sh -c '…'`. */
-const fillsIn = (commands: ReadonlyArray<Command>): boolean =>
-  commands.some(({ args, program }) => program === "parallel" || program === "xargs" && args.some((arg) => /^-(?:[iI]|-replace)/.test(arg)))
-
 const unreadable = (why: string): Finding => floor("unreadable", `command that cannot be read: ${why}`)
 
 const verdict = (line: string, findings: ReadonlyArray<Finding>, commands: ReadonlyArray<Command>): Verdict => {
   const unique = new Map<string, Finding>()
   for (const finding of findings) {
-    const before = unique.get(finding.key)
-    const places = before === undefined ? finding.places : before.places !== undefined && finding.places !== undefined ? [...before.places, ...finding.places] : undefined
-    unique.set(finding.key, { ...before?.gravity === "floor" ? before : finding, places })
+    if (!unique.has(finding.key) || finding.gravity === "floor") unique.set(finding.key, finding)
   }
-  const isOpen = fillsIn(commands)
-  const found = Array.from(unique.values(), (finding) => isOpen ? { ...finding, places: undefined } : finding)
-  const all = found.filter(({ gravity }) => gravity !== "note")
+  const all = Array.from(unique.values())
   return {
     floor: all.find(({ gravity }) => gravity === "floor"),
     findings: all,
-    losses: found.filter(({ places }) => places !== undefined),
-    overwritten: commands.flatMap(LossRules.overwritten),
     commands: commands.flatMap(({ args, program }) => program === "" && args.length === 0 ? [] : [[program, ...args].join(" ")]),
     onlyReads: all.length === 0 && Reading.onlyReads(line, commands)
   }
@@ -143,6 +125,6 @@ export const judge = (command: string): Verdict => {
   if (fault !== undefined) found.push(unreadable(fault))
   const plain = normalise(command)
   if (plain !== command) for (const finding of findingsOf(ScriptInterpreter.read(plain).commands)) found.push(finding)
-  if (isDeceptive(command)) found.push(ask("encoded payload", "characters that hide or reorder text"))
+  if (deceptive.test(command)) found.push(ask("encoded payload", "characters that hide or reorder text"))
   return verdict(command, found, commands)
 }

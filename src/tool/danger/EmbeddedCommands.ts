@@ -86,34 +86,21 @@ export const embeddedCommands = (command: Command): ReadonlyArray<string> => {
   return [...settings, ...code, ...typed, ...inArguments(command)]
 }
 
-/** The text after a flag of a shell that takes a script: `-c`, `-lc`, `-ec`. */
-const commandFlag = (args: ReadonlyArray<Field>, pattern: RegExp): Field | undefined => {
-  const index = args.findIndex(({ text }) => pattern.test(text))
-  return index === -1 ? undefined : args.slice(index + 1).find(({ text }) => !/^[-+][a-zA-Z]*$/.test(text) && text !== "--")
-}
+/** Flags before a script, by the programs that take one. */
+const scriptFlags: ReadonlyArray<readonly [program: RegExp, flag: RegExp]> = [
+  [/^(?:(?:ba|z|da|k|mk|a|fi|c|tc|rba|ya)?sh|pwsh|powershell)$/, /^-[abd-zA-Z]*c[a-zA-Z]*$/i],
+  [/^(?:su|sg|runuser|script|flock)$/, /^(?:-[a-z]*c|--command)$/],
+  [/^cmd$/, /^\/[ck]$/i]
+]
 
 /** The script that a shell, `eval` or `env -S` is handed as an argument, if any: one that must parse. */
 export const scriptOf = (program: string, args: ReadonlyArray<Field>): Field | undefined => {
-  if (shells.has(program)) return commandFlag(args, /^-[abd-zA-Z]*c[a-zA-Z]*$/i)
-  switch (program) {
-    case "eval":
-      return joined(args.filter(({ text }, index) => index > 0 || text !== "--"))
-    case "trap":
-      return args[0]
-    case "su":
-    case "sg":
-    case "runuser":
-    case "script":
-    case "flock":
-      return commandFlag(args, /^(?:-[a-z]*c|--command)$/)
-    case "cmd":
-      return commandFlag(args, /^\/[ck]$/i)
-    case "env": {
-      const at = args.findIndex(({ text }) => /^-(?:[a-zA-Z]*S|-split-string)/.test(text))
-      const own = args[at]?.text.replace(/^-(?:[a-zA-Z]*S|-split-string=?)/, "") ?? ""
-      return at === -1 ? undefined : joined([...own === "" ? [] : [known(own)], ...args.slice(at + 1)])
-    }
-    default:
-      return undefined
-  }
+  if (program === "trap") return args[0]
+  if (program === "eval") return joined(args.filter(({ text }, index) => index > 0 || text !== "--"))
+  const pattern = program === "env" ? /^-(?:[a-zA-Z]*S|-split-string)/ : scriptFlags.find(([name]) => name.test(program))?.[1]
+  const at = pattern === undefined ? -1 : args.findIndex(({ text }) => pattern.test(text))
+  if (at === -1) return undefined
+  if (program !== "env") return args.slice(at + 1).find(({ text }) => !/^[-+][a-zA-Z]*$/.test(text) && text !== "--")
+  const own = args[at]?.text.replace(/^-(?:[a-zA-Z]*S|-split-string=?)/, "") ?? ""
+  return joined([...own === "" ? [] : [known(own)], ...args.slice(at + 1)])
 }

@@ -40,17 +40,20 @@ export const territory = (path: string, cwd?: string): "root" | "system" | "home
   return systemDirectories.has(tidied) || globsSystem(tidied) ? "system" : undefined
 }
 
+/** The expression of a pattern of a shell; undefined where it has none, or a class that is not closed, which matches itself. */
+export const globExpression = (pattern: string): RegExp | undefined => {
+  const source = pattern.replace(/[.+^${}()|\\]/g, String.raw`\$&`).replace(/\*+/g, ".*").replace(/\?/g, ".").replace(/\[!/g, "[^")
+  try {
+    return /[*?[]/.test(pattern) && pattern.length <= 32 ? new RegExp(`^${source}$`) : undefined
+  } catch {
+    return undefined
+  }
+}
+
 /** `/???`, `/[a-z]*`: a glob over the first names below the root. */
 const globsSystem = (path: string): boolean => {
-  if (path.length > 32 || !/^\/[^/]*[*?[][^/]*$/.test(path)) return false
-  const source = path.slice(1).replace(/[.+^${}()|\\]/g, String.raw`\$&`).replace(/\*+/g, ".*").replace(/\?/g, ".").replace(/\[!/g, "[^")
-  try {
-    const pattern = new RegExp(`^/${source}$`)
-    return Array.from(systemDirectories).some((name) => pattern.test(name))
-  } catch {
-    // A class that is not closed matches itself.
-    return false
-  }
+  const pattern = /^\/[^/]+$/.test(path) ? globExpression(path) : undefined
+  return pattern !== undefined && Array.from(systemDirectories).some((name) => pattern.test(name))
 }
 
 /** A device that holds file systems, or memory. */

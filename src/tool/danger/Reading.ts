@@ -75,40 +75,29 @@ const gitChanges = ["delete", "move", "copy", "force", "set-upstream", "unset-up
 
 const listsRefs = (args: ReadonlyArray<string>): boolean => hasFlag(args, "l", ["list", "merged", "no-merged", "contains", "points-at"])
 
+/** Subcommands that look with some words: all of them, and the first that is no flag. */
+const gitRules: Readonly<Record<string, (rest: ReadonlyArray<string>, what: string | undefined) => boolean>> = {
+  branch: (rest, what) => (what === undefined || listsRefs(rest)) && !hasFlag(rest, "dDmMcCfut", gitChanges),
+  tag: (rest, what) => (what === undefined || listsRefs(rest)) && !hasFlag(rest, "dasmFfu", gitChanges),
+  remote: (_, what) => what === undefined || what === "get-url",
+  stash: (_, what) => what === "list" || what === "show",
+  reflog: (_, what) => what === undefined || what === "show",
+  worktree: (_, what) => what === "list",
+  config: (rest) => /^(?:--get(?:-all|-regexp)?|--list|-l)$/.test(rest[0] ?? "") && !hasFlag(rest, "e", ["edit", "unset", "unset-all", "add", "replace-all"])
+}
+
 /** In the directory of the call alone: the settings of another repository may name programs. */
 const git: Looks = ({ args, cwd }) => {
-  if (cwd !== undefined) return false
-  let at = 0
-  while (/^--no-(?:pager|optional-locks)$/.test(args[at] ?? "")) at++
-  const verb = args[at] ?? ""
-  const rest = args.slice(at + 1)
-  const [what] = operands(rest)
-  if (rest.some((arg) => gitRuns.test(arg))) return false
-  switch (verb) {
-    case "branch":
-      return (what === undefined || listsRefs(rest)) && !hasFlag(rest, "dDmMcCfut", gitChanges)
-    case "tag":
-      return (what === undefined || listsRefs(rest)) && !hasFlag(rest, "dasmFfu", gitChanges)
-    case "remote":
-      return what === undefined || what === "get-url"
-    case "stash":
-      return what === "list" || what === "show"
-    case "reflog":
-      return what === undefined || what === "show"
-    case "worktree":
-      return what === "list"
-    case "config":
-      return /^(?:--get(?:-all|-regexp)?|--list|-l)$/.test(rest[0] ?? "") && !hasFlag(rest, "e", ["edit", "unset", "unset-all", "add", "replace-all"])
-    default:
-      return gitLooks.has(verb)
-  }
+  const at = args.findIndex((arg) => !/^--no-(?:pager|optional-locks)$/.test(arg))
+  const [verb = "", ...rest] = at === -1 ? [] : args.slice(at)
+  if (cwd !== undefined || rest.some((arg) => gitRuns.test(arg))) return false
+  const rule = Object.hasOwn(gitRules, verb) ? gitRules[verb] : undefined
+  return rule === undefined ? gitLooks.has(verb) : rule(rest, operands(rest)[0])
 }
 
 /** A search that writes nothing; the command after `-exec` is judged on its own. */
 const finding: Looks = (command) =>
   command.args.every((arg) => !/^-(?:execdir|ok|delete|fprint|fls|files0-from)/.test(arg)) && (!command.args.includes("-exec") || staysBelow(command))
-
-const containers: Looks = first(named("ps images version info logs inspect top"))
 
 /** True of a command that names nothing but places below the directory of the call. */
 const staysBelow = ({ cwd, fields }: Command): boolean =>
@@ -117,52 +106,51 @@ const staysBelow = ({ cwd, fields }: Command): boolean =>
 /** A directory below `/proc/<id>` hides what its files are. */
 const outsideOfProcesses: Looks = ({ fields }) => fields.every(({ shown }) => !/^\/*proc\/+[\d$*s]/.test(shown))
 
+const nothing: Looks = ({ args }) => args.length === 0
+
+/** The first words of an archive's listing, and nothing but files after them. */
+const listing = (first: RegExp): Looks => ({ args }) => first.test(args[0] ?? "") && args.slice(1).every((arg) => !arg.startsWith("-"))
+
+const withoutWords = (pattern: RegExp): Looks => ({ args }) => !args.some((arg) => pattern.test(arg))
+
+const units = first(named("status list-units list-unit-files is-active is-enabled is-failed show"))
+
 /** Programs that only look with some arguments. */
-const rules: Readonly<Record<string, Looks>> = {
-  git,
+const rules: ReadonlyMap<string, Looks> = new Map(([
+  ["git", git],
   // With `e` it shows the environments of processes.
-  ps: ({ args }) => args.every((arg, index) => !/^(?:[a-df-z]*e[a-z]*|-[a-zA-Z]*E)$/.test(arg) || /^-(?:[a-zA-Z]*[oOCuUpgGt]|-\w[\w-]*)$/.test(args[index - 1] ?? "")),
-  cd: outsideOfProcesses,
-  pushd: outsideOfProcesses,
-  sed,
-  awk,
-  gawk: awk,
-  mawk: awk,
-  find: finding,
-  fd: without("xX", ["exec", "exec-batch"]),
-  fdfind: without("xX", ["exec", "exec-batch"]),
-  rg: without("", ["pre", "hostname-bin"]),
-  file: without("C", ["compile"]),
-  sort: without("o", ["output", "compress-program"]),
-  tree: without("o"),
-  yq: without("i", ["inplace"]),
-  uniq: ({ args }) => operands(args).length <= 1,
-  xxd: ({ args }) => operands(args).length <= 1 && !hasFlag(args, "r", ["revert"]),
-  date: ({ args }) => operands(args).every((arg) => arg.startsWith("+")) && !hasFlag(args, "s", ["set"]),
-  hostname: ({ args }) => args.length === 0,
-  env: ({ args }) => args.length === 0,
-  less: everyArgument(/^[^-+]/),
-  more: everyArgument(/^[^-+]/),
-  bat: everyArgument(/^[^-+]/),
-  printf: without("v"),
-  test: ({ args }) => !args.some((arg) => /^-[vR]$/.test(arg)),
-  "[": ({ args }) => !args.some((arg) => /^-[vR]$/.test(arg)),
+  ["ps", ({ args }) => args.every((arg, index) => !/^(?:[a-df-z]*e[a-z]*|-[a-zA-Z]*E)$/.test(arg) || /^-(?:[a-zA-Z]*[oOCuUpgGt]|-\w[\w-]*)$/.test(args[index - 1] ?? ""))],
+  ["cd pushd", outsideOfProcesses],
+  ["sed", sed],
+  ["awk gawk mawk", awk],
+  ["find", finding],
+  ["fd fdfind", without("xX", ["exec", "exec-batch"])],
+  ["rg", without("", ["pre", "hostname-bin"])],
+  ["file", without("C", ["compile"])],
+  ["sort", without("o", ["output", "compress-program"])],
+  ["tree", without("o")],
+  ["yq", without("i", ["inplace"])],
+  ["uniq", ({ args }) => operands(args).length <= 1],
+  ["xxd", ({ args }) => operands(args).length <= 1 && !hasFlag(args, "r", ["revert"])],
+  ["date", ({ args }) => operands(args).every((arg) => arg.startsWith("+")) && !hasFlag(args, "s", ["set"])],
+  ["hostname env", nothing],
+  ["less more bat", everyArgument(/^[^-+]/)],
+  ["printf", without("v")],
+  ["test [", withoutWords(/^-[vR]$/)],
   // Its numbers are expressions, which may hold commands.
-  "[[": ({ args }) => !args.some((arg) => /^-(?:v|R|eq|ne|lt|le|gt|ge)$/.test(arg)),
-  set: everyArgument(/^(?:[-+][eux]*o?|pipefail)$/),
-  read: everyArgument(/^(?:-r|[a-z_][a-z0-9_]{0,30})$/),
-  tar: ({ args }) => /^-?t[vzjJf]*$/.test(args[0] ?? "") && args.slice(1).every((arg) => !arg.startsWith("-")),
-  unzip: ({ args }) => args[0] === "-l" && args.slice(1).every((arg) => !arg.startsWith("-")),
-  npm: first(named("ls list root prefix")),
-  pip: first(named("list show freeze")),
-  pip3: first(named("list show freeze")),
-  docker: containers,
-  podman: containers,
-  systemctl: (command) => first(named("status list-units list-unit-files is-active is-enabled is-failed show"))(command) && without("HM", ["host", "machine"])(command),
-  dpkg: ({ args }) => /^-[lLsS]$/.test(args[0] ?? ""),
-  crontab: ({ args }) => args.length === 1 && args[0] === "-l",
-  hermes: ({ args }) => args.length === 1 && /^(?:version|--version|--help)$/.test(args[0] ?? "")
-}
+  ["[[", withoutWords(/^-(?:v|R|eq|ne|lt|le|gt|ge)$/)],
+  ["set", everyArgument(/^(?:[-+][eux]*o?|pipefail)$/)],
+  ["read", everyArgument(/^(?:-r|[a-z_][a-z0-9_]{0,30})$/)],
+  ["tar", listing(/^-?t[vzjJf]*$/)],
+  ["unzip", listing(/^-l$/)],
+  ["npm", first(named("ls list root prefix"))],
+  ["pip pip3", first(named("list show freeze"))],
+  ["docker podman", first(named("ps images version info logs inspect top"))],
+  ["systemctl", (command) => units(command) && without("HM", ["host", "machine"])(command)],
+  ["dpkg", ({ args }) => /^-[lLsS]$/.test(args[0] ?? "")],
+  ["crontab", ({ args }) => args.length === 1 && args[0] === "-l"],
+  ["hermes", ({ args }) => args.length === 1 && /^(?:version|--version|--help)$/.test(args[0] ?? "")]
+] satisfies ReadonlyArray<readonly [programs: string, looks: Looks]>).flatMap(([programs, looks]) => programs.split(" ").map((program) => [program, looks] as const)))
 
 const systemDirectory = /^\/(?:usr\/(?:local\/)?)?s?bin\/[^/]+$/
 
@@ -203,8 +191,7 @@ export const isLooking = (command: Command): boolean => {
   // Names from elsewhere may be those of any file.
   if (wrappers.includes("xargs") && !blind.has(program) && !command.input.every(staysBelow)) return false
   if (looking.has(program)) return speaking.has(program) || blind.has(program) || fields.every(({ commands, unknown }) => !unknown && commands.length === 0)
-  const rule = Object.hasOwn(rules, program) ? rules[program] : undefined
-  return rule?.(command) === true && !wrappers.includes("xargs") && (speaking.has(program) || blind.has(program) || !fields.some(isOpen))
+  return rules.get(program)?.(command) === true && !wrappers.includes("xargs") && (speaking.has(program) || blind.has(program) || !fields.some(isOpen))
 }
 
 /** Arithmetic, subscripts and the expansions that a shell runs or computes. */

@@ -3,6 +3,7 @@
  * through it too ({@link FloorRules.rules}).
  */
 import { type Field, known, named, programName } from "./Command.ts"
+import { globExpression } from "./PathClass.ts"
 
 /** Programs that run the rest of their words. */
 const wrappers = named(`
@@ -88,12 +89,6 @@ const globbed = ["rm", "dd", "mkfs.ext4", "shutdown", "reboot", "bash", "sh", "c
 /** The program of a first word, through what only globs hide: `/bin/r?`. */
 export const resolved = ({ glob, text }: Field): string => {
   const name = programName(text)
-  if (!glob || !/[*?[]/.test(name) || name.length > 24) return name
-  try {
-    const pattern = new RegExp(`^${name.replace(/[.+^${}()|\\]/g, String.raw`\$&`).replace(/\*+/g, ".*").replace(/\?/g, ".")}$`)
-    return globbed.find((known) => pattern.test(known)) ?? name
-  } catch {
-    // A class that is not closed matches itself.
-    return name
-  }
+  const pattern = glob && name.length <= 24 ? globExpression(name) : undefined
+  return globbed.find((known) => pattern?.test(known)) ?? name
 }

@@ -1,7 +1,7 @@
 // The keys of this program are read by no command unasked, and by no tool for files at all.
 import { assert, describe, it } from "@effect/vitest"
 import * as Fence from "../../../src/tool/builtin/file/Fence.ts"
-import * as Boundary from "../../../src/tool/danger/Boundary.ts"
+import * as Boundary from "../../../src/tool/fence/Boundary.ts"
 import * as Danger from "../../../src/tool/danger/Danger.ts"
 
 const names = [

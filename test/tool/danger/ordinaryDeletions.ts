@@ -62,4 +62,5 @@ docker exec web rm -rf /app/cache
 ssh host rm -rf build
 fd -e tmp -x rm
 rm -rf $(cat list.txt)
+python3 -c "import shutil; shutil.rmtree('src'); shutil.rmtree(x)"
 `.trim().split("\n")

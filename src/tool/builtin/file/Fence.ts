@@ -40,7 +40,7 @@ import { credentialDirectories, credentialFiles, isOwnSecret, isPlainSecret } fr
 import { ToolContext } from "../../ToolContext.ts"
 import * as Toolset from "../../Toolset.ts"
 import type { Concern } from "../../approval/Question.ts"
-import * as Boundary from "../../danger/Boundary.ts"
+import * as Boundary from "../../fence/Boundary.ts"
 import * as Danger from "../../danger/Danger.ts"
 import * as RepositorySettings from "../../fence/RepositorySettings.ts"
 import * as V4A from "../patch/V4A.ts"

@@ -2,21 +2,37 @@
  * The floor: what no flag, mode or approval lifts. Deletion of the root, a system directory or a home, file systems and raw disks,
  * fork bombs, killing every process, shutting down.
  */
-import { asksForHelp, floor, hasFlag, operands, programName, type Rule, written } from "../Command.ts"
+import { floor, hasFlag, operands, programName, type Row, type Rule, written } from "../Command.ts"
 import { isProse } from "../EmbeddedCommands.ts"
 import * as PathClass from "../PathClass.ts"
 import { deleters, deletesFound, isRecursive } from "./LossRules.ts"
 
-const formatting = "making of a file system"
-const raw = "write to a raw disk device"
+const down = "shutdown or restart of the machine"
+const everybody = "kill of every process"
+const notHelp = /^(?!-[hV]$|.*(?:^| )--(?:help|version)(?: |$))/
 
-const format: Rule = ({ args, program }) => {
-  const formats = /^(?:mkfs(?:\..+)?|mke2fs|newfs(?:_.+)?|mkdosfs|mkntfs|mkexfatfs)$/.test(program) && !asksForHelp(args) ||
-    program === "mkswap" && args.some(PathClass.isRawDevice) ||
-    program === "format" && args.some((arg) => /^[a-z]:$/i.test(arg)) ||
-    program === "format-volume" || program === "clear-disk" ||
-    program === "diskutil" && args.some((arg) => /^(?:erase(?:disk|volume)?|zerodisk|secureerase|partitiondisk|reformat|randomdisk)$/i.test(arg))
-  return formats ? floor("disk", formatting) : undefined
+/** By their names and words alone. */
+const rows: ReadonlyArray<Row> = [
+  [/^(?:mkfs(?:\..+)?|mke2fs|newfs(?:_.+)?|mkdosfs|mkntfs|mkexfatfs)$/, notHelp, "disk", "making of a file system"],
+  [/^(?:format-volume|clear-disk)$/, /^/, "disk", "making of a file system"],
+  [/^format$/, /(?:^| )[a-z]:(?: |$)/i, "disk", "making of a file system"],
+  [/^diskutil$/, /(?:^| )(?:erase(?:disk|volume)?|zerodisk|secureerase|partitiondisk|reformat|randomdisk)(?: |$)/i, "disk", "making of a file system"],
+  [/^(?:shutdown|reboot|halt|poweroff|stop-computer|restart-computer)$/, /^(?!-[hV]$|.*(?:^| )(?:-c|--show|--help|--version|\/[aA])(?: |$))/, "shutdown", down],
+  [/^(?:tel)?init$/, /^[06](?: |$)/, "shutdown", down],
+  [/^(?:systemctl|loginctl)$/, /^(?:-\S+ )*(?:poweroff|reboot|halt|kexec|soft-reboot|emergency|rescue|hibernate|suspend|exit)(?: |$)/, "shutdown", down],
+  [/^systemctl$/, /(?:^| )isolate(?: |$)/, "shutdown", down],
+  [/^(?:busctl|dbus-send|gdbus|qdbus)$/, /\b(?:poweroff|reboot|halt)\b/i, "shutdown", down],
+  [/^tee$/, /(?:^| )\/proc\/sysrq-trigger(?: |$)/, "shutdown", down],
+  [/^killall5$/, /^/, "process kill", everybody],
+  // The first flag is the signal.
+  [/^kill$/, /^(?!.*(?:^| )(?:-l|-L|--list\S*)(?: |$))(?:[^-]\S* )*-\S+(?: .*)? -0*1(?: |$)/, "process kill", everybody]
+]
+
+const named: Rule = (command) => {
+  const words = command.args.join(" ")
+  const found = rows.find(([program, pattern]) => program.test(command.program) && pattern.test(words))
+  if (found !== undefined) return floor(found[2], found[3])
+  return written(command).some((path) => /^\/+proc\/+sysrq-trigger$/.test(path)) ? floor("shutdown", down) : undefined
 }
 
 const device: Rule = (command) => {
@@ -24,6 +40,7 @@ const device: Rule = (command) => {
   const targets = operands(args)
   const aimed = targets.some(PathClass.isRawDevice)
   const writes = written(command).some(PathClass.isRawDevice) ||
+    program === "mkswap" && aimed ||
     /^(?:dd|gdd|dcfldd|dc3dd|pv)$/.test(program) && args.some((arg) => /^of=/i.test(arg) && PathClass.isRawDevice(arg.slice(3))) ||
     /^(?:tee|sponge|shred|blkdiscard|scrub|nwipe|srm)$/.test(program) && aimed ||
     program === "badblocks" && aimed && hasFlag(args, "w") ||
@@ -32,7 +49,7 @@ const device: Rule = (command) => {
     program === "hdparm" && args.some((arg) => /^--(?:security-erase|trim-sector|write-sector|fwdownload)/.test(arg)) ||
     program === "nvme" && /^(?:format|sanitize)$/.test(targets[0] ?? "") ||
     program === "cryptsetup" && /^(?:luks(?:format|erase|killslot)|erase)$/i.test(targets[0] ?? "")
-  return writes ? floor("disk", raw) : undefined
+  return writes ? floor("disk", "write to a raw disk device") : undefined
 }
 
 const places = { root: "the root directory", system: "a system directory", home: "a home directory" } as const
@@ -65,50 +82,12 @@ const search: Rule = (command) => {
     : undefined
 }
 
-const everybody = "kill of every process"
-
-const kill: Rule = ({ args, program }) => {
-  if (program === "killall5") return floor("process kill", everybody)
-  if (program !== "kill" || args.some((arg) => /^-l$|^-L$|^--list/.test(arg))) return undefined
-  const end = args.indexOf("--")
-  const signal = end === 0 ? -1 : args.findIndex((arg) => arg.startsWith("-"))
-  const valued = /^(?:-s|-n|--signal)$/.test(args[signal] ?? "")
-  const targets = args.filter((arg, index) => arg !== "--" && index !== signal && !(valued && index === signal + 1))
-  return targets.some((target) => /^-0*1$/.test(target)) ? floor("process kill", everybody) : undefined
-}
-
 const bomb: Rule = ({ inside, program, terminator }) =>
   program !== "" && (inside.includes(program) || program === "$0") && (terminator === "|" || terminator === "&")
     ? floor("process kill", "fork bomb")
     : undefined
 
-const power = new Set(["shutdown", "reboot", "halt", "poweroff", "stop-computer", "restart-computer", "systemctl-poweroff"])
-
-const machine: Rule = (command) => {
-  const { args, program } = command
-  const down = floor("shutdown", "shutdown or restart of the machine")
-  if (power.has(program)) {
-    const harmless = asksForHelp(args) || args.includes("-c") || args.includes("--show") || args.some((arg) => /^\/a$/i.test(arg))
-    return harmless ? undefined : down
-  }
-  if ((program === "init" || program === "telinit") && /^[06]$/.test(args[0] ?? "")) return down
-  if (
-    (program === "systemctl" || program === "loginctl") &&
-    /^(?:poweroff|reboot|halt|kexec|soft-reboot|emergency|rescue|hibernate|suspend|exit)$/.test(operands(args)[0] ?? "")
-  ) {
-    return down
-  }
-  if (program === "systemctl" && args.includes("isolate")) return down
-  if (/^(?:busctl|dbus-send|gdbus|qdbus)$/.test(program) && args.some((arg) => /\b(?:poweroff|reboot|halt)\b/i.test(arg))) {
-    return down
-  }
-  return written(command).some((path) => /^\/+proc\/+sysrq-trigger$/.test(path)) ||
-      program === "tee" && args.some((arg) => /^\/proc\/sysrq-trigger$/.test(arg))
-    ? down
-    : undefined
-}
-
-const destructive: ReadonlyArray<Rule> = [format, device, tree]
+const destructive: ReadonlyArray<Rule> = [named, device, tree]
 
 /** The same behind a program that may run the rest of its words, known as a wrapper or not. */
 const behind: Rule = (command) => {
@@ -126,4 +105,4 @@ const behind: Rule = (command) => {
 }
 
 /** The floor. */
-export const rules: ReadonlyArray<Rule> = [...destructive, search, kill, bomb, machine, behind]
+export const rules: ReadonlyArray<Rule> = [...destructive, search, bomb, behind]

@@ -2,8 +2,7 @@
  * Losses that no wall stops: of files of the working tree, uncommitted work, history of repositories, data in databases; and what is
  * published.
  */
-import type { Place } from "../../../environment/NamedFiles.ts"
-import { ask, asksForHelp, type Command, type Field, type Finding, hasFlag, known, listed, named, operands, type Row, type Rule, written } from "../Command.ts"
+import { ask, asksForHelp, type Command, type Finding, hasFlag, listed, named, operands, type Row, type Rule } from "../Command.ts"
 
 /** Programs that delete what they are given. */
 export const deleters = named("rm srm grm remove-item ri rd rmdir del erase unlink shred trash rimraf wipe")
@@ -18,81 +17,28 @@ export const deletesFound = ({ args, program }: Command): boolean =>
     arg === "-delete" || /^-exec(?:dir)?$|^-ok(?:dir)?$/.test(arg) && /(?:^|\/)(?:rm|shred|unlink|srm)$/.test(args[index + 1] ?? ""))
 
 const searches = /^(?:find|gfind|fd|fdfind|bfs)$/
-/** Wrappers behind which a path is another one. */
-const elsewhere = named("chroot docker podman nerdctl kubectl docker-compose ssh mosh unshare nsenter su runuser")
-
-/** Places of the files that words name; undefined where they are known only when the command runs. */
-const placesOf = ({ cwd, wrappers }: Command, fields: ReadonlyArray<Field>, name?: string): ReadonlyArray<Place> | undefined => {
-  const isKnown = fields.length > 0 && !wrappers.some((wrapper) => elsewhere.has(wrapper)) &&
-    fields.every(({ commands, text, unknown, varies }) => !unknown && !varies && commands.length === 0 && !text.includes("{}"))
-  return isKnown ? fields.map(({ glob, text }) => ({ path: text, directory: cwd, isPattern: glob, name })) : undefined
-}
-
-const operandFields = (fields: ReadonlyArray<Field>): ReadonlyArray<Field> => {
-  const given = operands(fields.map(({ text }) => text))
-  return fields.filter(({ text }) => given.includes(text) && text !== "--")
-}
-
-/** Places that a search looks at, by the one pattern of names that it has. */
-const searched = (command: Command): ReadonlyArray<Place> | undefined => {
-  const { args, fields } = command
-  if (command.program === "fd" || args.some((arg) => /^-(?:L|follow|files0-from)$/.test(arg))) return undefined
-  const start = args.findIndex((arg) => !/^-[HP]$/.test(arg))
-  const test = args.findIndex((arg, index) => index >= start && /^[-(!]/.test(arg))
-  const starts = fields.slice(Math.max(start, 0), test === -1 ? args.length : test)
-  const isPlain = args.filter((arg) => arg === "-name").length === 1 && !args.some((arg) => /^(?:-o|-or|!|-not|,|\(|-prune)$/.test(arg))
-  const name = isPlain ? fields[args.indexOf("-name") + 1] : undefined
-  return placesOf(command, starts.length === 0 ? [known(".")] : starts, name?.unknown === false && !name.varies ? name.text : undefined)
-}
-
-/** Places that a pipeline of a search and of filters names. */
-const pipedNames = (input: ReadonlyArray<Command>): ReadonlyArray<Place> | undefined => {
-  const [first, ...rest] = input
-  return first?.program === "find" && rest.every(({ program }) => /^(?:[ef]?grep|sort|uniq|head|tail)$/.test(program)) ? searched(first) : undefined
-}
-
-const destroys = (key: string, places?: ReadonlyArray<Place>): Finding => ({ ...ask("file destruction", key), places })
 
 const deletion: Rule = (command) => {
-  const { args, fields, input, program, wrappers } = command
-  if (deletesFound(command)) return destroys("delete of what a search finds (find -delete)", args.some((arg) => /shred|srm/.test(arg)) ? undefined : searched(command))
+  const { args, fields, program, wrappers } = command
+  if (deletesFound(command)) return ask("file destruction", "delete of what a search finds (find -delete)")
   if (!deleters.has(program) || asksForHelp(args)) return undefined
-  // It is one with its search.
-  if (program === "rm" && /^(?:find|gfind|bfs)$/.test(wrappers.at(-1) ?? "")) return undefined
-  const isPosix = /^(?:rm|grm|unlink|rmdir|rimraf)$/.test(program)
-  if (wrappers.includes("xargs") || wrappers.includes("parallel")) return destroys("delete of what the input names (xargs rm)", isPosix && wrappers.length === 1 ? pipedNames(input) : undefined)
-  if (wrappers.some((wrapper) => searches.test(wrapper))) return destroys("delete of what a search finds (find -exec rm)")
-  const places = isPosix ? placesOf(command, operandFields(fields)) : undefined
-  if (isRecursive(command) && program !== "rmdir") return destroys("recursive delete", places)
-  if (program === "shred" || program === "srm" || program === "wipe") return destroys("deletion that cannot be undone (shred)")
-  if (fields.some(({ text }) => /^[~./]*\*$/.test(text) || text === ".*")) return destroys("delete of everything in a directory", places)
-  return places === undefined ? undefined : { ...destroys("delete of files", places), gravity: "note" }
+  if (wrappers.includes("xargs") || wrappers.includes("parallel")) return ask("file destruction", "delete of what the input names (xargs rm)")
+  if (wrappers.some((wrapper) => searches.test(wrapper))) return ask("file destruction", "delete of what a search finds (find -exec rm)")
+  if (isRecursive(command) && program !== "rmdir") return ask("file destruction", "recursive delete")
+  if (program === "shred" || program === "srm" || program === "wipe") return ask("file destruction", "deletion that cannot be undone (shred)")
+  return fields.some(({ text }) => /^[~./]*\*$/.test(text) || text === ".*") ? ask("file destruction", "delete of everything in a directory") : undefined
 }
 
-const emptied: Rule = (command) => {
-  const { args, fields, program } = command
-  const given = operandFields(fields)
-  if (program === "mv" && given.at(-1)?.text === "/dev/null") return destroys("move into nothing (/dev/null)", placesOf(command, given.slice(0, -1)))
-  if ((program === "cp" || program === "ln") && fields[0]?.text === "/dev/null") return destroys("overwriting with nothing", placesOf(command, given.slice(1)))
-  if (program !== "rsync" || !args.some((arg) => /^--(?:delete|remove-source-files)/.test(arg))) return undefined
-  const isLocal = given.length === 2 && given.every(({ text }) => !text.includes(":"))
-  return destroys("synchronisation that deletes (rsync --delete)", isLocal ? placesOf(command, given) : undefined)
-}
-
-/** Programs that put another content into the files that they are given. */
-const overwriting = /^(?:mv|cp|install|truncate|tee|sed|gsed|dd|ln)$/
-
-/** Places that a command writes over: an undo brings back what was there, as far as it can be kept. */
-export const overwritten = (command: Command): ReadonlyArray<Place> => {
-  const { cwd, fields, program } = command
-  const given = overwriting.test(program) ? placesOf(command, operandFields(fields)) ?? [] : []
-  return [...given, ...written(command).map((path) => ({ path, directory: cwd }))]
+const emptied: Rule = ({ args, fields, program }) => {
+  if (program === "mv" && operands(args).at(-1) === "/dev/null") return ask("file destruction", "move into nothing (/dev/null)")
+  if ((program === "cp" || program === "ln") && fields[0]?.text === "/dev/null") return ask("file destruction", "overwriting with nothing")
+  return program === "rsync" && args.some((arg) => /^--(?:delete|remove-source-files)/.test(arg)) ? ask("file destruction", "synchronisation that deletes (rsync --delete)") : undefined
 }
 
 const valued = new Set(["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"])
 
 /** The subcommand of git and what follows it. */
-const subcommand = (args: ReadonlyArray<string>): string => {
+export const subcommand = (args: ReadonlyArray<string>): string => {
   let index = 0
   while (index < args.length && args[index]?.startsWith("-") === true) index += valued.has(args[index] ?? "") ? 2 : 1
   return args.slice(index).join(" ")
@@ -102,31 +48,20 @@ const rewrites = "rewriting of history (git)"
 const git = /^git$/
 
 const repositories: ReadonlyArray<Row> = [
-  [git, /^reset(?=.* --h)(?: -\S+| HEAD| @)*$/, "history rewriting", "loss of uncommitted changes (git reset --hard)", "changed"],
-  [git, /^reset .*--h/, "history rewriting", "loss of uncommitted changes and of commits (git reset --hard to another one)"],
+  [git, /^reset .*--h/, "history rewriting", "loss of uncommitted changes (git reset --hard)"],
   [git, /^push.* (?:-[a-zA-Z]*f|--for|--mir|--pru|\+\S)/, "history rewriting", "forced push (git push --force)"],
   [git, /^push.* (?:-[a-zA-Z]*d|--del|:\S)/, "history rewriting", "delete of a remote branch or tag"],
   [git, /^push(?!.* (?:-[a-zA-Z]*n|--dry))/, "publication", "push to a remote repository (git push)"],
-  [git, /^clean(?=.* (?:-\S*f|--for))(?!.* -\S*f\S*f|.* -\S*f.* -\S*f)(?: -[dfq]+| --force)+(?: [^-]\S*)*$/, "history rewriting", "delete of untracked files (git clean -f)", "untracked"],
-  [git, /^clean(?=.* (?:-\S*f|--for))(?!.* -\S*f\S*f|.* -\S*f.* -\S*f)(?: -[dfqxX]+| --force)+(?: [^-]\S*)*$/, "history rewriting", "delete of untracked files (git clean -f)", "ignored"],
   [git, /^clean(?=.* (?:-[a-zA-Z]*f|--for))(?!.* (?:-[a-zA-Z]*n|--dry))/, "history rewriting", "delete of untracked files (git clean -f)"],
   [git, /^branch(?:.* -[a-zA-Z]*D|(?=.* (?:-[a-zA-Z]*d|--del)).* (?:-[a-zA-Z]*f|--for))/, "history rewriting", "forced delete of a branch (git branch -D)"],
   [git, /^(?:filter-branch|filter-repo|replace)\b|^rebase.* (?:--root|-x|--exec)|^update-ref.* (?:-d|--del|--stdin)|^reflog (?:expire|delete)|^gc.* --prune=(?:now|all)|^prune(?!.* (?:-n|--dry))/, "history rewriting", rewrites],
   [git, /^stash (?:drop|clear)/, "history rewriting", "loss of stashed changes"],
-  [git, /^(?:checkout|switch)(?:.* (?:-[a-zA-Z]*f|--for|--dis)|(?!.* -b).* (?:\.|:\/)(?: |$))/, "history rewriting", "loss of uncommitted changes (git checkout)", "changed"],
-  [git, /^restore(?=.* (?:\.|:\/)(?: |$))(?:(?!.* (?:-[a-zA-Z]*S|--sta))|.* (?:-[a-zA-Z]*W|--wor))/, "history rewriting", "loss of uncommitted changes (git restore)", "changed"],
+  [git, /^(?:checkout|switch)(?:.* (?:-[a-zA-Z]*f|--for|--dis)|(?!.* -b).* (?:\.|:\/)(?: |$))/, "history rewriting", "loss of uncommitted changes (git checkout)"],
+  [git, /^restore(?=.* (?:\.|:\/)(?: |$))(?:(?!.* (?:-[a-zA-Z]*S|--sta))|.* (?:-[a-zA-Z]*W|--wor))/, "history rewriting", "loss of uncommitted changes (git restore)"],
   [git, /^worktree remove.* (?:-[a-zA-Z]*f|--for)/, "history rewriting", "loss of uncommitted changes (git worktree)"]
 ]
 
-const findsRepository = listed(repositories, subcommand)
-
-/** Of another directory's repository nobody knows the files. */
-const repository: Rule = (command) => {
-  const found = findsRepository(command)
-  return found?.places === undefined || !command.args.some((arg) => valued.has(arg)) && !command.wrappers.some((wrapper) => elsewhere.has(wrapper)) ? found : ask(found.family, found.key)
-}
-
-const published: ReadonlyArray<Row> = [
+const elsewhere: ReadonlyArray<Row> = [
   [/^(?:npm|yarn|pnpm|cargo|twine|gem)$/, /^(?:-\S+ )*(?:publish|unpublish|yank|deprecate|push|upload)\b/, "publication", "change of a published package"],
   [/^(?:dropdb|dropuser)$/, /^/, "database", "SQL DROP"],
   [/^mysqladmin$/, /\bdrop\b/i, "database", "SQL DROP"],
@@ -190,5 +125,8 @@ const remote: Rule = ({ args, program }) =>
     ? ask("container", "removal of what runs in containers, a cluster or a cloud")
     : undefined
 
-/** Losses. */
-export const rules: ReadonlyArray<Rule> = [deletion, emptied, repository, listed(published), database, remote]
+/** Losses of files and of what is not committed, which an undo may cover. */
+export const losses: ReadonlyArray<Rule> = [deletion, emptied, listed(repositories, subcommand)]
+
+/** All losses. */
+export const rules: ReadonlyArray<Rule> = [...losses, listed(elsewhere), database, remote]

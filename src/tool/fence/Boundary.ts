@@ -13,11 +13,11 @@
  * Pure. **Gotchas**: defence in depth, not a boundary: a script or a binary writes where it wants. Links are followed by the
  * caller, where it can.
  */
-import { named } from "./Command.ts"
-import { isOwnSecret, isOwnSecretFile, runsLater, tidy } from "./PathClass.ts"
-import { interpreters } from "./EmbeddedCommands.ts"
-import { blind, sources } from "./rules/Explanations.ts"
-import * as ScriptInterpreter from "./ScriptInterpreter.ts"
+import { named } from "../danger/Command.ts"
+import { isOwnSecret, isOwnSecretFile, runsLater, tidy } from "../danger/PathClass.ts"
+import { interpreters } from "../danger/EmbeddedCommands.ts"
+import { blind, sources } from "../danger/rules/Explanations.ts"
+import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
 
 /** Directories that a path is judged by; absolute, normalised. */
 export interface Surroundings {

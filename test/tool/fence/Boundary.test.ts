@@ -1,6 +1,6 @@
 // Which writes need an approval for their place.
 import { assert, describe, it } from "@effect/vitest"
-import * as Boundary from "../../../src/tool/danger/Boundary.ts"
+import * as Boundary from "../../../src/tool/fence/Boundary.ts"
 
 const places: Boundary.Surroundings = {
   cwd: "/home/u/project/src",
