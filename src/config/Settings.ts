@@ -68,7 +68,7 @@ const display = F.defaulted({
   showCost: F.withDefault(F.flag, false),
   inlineDiffs: F.withDefault(F.unsupported(F.flag, { holds: [false] }), true),
   toolProgress: F.withDefault(F.choice(["off", "new", "all", "verbose"]), "all"),
-  finalResponseMarkdown: F.withDefault(F.choice(["strip", "render", "raw"]), "strip"),
+  finalResponseMarkdown: F.withDefault(F.choice(["strip", "render", "raw"]), "render"),
   resumeDisplay: F.withDefault(F.choice(["full", "minimal"]), "full"),
   busyInputMode: F.withDefault(F.choice(["interrupt", "queue", "steer"]), "queue"),
   /** The line below the prompt of a conversation: model, mode, context, tokens and cost, branch, background work. */

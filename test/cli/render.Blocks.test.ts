@@ -110,6 +110,7 @@ describe("BlockReducer", () => {
   })
 })
 
+const longWord = `/tmp/${"a-long-name/".repeat(20)}`
 const words = "The quick brown fox jumps over the lazy dog; 素早い茶色の狐 jumps again. "
 const blocks: ReadonlyArray<Block.Block> = [
   { _tag: "User", text: words.repeat(3) },
@@ -119,6 +120,8 @@ const blocks: ReadonlyArray<Block.Block> = [
   { _tag: "Diff", changes: [change("1", `/tmp/${"long/".repeat(20)}name.ts`), change("1", "/b")] },
   { _tag: "Todo", items: [{ content: words, status: "in_progress" }, { content: words, status: "cancelled" }] },
   { _tag: "Notice", level: "warning", text: `! ${words}` },
+  { _tag: "Tool", name: "read_file", params: { path: "a" }, status: "error", output: `no such file: ${longWord}`, durationMillis: 1, isFirst: true },
+  { _tag: "Lines", text: `see ${longWord} there\n`, place: "turn" },
   { _tag: "Question", text: `May this run? ${words}`, diff: "@@ -1 +1 @@\n-one\n+two\n" },
   { _tag: "Lines", text: `${words}\n\n  ${words}\n`, place: "own" }
 ]
@@ -135,7 +138,7 @@ describe("BlockLines", () => {
           for (const detail of ["folded", "part", "open"] as const) {
             for (const line of BlockLines.lines(block, detail, at(columns))) {
               assert.isAtMost(Width.of(line), columns, `${block._tag} ${detail} at ${columns}: ${line}`)
-              if (block._tag === "Notice" || block._tag === "User" || block._tag === "Lines") {
+              if (block._tag === "Notice" || block._tag === "User" || (block._tag === "Lines" && block.place === "own")) {
                 for (const word of line.match(/[a-zA-Z]+/g) ?? []) assert.include(words, word)
               }
             }
@@ -143,6 +146,17 @@ describe("BlockLines", () => {
         }
       }
     }))
+
+  it("a line is divided at any column, and loses nothing", () => {
+    const paint = Paint.make({ color: true, hyperlinks: false })
+    const line = `${paint.text("const", "keyword")} 漢字 = ${paint.text("\"a longer text\"", "string")}`
+    for (const columns of [2, 3, 7, 20]) {
+      const rows = BlockLines.divided(line, columns, paint)
+      for (const row of rows) assert.isAtMost(Width.of(Paint.strip(row)), columns)
+      assert.strictEqual(rows.map(Paint.strip).join(""), Paint.strip(line))
+    }
+    assert.deepStrictEqual(BlockLines.divided(line, 40, paint), [line])
+  })
 
   it.effect("a folded call is one line, an open one has all of its output", () =>
     Effect.gen(function*() {

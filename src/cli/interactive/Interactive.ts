@@ -325,8 +325,7 @@ const awaitReview = Effect.fnUntraced(function*(dialog: Dialog) {
 const open = Effect.fnUntraced(function*(dialog: Dialog) {
   const { options, screen } = dialog
   const { session } = options
-  const look = { columns: screen.size().columns, paint: screen.asidePaint }
-  say(dialog, ...Overview.banner(options.about, session.id, look), "")
+  say(dialog, ...Overview.banner(options.about, session.id, { paint: screen.asidePaint }), "")
   if (session.known === undefined) return
   yield* Effect.catch(SessionSwitch.resume(dialog, session.known.id), (error) => Effect.sync(() => complain(dialog, error)))
 })

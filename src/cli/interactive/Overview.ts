@@ -18,14 +18,13 @@ import type { About } from "./Dialog.ts"
 export const banner = (
   about: About,
   id: string,
-  { columns, paint }: { readonly columns: number; readonly paint: Paint }
+  { paint }: { readonly paint: Paint }
 ): ReadonlyArray<string> => {
-  const line = (text: string): string => Width.cut(SafeText.line(text), columns - 1)
   const title = `hermes ${about.version}`
   return [
-    `${paint.text(title, "bold")} ${paint.text(line(`· ${about.model} by ${about.provider}`), "dim")}`,
-    paint.text(line(about.cwd), "dim"),
-    paint.text(line(`session ${id} · /help for commands, Ctrl+D to exit`), "dim")
+    `${paint.text(title, "bold")} ${paint.text(SafeText.line(`· ${about.model} by ${about.provider}`), "dim")}`,
+    paint.text(SafeText.line(about.cwd), "dim"),
+    paint.text(SafeText.line(`session ${id} · /help for commands, Ctrl+D to exit`), "dim")
   ]
 }
 

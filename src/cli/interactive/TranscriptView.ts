@@ -184,7 +184,7 @@ export const sourceOf = (screen: Transcript): Source => {
     const block = blocks[index]
     if (block === undefined) return []
     // The program's own lines bring blank lines of their own; here every block is set apart.
-    const own = screen.layouts.lines(block, detailOf(block), look).map((line) => line.replace(/\s+$/, ""))
+    const own = screen.layouts.lines(block, detailOf(block), look).flatMap((line) => BlockLines.divided(line.replace(/\s+$/, ""), look.columns, look.paint))
     const end = own.findLastIndex((line) => line !== "") + 1
     const begin = own.findIndex((line) => line !== "")
     if (end === 0) return []

@@ -37,6 +37,9 @@ const diffLines = 12
 const verboseDiffLines = 200
 const shownFiles = 5
 
+/** Lines of the reason of a call that failed. */
+const reasonLines = 3
+
 /** Lines of a result that an open block shows. */
 const openLines = 5000
 
@@ -96,9 +99,17 @@ const tool = (block: Block.ToolBlock, detail: Block.Detail, look: Look): Readonl
     if (verbosity === "off" || (verbosity === "new" && !block.isFirst && block.status === "ok")) return []
   }
   const room = { columns, paint, previewLength }
-  const first = ToolFeed.line(block, ToolText.preview(block.params), room)
-  if (detail === "open") return [first, ...outputLines(block, look)]
-  return detail === "part" && verbosity === "verbose" ? [first, ...ToolFeed.details(block, block.params, room)] : [first]
+  // The list of what is to be done follows as a block of its own.
+  const preview = block.name === "todo" && block.status === "ok" ? "" : ToolText.preview(block.params)
+  const reason = block.status === "error" || block.status === "blocked" ? ToolText.outcome(block.status, block.output) : ""
+  const fits = reason === "" || Width.of(`┊ ✗ ${block.name} ${preview} · ${ToolText.duration(block.durationMillis)} · ${reason}`) <= columns
+  const [bar, said] = [`${paint.text("┊", "dim")}   `, wrapped(reason, Math.max(8, columns - 4), paint, block.status === "error" ? "red" : "yellow")]
+  const first = fits || detail === "folded"
+    ? [ToolFeed.line(block, preview, room)]
+    // A reason is not cut to a few words where lines are short.
+    : [ToolFeed.line(block, preview, room, ""), ...said.slice(0, reasonLines).map((line) => bar + line)]
+  if (detail === "open") return [...first, ...outputLines(block, look)]
+  return detail === "part" && verbosity === "verbose" ? [...first, ...ToolFeed.details(block, block.params, room)] : first
 }
 
 const diff = ({ changes }: Block.DiffBlock, detail: Block.Detail, { columns, paint, verbosity }: Look): ReadonlyArray<string> => {
@@ -146,6 +157,29 @@ const question = ({ diff, text }: Block.QuestionBlock, detail: Block.Detail, { c
 /** A painted line in lines of at most so many columns. */
 export const rewrapped = (painted: string, columns: number, paint: Paint.Paint): ReadonlyArray<string> =>
   Width.of(Paint.strip(painted)) <= columns ? [painted] : Wrap.lines(Paint.spans(painted), columns, paint)
+
+/** A painted line in pieces of at most so many columns, divided anywhere: code keeps its columns. */
+export const divided = (painted: string, columns: number, paint: Paint.Paint): ReadonlyArray<string> => {
+  if (Width.of(Paint.strip(painted)) <= columns) return [painted]
+  const found: Array<string> = []
+  let row = ""
+  let room = columns
+  for (const { style, text } of Paint.spans(painted)) {
+    let rest = text
+    while (rest !== "") {
+      const [head, tail] = Width.split(rest, room)
+      if (head === "" && room === columns) break
+      row += paint.span(head, style)
+      room -= Width.of(head)
+      rest = tail
+      if (rest === "") break
+      found.push(row)
+      row = ""
+      room = columns
+    }
+  }
+  return row === "" ? found : [...found, row]
+}
 
 /** The lines of a block. */
 export const lines = (block: Block.Block, detail: Block.Detail, look: Look): ReadonlyArray<string> => {

@@ -137,14 +137,15 @@ const barOf = (paint: Paint): string => paint.text("┊", "dim")
 export const line = (
   event: Pick<EventOf<"ToolFinished">, "durationMillis" | "name" | "output" | "status">,
   preview: string,
-  { columns, paint, previewLength }: Room
+  { columns, paint, previewLength }: Room,
+  outcome = ToolText.outcome(event.status, event.output)
 ): string => {
   const [mark, attribute] = marks[event.status]
   const room = Math.max(0, columns - Width.of(`┊ ${mark} `))
   const name = Width.cut(named(event.name), room)
   const time = event.status === "ok" || event.status === "error" ? ` · ${ToolText.duration(event.durationMillis)}` : ""
   const shownTime = Width.of(name + time) > room ? "" : time
-  const told = Width.cut(ToolText.outcome(event.status, event.output), Math.max(16, columns >> 1))
+  const told = Width.cut(outcome, Math.max(16, columns >> 1))
   const ending = Width.cut(told === "" ? "" : ` · ${told}`, Math.max(0, room - Width.of(name + shownTime)))
   const what = fitted(preview, columns - Width.of(`┊ ${mark} ${name}${shownTime}${ending}`), previewLength)
   return `${barOf(paint)} ${paint.text(mark, attribute)} ${paint.text(name, "bold")}${what}${paint.text(shownTime, "dim")}${

@@ -94,8 +94,10 @@ export const make = (layout: Layout, paint: Paint): Wrap => {
     let line: Array<Unit> = []
     let width = 0
     for (const unit of units) {
-      if (width + unit.width > room && line.length > 0) {
-        put(line, width)
+      // A word that is cut goes on behind its earlier pieces in this line.
+      const begun = layout.longWords === "cut" ? column : 0
+      if (begun + width + unit.width > room && begun + line.length > 0) {
+        if (line.length > 0) put(line, width)
         if (layout.longWords === "cut") newLine()
         line = []
         width = 0
