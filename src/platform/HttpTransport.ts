@@ -20,10 +20,11 @@
  *
  * Source: `hermes-llm.md` §2.5.
  */
-import type { Readable } from "node:stream"
+import type { IncomingHttpHeaders } from "node:http"
+import { Readable } from "node:stream"
 import * as Undici from "undici"
 import { withoutEncodings } from "./Compression.ts"
-import { StreamedResponse } from "./StreamedResponse.ts"
+import { type BodySource, StreamedBody, StreamedResponse } from "./StreamedResponse.ts"
 
 /** A `fetch` with connections of its own. */
 export interface HttpTransport {
@@ -98,19 +99,123 @@ const outgoing = (init: RequestInit): Outgoing => {
 const errorOf = (signal: AbortSignal): Error =>
   signal.reason instanceof Error ? signal.reason : new DOMException("The operation was aborted", "AbortError")
 
-const send = (agent: Undici.Dispatcher, url: URL, out: Outgoing): Promise<Undici.Dispatcher.ResponseData> =>
-  Undici.request(url, {
-    dispatcher: agent,
-    // The SDKs name methods by their standard names; undici's type is the closed list of them.
-    method: out.method as Undici.Dispatcher.HttpMethod,
-    headers: out.headers,
-    body: out.body ?? null,
-    ...(out.signal === undefined ? {} : { signal: out.signal })
-  }).catch((error: unknown) => {
-    throw out.signal?.aborted === true ? errorOf(out.signal) : error
+const header = (value: string | Array<string> | undefined): string => Array.isArray(value) ? value.join(", ") : value ?? ""
+
+/** An answer whose body follows: a stream of Node where it has to be decoded or is read as an error. */
+interface Answer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: StreamedBody | Readable
+}
+
+const isSuccess = (status: number): boolean => status >= 200 && status <= 299
+
+/** Time in which the body of an answer with these headers has to send a byte. */
+type SilenceOf = (headers: IncomingHttpHeaders) => number | undefined
+
+/** Receives the answer of one request from its connection, without a stream of Node between where there is nothing to decode. */
+class Reception implements Undici.Dispatcher.DispatchHandler {
+  readonly #signal: AbortSignal | undefined
+  readonly #silenceOf: SilenceOf
+  readonly #begun: (answer: Answer) => void
+  readonly #failed: (error: Error) => void
+  readonly #onAbort: () => void
+  #controller: Undici.Dispatcher.DispatchController | undefined
+  #body: StreamedBody | Readable | undefined
+  #isOver = false
+
+  constructor(signal: AbortSignal | undefined, silenceOf: SilenceOf, begun: (answer: Answer) => void, failed: (error: Error) => void) {
+    this.#signal = signal
+    this.#silenceOf = silenceOf
+    this.#begun = begun
+    this.#failed = failed
+    this.#onAbort = () => {
+      if (signal !== undefined) this.#abort(errorOf(signal))
+    }
+    signal?.addEventListener("abort", this.#onAbort)
+  }
+
+  #abort(error: Error): void {
+    this.#end(error)
+    this.#controller?.abort(error)
+  }
+
+  /** Tells the reader that nothing more comes. */
+  #end(error: Error | undefined): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#signal?.removeEventListener("abort", this.#onAbort)
+    const body = this.#body
+    if (body === undefined) this.#failed(error ?? new Error("the connection was closed without an answer"))
+    else if (body instanceof StreamedBody) body.finish(error)
+    else if (error === undefined) body.push(null)
+    else body.destroy(error)
+  }
+
+  onRequestStart(controller: Undici.Dispatcher.DispatchController): void {
+    this.#controller = controller
+    // It was given up while it waited for a connection.
+    if (this.#isOver) controller.abort(this.#signal === undefined ? new Error("the request was given up") : errorOf(this.#signal))
+  }
+
+  onResponseStart(controller: Undici.Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200) return
+    const source: BodySource = {
+      pause: () => controller.pause(),
+      resume: () => controller.resume(),
+      abort: (error) => this.#abort(error)
+    }
+    this.#body = isSuccess(status) && header(headers["content-encoding"]) === ""
+      ? new StreamedBody(source, this.#silenceOf(headers))
+      : new Readable({
+        read: source.resume,
+        destroy: (error, done) => {
+          if (!this.#isOver) this.#abort(error ?? new Error("the reader has left"))
+          done(error)
+        }
+      })
+    this.#begun({ status, headers, body: this.#body })
+  }
+
+  onResponseData(controller: Undici.Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#body instanceof StreamedBody) this.#body.push(chunk)
+    else if (this.#body?.push(chunk) === false) controller.pause()
+  }
+
+  onResponseEnd(): void {
+    this.#end(undefined)
+  }
+
+  onResponseError(_: Undici.Dispatcher.DispatchController, error: Error): void {
+    this.#end(this.#signal?.aborted === true ? errorOf(this.#signal) : error)
+  }
+}
+
+const send = (agent: Undici.Dispatcher, url: URL, out: Outgoing, silenceOf: SilenceOf): Promise<Answer> =>
+  new Promise((begun, failed) => {
+    agent.dispatch({
+      origin: url.origin,
+      path: url.search === "" ? url.pathname : `${url.pathname}${url.search}`,
+      // The SDKs name methods by their standard names; undici's type is the closed list of them.
+      method: out.method as Undici.Dispatcher.HttpMethod,
+      headers: out.headers,
+      body: out.body ?? null
+    }, new Reception(out.signal, silenceOf, begun, failed))
   })
 
-const header = (value: string | Array<string> | undefined): string => Array.isArray(value) ? value.join(", ") : value ?? ""
+/** The body of a stream that was decoded. */
+const bodyOfStream = (stream: Readable, silenceMillis: number | undefined): StreamedBody => {
+  const body = new StreamedBody({
+    pause: () => void stream.pause(),
+    resume: () => void stream.resume(),
+    abort: (error) => void stream.destroy(error)
+  }, silenceMillis)
+  stream.on("data", (chunk: Buffer) => body.push(chunk))
+  stream.on("error", (error) => body.finish(error))
+  stream.on("end", () => body.finish(undefined))
+  stream.on("close", () => body.finish(new Error("the connection was closed before the answer was complete")))
+  return body
+}
 
 const readError = async (source: Readable): Promise<Buffer> => {
   const chunks: Array<Buffer> = []
@@ -126,13 +231,13 @@ const readError = async (source: Readable): Promise<Buffer> => {
 
 const nullBody = new Set([204, 205, 304])
 
-const genuine = async ({ headers: fields, statusCode }: Undici.Dispatcher.ResponseData, source: Readable): Promise<Response> => {
+const genuine = async (fields: IncomingHttpHeaders, status: number, source: Readable): Promise<Response> => {
   const body = await readError(source)
   const headers = new Headers()
   for (const [name, value] of Object.entries(fields)) {
     for (const one of Array.isArray(value) ? value : value === undefined ? [] : [value]) headers.append(name, one)
   }
-  return new Response(nullBody.has(statusCode) ? null : body, { status: statusCode, headers })
+  return new Response(nullBody.has(status) ? null : body, { status, headers })
 }
 
 const redirects = new Set([301, 302, 303, 307, 308])
@@ -143,40 +248,37 @@ interface Hop {
 }
 
 /** The request that a redirect asks for; undefined where there is none to follow. */
-const redirected = ({ headers, statusCode }: Undici.Dispatcher.ResponseData, { out, url }: Hop): Hop | undefined => {
+const redirected = ({ headers, status }: Answer, { out, url }: Hop): Hop | undefined => {
   const location = header(headers["location"])
-  if (!redirects.has(statusCode) || location === "") return undefined
+  if (!redirects.has(status) || location === "") return undefined
   const target = URL.parse(location, url.href)
   if (target === null || target.origin !== url.origin) return undefined
-  if (statusCode > 303 || out.method === "GET" || out.method === "HEAD") return { url: target, out }
+  if (status > 303 || out.method === "GET" || out.method === "HEAD") return { url: target, out }
   const { "content-type": _, ...rest } = out.headers
   return { url: target, out: { ...out, method: "GET", headers: rest, body: undefined } }
 }
 
 const run = async (agent: Undici.Dispatcher, first: Hop, readTimeoutMillis: number | undefined): Promise<Response> => {
   first.out.signal?.throwIfAborted()
+  const silenceOf: SilenceOf = (headers) => /event-?stream/i.test(header(headers["content-type"])) ? readTimeoutMillis : undefined
   let hop = first
-  let answer = await send(agent, hop.url, hop.out)
+  let answer = await send(agent, hop.url, hop.out, silenceOf)
   for (let hops = 0; hops < maxRedirects; hops++) {
     const next = redirected(answer, hop)
     if (next === undefined) break
-    await answer.body.dump()
+    if (answer.body instanceof Readable) await readError(answer.body)
     hop = next
-    answer = await send(agent, hop.url, hop.out)
+    answer = await send(agent, hop.url, hop.out, silenceOf)
   }
-  const { headers, statusCode: status } = answer
-  const encoding = header(headers["content-encoding"])
-  const source = encoding === "" ? answer.body : withoutEncodings(answer.body, encoding)
-  if (status < 200 || status > 299) return genuine(answer, source)
-  const isStream = /event-?stream/i.test(header(headers["content-type"]))
-  const response = new StreamedResponse({
-    status,
-    url: hop.url.href,
-    redirected: hop !== first,
-    headers,
-    source,
-    silenceMillis: isStream ? readTimeoutMillis : undefined
-  })
+  const { body: received, headers, status } = answer
+  let body: StreamedBody
+  if (received instanceof StreamedBody) body = received
+  else {
+    const decoded = withoutEncodings(received, header(headers["content-encoding"]))
+    if (!isSuccess(status)) return genuine(headers, status, decoded)
+    body = bodyOfStream(decoded, silenceOf(headers))
+  }
+  const response = new StreamedResponse({ status, url: hop.url.href, redirected: hop !== first, headers, body })
   // The callers, the SDKs and Effect's client, use the members that StreamedResponse has; it is not a subclass because constructing a
   // `Response` is what is to be saved.
   return response as unknown as Response

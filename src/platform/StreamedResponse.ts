@@ -1,9 +1,16 @@
 /**
- * A successful HTTP answer: the members of `Response` that the official SDKs and Effect's client use, straight over a Node stream. A
- * `Response` of the platform costs two stream conversions and a header table for each request.
+ * A successful HTTP answer: the members of `Response` that the official SDKs and Effect's client use, straight over what the parser of the
+ * connection reads. A `Response` of the platform costs two stream conversions and a header table for each request, a Node stream one.
  */
 import type { IncomingHttpHeaders } from "node:http"
-import type { Readable } from "node:stream"
+
+/** The connection that a body comes from. */
+export interface BodySource {
+  readonly pause: () => void
+  readonly resume: () => void
+  /** Closes the connection. */
+  readonly abort: (error: Error) => void
+}
 
 /** The code of the error that a silent stream ends with. */
 export const silentCode = "ERR_STREAM_SILENT"
@@ -29,18 +36,7 @@ const highWaterMark = 256 * 1024
 const drainBytes = 64 * 1024
 const drainMillis = 1_000
 
-const leave = (source: Readable): void => {
-  let left = drainBytes
-  const timer = setTimeout(() => source.destroy(), drainMillis)
-  timer.unref()
-  source.on("data", (chunk: Buffer) => {
-    left -= chunk.length
-    if (left < 0) source.destroy()
-  })
-  source.once("close", () => clearTimeout(timer))
-  source.once("end", () => clearTimeout(timer))
-  source.resume()
-}
+const left = (): Error => new Error("the reader has left")
 
 /**
  * A body that can be read once.
@@ -53,34 +49,61 @@ const leave = (source: Readable): void => {
  * used again; after that, or on `cancel`, the connection is closed. With `silenceMillis` a source that sends no byte for so
  * long ends as an error; a reader that takes its time, with bytes waiting for it, is no silence.
  */
-class StreamedBody implements AsyncIterableIterator<Uint8Array> {
-  #source: Readable
+export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
+  readonly #source: BodySource
   #chunks: Array<Buffer> = []
   #size = 0
   #total = 0
   #started = false
+  /** Reads to the end at once: nothing pauses the source. */
+  #whole = false
   #ended = false
   #error: Error | undefined
   #wake: (() => void) | undefined
   #idle = 0
   #timer: NodeJS.Timeout | undefined
+  /** Bytes that may still come after the reader has left. */
+  #draining: number | undefined
 
-  constructor(source: Readable, silenceMillis: number | undefined) {
+  constructor(source: BodySource, silenceMillis: number | undefined) {
     this.#source = source
     if (silenceMillis !== undefined) this.#watch(Math.min(silenceMillis, maxTimeoutMillis))
-    source.on("error", (error) => this.#stop(error))
-    source.on("end", () => this.#stop(undefined))
-    source.on("close", () => this.#stop(new Error("the connection was closed before the answer was complete")))
   }
 
   #watch(millis: number): void {
     this.#timer = setInterval(() => {
-      if (!this.#started || this.#size > 0) this.#idle = 0
-      else if (++this.#idle > looks) this.#source.destroy(silence(millis))
+      if (!this.#started || !this.#whole && this.#size > 0) this.#idle = 0
+      else if (++this.#idle > looks) this.#fail(silence(millis))
     }, Math.max(1, millis / looks))
   }
 
-  #stop(error: Error | undefined): void {
+  #fail(error: Error): void {
+    this.finish(error)
+    this.#source.abort(error)
+  }
+
+  /** Takes what arrived. */
+  push(chunk: Buffer): void {
+    if (this.#draining !== undefined) {
+      this.#draining -= chunk.length
+      if (this.#draining < 0) this.#source.abort(left())
+      return
+    }
+    if (this.#ended) return
+    this.#chunks.push(chunk)
+    this.#size += chunk.length
+    this.#total += chunk.length
+    this.#idle = 0
+    const most = this.#whole ? maxBytes.whole : maxBytes.stream
+    if (this.#total > most) return this.#fail(tooLarge(most))
+    if (this.#whole) return
+    if (this.#size > highWaterMark) this.#source.pause()
+    this.#wake?.()
+  }
+
+  /** Ends the body, with an error where it is not complete. */
+  finish(error: Error | undefined): void {
+    if (this.#draining !== undefined) clearTimeout(this.#timer)
     if (this.#ended) return
     this.#ended = true
     clearInterval(this.#timer)
@@ -88,69 +111,70 @@ class StreamedBody implements AsyncIterableIterator<Uint8Array> {
     this.#wake?.()
   }
 
-  #start(): void {
-    this.#started = true
-    this.#source.on("data", (chunk: Buffer) => {
-      this.#chunks.push(chunk)
-      this.#size += chunk.length
-      this.#total += chunk.length
-      if (this.#total > maxBytes.stream) this.#source.destroy(tooLarge(maxBytes.stream))
-      this.#idle = 0
-      if (this.#size > highWaterMark) this.#source.pause()
-      this.#wake?.()
-    })
-  }
-
   [Symbol.asyncIterator](): this {
     return this
   }
 
-  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
-    if (!this.#started) this.#start()
-    if (this.#chunks.length === 0 && !this.#ended) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve
-      })
-      this.#wake = undefined
-    }
-    const [first] = this.#chunks
+  #woken(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = () => {
+        this.#wake = undefined
+        resolve()
+      }
+    })
+  }
+
+  /** Everything that waits; undefined where nothing does. */
+  #take(): Buffer | undefined {
+    const chunks = this.#chunks
+    const [first] = chunks
     if (first === undefined) {
       if (this.#error !== undefined) throw this.#error
-      return { done: true, value: undefined }
+      return undefined
     }
-    const value = this.#chunks.length === 1 ? first : Buffer.concat(this.#chunks, this.#size)
-    if (this.#size > highWaterMark) this.#source.resume()
+    const isFull = this.#size > highWaterMark
+    const value = chunks.length === 1 ? first : Buffer.concat(chunks, this.#size)
     this.#chunks = []
     this.#size = 0
-    return { done: false, value }
+    if (isFull && !this.#whole) this.#source.resume()
+    return value
+  }
+
+  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
+    this.#started = true
+    if (this.#chunks.length === 0 && !this.#ended) await this.#woken()
+    const value = this.#take()
+    return value === undefined ? { done: true, value: undefined } : { done: false, value }
   }
 
   async return(): Promise<IteratorResult<Uint8Array, undefined>> {
     this.#chunks = []
     this.#size = 0
-    if (!this.#ended) leave(this.#source)
-    this.#stop(undefined)
+    if (!this.#ended) {
+      this.finish(undefined)
+      this.#draining = drainBytes
+      this.#timer = setTimeout(() => this.#source.abort(left()), drainMillis).unref()
+      this.#source.resume()
+    }
     return { done: true, value: undefined }
   }
 
   /** Closes the connection, whatever is still to come. */
   async cancel(): Promise<void> {
-    this.#stop(undefined)
-    this.#source.destroy()
+    if (this.#ended) return
+    this.#fail(left())
+    this.#error = undefined
+    this.#chunks = []
   }
 
   /** Everything, in one piece. */
   async bytes(): Promise<Uint8Array> {
-    const chunks: Array<Uint8Array> = []
-    for (let item = await this.next(); item.done !== true; item = await this.next()) {
-      chunks.push(item.value)
-      if (this.#total > maxBytes.whole) {
-        await this.cancel()
-        throw tooLarge(maxBytes.whole)
-      }
-    }
-    const [first] = chunks
-    return first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks)
+    this.#started = true
+    this.#whole = true
+    if (this.#size > highWaterMark) this.#source.resume()
+    while (!this.#ended) await this.#woken()
+    if (this.#error !== undefined) throw this.#error
+    return this.#take() ?? new Uint8Array()
   }
 }
 
@@ -212,15 +236,13 @@ export class StreamedResponse {
     readonly url: string
     readonly redirected: boolean
     readonly headers: IncomingHttpHeaders
-    readonly source: Readable
-    /** Milliseconds that the body may send nothing for; without limit when absent. */
-    readonly silenceMillis: number | undefined
+    readonly body: StreamedBody
   }) {
     this.status = answer.status
     this.url = answer.url
     this.redirected = answer.redirected
     this.headers = new HeaderFields(answer.headers)
-    this.body = new StreamedBody(answer.source, answer.silenceMillis)
+    this.body = answer.body
   }
 
   bytes(): Promise<Uint8Array> {

@@ -238,7 +238,7 @@ const messagesText = (messages: ReadonlyArray<unknown>): string => {
   return `[${all.concat(open).join(",")}]`
 }
 
-/** The JSON of a request, in which each message of a conversation that grows is written once. */
+/** The JSON of a request. Messages that two requests had at the same place are not written again. */
 export const bodyText = (body: Json.Fields): string => {
   const members: Array<string> = []
   for (const name of Object.keys(body)) {
