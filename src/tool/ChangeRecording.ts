@@ -33,7 +33,7 @@ import { CommandEnvironment } from "../environment/CommandEnvironment.ts"
 import type * as TreeSnapshot from "../environment/TreeSnapshot.ts"
 import * as ChangeContents from "../session/ChangeContents.ts"
 import type { Finding } from "./danger/Command.ts"
-import * as PathClass from "./danger/PathClass.ts"
+import { isPlainSecret } from "./fence/SensitivePaths.ts"
 import * as DeletedPlaces from "./DeletedPlaces.ts"
 import { ToolContext } from "./ToolContext.ts"
 
@@ -87,7 +87,7 @@ const kept = Effect.fnUntraced(function*(path: string, state: TreeSnapshot.FileS
   const hash = hashOf(state)
   if (content === undefined || hash === undefined) return { type, mode, size, notKept: `it is too large (${size} bytes)` }
   const contents = yield* ChangeContents.ChangeContents
-  const notKept = PathClass.isPlainSecret(path.toLowerCase())
+  const notKept = isPlainSecret(path.toLowerCase())
     ? "it may hold credentials"
     : contents === undefined ? "this runtime keeps no contents" : yield* contents.keep(hash, content)
   return { type, mode, size, hash, ...notKept === undefined ? {} : { notKept } }
@@ -95,7 +95,7 @@ const kept = Effect.fnUntraced(function*(path: string, state: TreeSnapshot.FileS
 
 /** A change as it is told. */
 const told = Effect.fnUntraced(function*(name: string, { after, before, path }: FileWritten, by: FileChange.FileChanged["by"]) {
-  const isSecret = PathClass.isPlainSecret(path.toLowerCase())
+  const isSecret = isPlainSecret(path.toLowerCase())
   const isDirectory = (before ?? after)?.type === "directory"
   const diff = isSecret ? `${name} is not shown: it may hold credentials\n` : isDirectory ? `Empty directory ${name} ${after === undefined ? "deleted" : "made"}\n` : FileChange.unifiedDiff(name, textOf(before), textOf(after))
   const [one, other] = [yield* kept(path, before), yield* kept(path, after)]
@@ -255,7 +255,7 @@ export const layer = ({ apart = [], directory, home }: Options): Layer.Layer<nev
       Effect.gen(function*() {
         const path = yield* Path.Path
         const root = path.resolve(directory)
-        const isHidden = (name: string): boolean => PathClass.isPlainSecret(`/${name.toLowerCase()}`)
+        const isHidden = (name: string): boolean => isPlainSecret(`/${name.toLowerCase()}`)
         const { make } = yield* Effect.promise(() => import("../environment/TreeSnapshot.ts"))
         return yield* make(yield* CommandEnvironment, { directory: path.join(root, "trees"), apart: [root, ...apart], home, isHidden })
       })

@@ -27,7 +27,7 @@ import { described } from "../environment/SandboxRules.ts"
 import * as UserPrograms from "../environment/UserPrograms.ts"
 import { StartDirectory } from "../platform/CurrentProcess.ts"
 import * as Places from "./builtin/file/Places.ts"
-import { credentialDirectories, credentialFiles } from "./danger/PathClass.ts"
+import { credentialDirectories, credentialFiles } from "./fence/SensitivePaths.ts"
 import type * as Urls from "./fence/Urls.ts"
 
 /** The part of a program that its settings alone do not say. */

@@ -10,7 +10,7 @@ import { join } from "node:path"
 import { homedir } from "node:os"
 import { CallDirectory, CommandEnvironment } from "../../src/environment/CommandEnvironment.ts"
 import * as Sandbox from "../../src/environment/Sandbox.ts"
-import { credentialDirectories, credentialFiles } from "../../src/tool/danger/PathClass.ts"
+import { credentialDirectories, credentialFiles } from "../../src/tool/fence/SensitivePaths.ts"
 
 const rounds = 50
 const tree = join(import.meta.dirname, "../..")

@@ -62,22 +62,17 @@ export const known = (text: string): Field => ({
 export const programName = (text: string): string =>
   text.slice(Math.max(text.lastIndexOf("/"), text.lastIndexOf("\\")) + 1).toLowerCase().replace(/\.(?:exe|cmd|bat)$/, "")
 
-/** Returns the words that are no flags, and everything after `--`. */
-export const operands = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const end = args.indexOf("--")
-  const before = end === -1 ? args : args.slice(0, end)
-  return [...before.filter((arg) => !arg.startsWith("-") || arg === "-"), ...(end === -1 ? [] : args.slice(end + 1))]
-}
+/** Number of the words before `--`. */
+const endOf = (args: ReadonlyArray<string>): number => args.includes("--") ? args.indexOf("--") : args.length
 
-/** Flags: what stands before `--` and starts with a dash. */
-const flags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const end = args.indexOf("--")
-  return (end === -1 ? args : args.slice(0, end)).filter((arg) => arg.length > 1 && arg.startsWith("-"))
-}
+/** Returns the words that are no flags, and everything after `--`. */
+export const operands = (args: ReadonlyArray<string>): ReadonlyArray<string> =>
+  [...args.slice(0, endOf(args)).filter((arg) => !arg.startsWith("-") || arg === "-"), ...args.slice(endOf(args) + 1)]
 
 /** True when one of the letters stands in a group of short flags, or a long flag (also shortened) is there. */
 export const hasFlag = (args: ReadonlyArray<string>, letters: string, long: ReadonlyArray<string> = []): boolean =>
-  flags(args).some((flag) => {
+  args.slice(0, endOf(args)).some((flag) => {
+    if (flag.length < 2 || !flag.startsWith("-")) return false
     if (!flag.startsWith("--")) return Array.from(flag.slice(1)).some((letter) => letters.includes(letter))
     const name = flag.slice(2).split("=", 1)[0] ?? ""
     return name !== "" && long.some((item) => item === name || name.length > 2 && item.startsWith(name))
@@ -126,6 +121,10 @@ export const asksForHelp = (args: ReadonlyArray<string>): boolean =>
 
 /** A set of names from a text of words. */
 export const named = (words: string): ReadonlySet<string> => new Set(words.trim().split(/\s+/))
+
+/** A table by names of programs, from rows of several names. */
+export const byName = <A>(rows: ReadonlyArray<readonly [names: string, value: A]>): ReadonlyMap<string, A> =>
+  new Map(rows.flatMap(([names, value]) => names.split(" ").map((name) => [name, value] as const)))
 
 /** A danger by the name of a program and what its words say. */
 export type Row = readonly [program: RegExp, words: RegExp, family: Family, key: string]

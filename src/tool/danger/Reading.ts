@@ -18,7 +18,7 @@
  *
  * Source: `ARCHITECTURE.md` §7 (walls: "without one, whatever is not known to read asks").
  */
-import { type Command, type Field, hasFlag, named, operands, written } from "./Command.ts"
+import { byName, type Command, type Field, hasFlag, named, operands, written } from "./Command.ts"
 import * as PathClass from "./PathClass.ts"
 
 /** True when a program with these arguments does nothing but look. */
@@ -116,7 +116,7 @@ const withoutWords = (pattern: RegExp): Looks => ({ args }) => !args.some((arg) 
 const units = first(named("status list-units list-unit-files is-active is-enabled is-failed show"))
 
 /** Programs that only look with some arguments. */
-const rules: ReadonlyMap<string, Looks> = new Map(([
+const rules = byName<Looks>([
   ["git", git],
   // With `e` it shows the environments of processes.
   ["ps", ({ args }) => args.every((arg, index) => !/^(?:[a-df-z]*e[a-z]*|-[a-zA-Z]*E)$/.test(arg) || /^-(?:[a-zA-Z]*[oOCuUpgGt]|-\w[\w-]*)$/.test(args[index - 1] ?? ""))],
@@ -150,7 +150,7 @@ const rules: ReadonlyMap<string, Looks> = new Map(([
   ["dpkg", ({ args }) => /^-[lLsS]$/.test(args[0] ?? "")],
   ["crontab", ({ args }) => args.length === 1 && args[0] === "-l"],
   ["hermes", ({ args }) => args.length === 1 && /^(?:version|--version|--help)$/.test(args[0] ?? "")]
-] satisfies ReadonlyArray<readonly [programs: string, looks: Looks]>).flatMap(([programs, looks]) => programs.split(" ").map((program) => [program, looks] as const)))
+])
 
 const systemDirectory = /^\/(?:usr\/(?:local\/)?)?s?bin\/[^/]+$/
 

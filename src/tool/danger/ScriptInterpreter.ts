@@ -7,12 +7,12 @@
  * Work is bounded: nesting by {@link maxNesting}, expansion by a budget that grows with the text. What does not fit is a
  * `fault`, and the floor fails closed on it.
  */
-import { type Command, type Field, hasFlag, known, operands, type Redirect } from "./Command.ts"
+import { byName, type Command, type Field, hasFlag, known, operands, type Redirect } from "./Command.ts"
 import * as WordExpansion from "./WordExpansion.ts"
 import * as EmbeddedCommands from "./EmbeddedCommands.ts"
 import * as Syntax from "../shell/ShellScript.ts"
 import * as Tree from "../shell/ShellTree.ts"
-import { tidy } from "./PathClass.ts"
+import { tidy } from "../fence/SensitivePaths.ts"
 import * as Wrappers from "./Wrappers.ts"
 
 /** Depth to which scripts stand in scripts. */
@@ -77,33 +77,27 @@ const fromBase64 = (text: string): string | undefined => {
 const fromHex = (text: string): string =>
   (text.replace(/0x|\\x|[^0-9a-fA-F]/g, "").match(/../g) ?? []).map((pair) => String.fromCharCode(Number.parseInt(pair, 16))).join("")
 
+/** Programs that write what they read, in another form. */
+const filters = byName<(text: string, args: ReadonlyArray<string>) => string | undefined>([
+  ["cat tee", (text, args) => operands(args).every((arg) => arg === "-") ? text : undefined],
+  ["rev", (text) => text.split("\n").map((line) => Array.from(line).reverse().join("")).join("\n")],
+  ["base64 openssl", (text, args) => hasFlag(args, "dD", ["decode"]) ? fromBase64(text) : undefined],
+  ["xxd", (text, args) => hasFlag(args, "r") ? fromHex(text) : undefined]
+])
+
 /** Computes what a command writes to its standard output, to see through `echo … | base64 -d | sh`; `undefined` when that is not known. */
-const output = (command: Command): string | undefined => {
-  const { args, fields, program, stdin } = command
+const output = ({ args, fields, program, stdin }: Command): string | undefined => {
   if (fields.some(({ unknown }) => unknown)) return undefined
-  switch (program) {
-    case "echo": {
-      const end = args.findIndex((arg) => !/^-[neE]+$/.test(arg))
-      const text = end === -1 ? "" : args.slice(end).join(" ")
-      return args.slice(0, end === -1 ? args.length : end).some((flag) => flag.includes("e")) ? escaped(text) : text
-    }
-    case "printf": {
-      const [format = "", ...values] = args[0] === "--" ? args.slice(1) : args
-      return /%(?![sb])|%.*%/s.test(format) ? undefined : escaped(format).replace(/%[sb]/, () => values.join(" "))
-    }
-    case "cat":
-    case "tee":
-      return operands(args).every((arg) => arg === "-") ? stdin : undefined
-    case "rev":
-      return stdin?.split("\n").map((line) => Array.from(line).reverse().join("")).join("\n")
-    case "base64":
-    case "openssl":
-      return stdin !== undefined && hasFlag(args, "dD", ["decode"]) ? fromBase64(stdin) : undefined
-    case "xxd":
-      return stdin !== undefined && hasFlag(args, "r") ? fromHex(stdin) : undefined
-    default:
-      return undefined
+  if (program === "echo") {
+    const end = args.findIndex((arg) => !/^-[neE]+$/.test(arg))
+    const text = end === -1 ? "" : args.slice(end).join(" ")
+    return args.slice(0, end === -1 ? args.length : end).some((flag) => flag.includes("e")) ? escaped(text) : text
   }
+  if (program === "printf") {
+    const [format = "", ...values] = args[0] === "--" ? args.slice(1) : args
+    return /%(?![sb])|%.*%/s.test(format) ? undefined : escaped(format).replace(/%[sb]/, () => values.join(" "))
+  }
+  return stdin === undefined ? undefined : filters.get(program)?.(stdin, args)
 }
 
 class Reader {

@@ -20,16 +20,7 @@ export interface Scope {
 const wellKnown = new Map([["HOME", "~"], ["IFS", " \t\n"], ["#", "0"], ...Array.from("@*123456789", (name) => [name, ""] as const)])
 const pathLike = new Set(["HOME", "PWD", "OLDPWD", "PATH", "SHELL", "TMPDIR"])
 
-interface Draft {
-  text: string
-  shown: string
-  unknown: boolean
-  glob: boolean
-  started: boolean
-  commands: Array<Command>
-}
-
-const draft = (): Draft => ({ text: "", shown: "", unknown: false, glob: false, started: false, commands: [] })
+const draft = () => ({ text: "", shown: "", unknown: false, glob: false, started: false, commands: new Array<Command>() })
 
 const operandText = (word: Word, scope: Scope): { readonly text: string; readonly known: boolean } => {
   const fields = expandParts(word.map((part) => ({ ...part, quoted: true })), scope)

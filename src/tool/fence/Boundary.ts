@@ -14,10 +14,11 @@
  * caller, where it can.
  */
 import { named } from "../danger/Command.ts"
-import { isOwnSecret, isOwnSecretFile, runsLater, tidy } from "../danger/PathClass.ts"
+import { isOwnSecretFile } from "../danger/PathClass.ts"
 import { interpreters } from "../danger/EmbeddedCommands.ts"
 import { blind, sources } from "../danger/rules/Explanations.ts"
 import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
+import { isOwnSecret, runsLater, tidy } from "./SensitivePaths.ts"
 
 /** Directories that a path is judged by; absolute, normalised. */
 export interface Surroundings {
