@@ -2,6 +2,7 @@
  * The command line as the parser takes it. Pure.
  *
  * - A prompt may begin with a dash: what follows `-q` or `--query` is its value, whatever it looks like.
+ * - `-z TEXT`, and `--oneshot TEXT` where no query is given, are one prompt of a script.
  * - `-c` takes a name when one follows that is neither a flag nor a command.
  * - Several words in quotes are a prompt: no command has white space in its name. They become the value of `--query`.
  * - `--ignore_user_config` is `--ignore-user-config`: underscores in the names of flags are dashes.
@@ -33,7 +34,7 @@ const takesNext = (token: string): boolean =>
 
 /** Makes the first operand the query, where it cannot be a command and no query is given. */
 const withPrompt = (tokens: ReadonlyArray<string>): ReadonlyArray<string> => {
-  if (tokens.some((token) => /^--query(?:-file)?(?:=|$)/.test(token))) return tokens
+  if (tokens.some((token) => /^--(?:query(?:-file)?|oneshot-prompt)(?:=|$)/.test(token))) return tokens
   let index = 0
   let chat = false
   while (index < tokens.length) {
@@ -47,6 +48,11 @@ const withPrompt = (tokens: ReadonlyArray<string>): ReadonlyArray<string> => {
   return tokens
 }
 
+/** True where the word behind `--oneshot` is its prompt: no other one is given. */
+const isPrompt = (given: ReadonlyArray<string>, next: string | undefined, commands: ReadonlyArray<string>): boolean =>
+  next !== undefined && !next.startsWith("-") && !commands.includes(next) &&
+  !given.some((token) => /^--query(?:[-_]file)?(?:=|$)/.test(token) || /^-[A-Za-z]*q$/.test(token))
+
 /** `commands` are the words that a `-c` before them does not swallow. */
 export const rewrite = (argv: ReadonlyArray<string>, commands: ReadonlyArray<string>): ReadonlyArray<string> => {
   const end = argv.indexOf("--")
@@ -56,9 +62,13 @@ export const rewrite = (argv: ReadonlyArray<string>, commands: ReadonlyArray<str
     const token = given[index] ?? ""
     const next = given[index + 1]
     const query = token === "--query" ? [] : others(token, "q")
+    const script = token === "--oneshot-prompt" || token === "--oneshot" && isPrompt(given, next, commands) ? [] : others(token, "z")
     const resumed = token === "--continue" ? [] : others(token, "c")
     if (query !== undefined && next !== undefined) {
       out.push(...query, `--query=${next}`)
+      index++
+    } else if (script !== undefined && next !== undefined) {
+      out.push(...script, `--oneshot-prompt=${next}`)
       index++
     } else if (resumed !== undefined && next !== undefined && !next.startsWith("-") && !commands.includes(next)) {
       out.push(...resumed, `--continue=${next}`)

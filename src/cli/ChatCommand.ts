@@ -20,7 +20,7 @@ import * as Stream from "effect/Stream"
 import * as Prompt from "effect/ai/Prompt"
 import * as Command from "effect/cli/Command"
 import type { RunInput } from "../agent/RunInput.ts"
-import { type Failure, usage } from "./Failure.ts"
+import { Failure, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { imageTypes } from "./interactive/Attachments.ts"
 import { hermes } from "./Hermes.ts"
@@ -133,7 +133,19 @@ const read = Effect.fnUntraced(function*(
 
 const needsQuery = (what: string) => usage(`${what} needs a prompt: add -q TEXT or --query-file PATH`)
 
-export const chat = Effect.fn("hermes chat")(function*(flags: ChatFlags) {
+/** One prompt of a script: nobody is asked, and stdout is the answer alone. */
+const scripted = (flags: ChatFlags): ChatFlags | Failure => {
+  const { format, mode, model, oneshotPrompt: query, provider } = flags
+  if (query === undefined) return flags
+  if (flags.query !== undefined || flags.queryFile !== undefined) return usage("-z is the prompt: leave out --query and --query-file")
+  if (format === "stream-json") return usage("-z prints the final text alone: for events, use -q with --format stream-json")
+  if (provider !== undefined && model === undefined) return usage("-z with --provider needs --model, too")
+  return { ...flags, query, quiet: true, oneshot: true, acceptHooks: true, yolo: mode === undefined }
+}
+
+export const chat = Effect.fn("hermes chat")(function*(given: ChatFlags) {
+  const flags = scripted(given)
+  if (flags instanceof Failure) return yield* flags
   if (flags.resume !== undefined && flags.continue !== undefined) {
     return yield* usage("--resume and --continue exclude each other: use one of them")
   }

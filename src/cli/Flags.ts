@@ -67,6 +67,7 @@ export const chat = {
   source: text("source", "TAG", "Label stored with the session; tool hides the session from lists"),
   usageFile: text("usage-file", "PATH", "Write the tokens and the cost of the run to a JSON file, also when it fails"),
   oneshot: yes("oneshot", "With --query: print the answer and exit, also on a terminal"),
+  oneshotPrompt: text("oneshot-prompt", "TEXT", "For scripts: print the answer alone; skips approvals, and exits with 2 if the run fails", "z"),
   script: text("script", "PATH", "Answer from a scenario file instead of a model"),
   record: text("record", "PATH", "Record model requests and responses to a file"),
   replay: text("replay", "PATH", "Answer from a recording instead of a model")

@@ -29,7 +29,7 @@ import { SkillStore } from "../prompt/SkillStore.ts"
 import * as Offline from "../provider/Offline.ts"
 import { unattended } from "../tool/approval/InteractiveMode.ts"
 import * as ErrorLine from "./ErrorLine.ts"
-import { failed, InterruptCode, silent } from "./Failure.ts"
+import { failed, InterruptCode, silent, unusable } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as UsageFile from "./UsageFile.ts"
 import * as LogLine from "./LogLine.ts"
@@ -137,6 +137,12 @@ interface EventSinks {
   readonly onUsageAfter: (events: ReadonlyArray<UsageReported>) => Effect.Effect<void>
 }
 
+/** The code of `-z`: a completed run without a text failed, and every other ending is told from that. */
+const scriptedCode = ({ error, exitCode, text }: View.RunSummary): number => {
+  if (exitCode > unusable) return exitCode
+  return error === undefined ? text.trim() === "" ? failed : 0 : unusable
+}
+
 /** A live session of one message, in which nobody is asked, and the result of its turn. */
 const converse = Effect.fnUntraced(function*(
   flags: RunOptions.ChatFlags,
@@ -204,6 +210,7 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
   const output = yield* Output
   const program = yield* Program
   const interruptCode = yield* InterruptCode
+  const isScripted = flags.oneshotPrompt !== undefined
   const view = viewOf(flags, output)
   const fresh = yield* Ids.makeSessionId
   const known: RunProgress = { sessionId: fresh, usage: Usage.zero, cost: Cost.nothing, route: undefined, begun: false, result: undefined, told: undefined, report: undefined }
@@ -225,9 +232,9 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
         known.cost = Cost.plus(known.cost, Cost.fromSpent(event.cost))
       }
       if (event._tag === "RunStarted" || (event._tag === "UsageReported" && event.origin === undefined)) known.route = event
-      if (event._tag === "RunStarted") started = output.err(`session_id: ${event.sessionId}\n`)
+      if (event._tag === "RunStarted" && !isScripted) started = output.err(`session_id: ${event.sessionId}\n`)
       // It was compacted, and goes on there.
-      if (event._tag === "RunFinished" && event.sessionId !== known.sessionId) started = output.err(`session_id: ${event.sessionId}\n`)
+      if (event._tag === "RunFinished" && event.sessionId !== known.sessionId && !isScripted) started = output.err(`session_id: ${event.sessionId}\n`)
     }
     return Effect.andThen(started, view.events(events))
   }
@@ -266,10 +273,11 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
       Effect.scoped,
       Effect.provide(program.layer(settings, { ...flags, session: session.known?.id }))
     )
-  }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))), Effect.scoped, Effect.provide(logging(view)))
+  }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))), Effect.scoped, Effect.provide(isScripted ? Logger.layer([]) : logging(view)))
 
-  const tell = (ending: View.RunSummary) =>
+  const tell = (given: View.RunSummary) =>
     Effect.gen(function*() {
+      const ending = isScripted ? { ...given, exitCode: scriptedCode(given) } : given
       known.told = ending
       yield* begin(flags.model ?? "")
       yield* view.end(ending)

@@ -135,6 +135,7 @@ export const train = Effect.fn("hermes rl train")(function*({ interactive, maxIt
     source: "rl",
     usageFile: undefined,
     oneshot: false,
+    oneshotPrompt: undefined,
     script,
     record: undefined,
     replay: undefined,

@@ -30,6 +30,22 @@ describe("piped input", () => {
       assert.strictEqual(asked(), "What is wrong here?\n\n<stdin>\nline 1\nline 2\n</stdin>")
     }))
 
+  it.live("beside -z too, whose stdout is the text alone, whose stderr is empty, and which asks nobody", () =>
+    Effect.gen(function*() {
+      const { asked, hermes, keep, put } = yield* modelled
+      assert.deepInclude(yield* hermes(["-z", "What is wrong here?", "--max-turns", "3"], { stdin: "line 1\n" }), { code: 0, stdout: "answered\n", stderr: "" })
+      assert.strictEqual(asked(), "What is wrong here?\n\n<stdin>\nline 1\n</stdin>")
+      put("build/a.txt", "x")
+      put("turns.yaml", JSON.stringify({ turns: [{ tool_calls: [{ name: "terminal", arguments: { command: "rm -rf build && echo gone" } }] }, { text: "done" }] }))
+      assert.deepInclude(yield* hermes(["-z", "go", "--script", "turns.yaml"]), { code: 0, stdout: "done\n", stderr: "" })
+      // A run that fails is 2, with one line that says why.
+      keep("config.yaml", "model: { provider: custom, default: any, base_url: \"http://127.0.0.1:9/v1\", api_key: k }\nagent: { api_max_retries: 1 }\n")
+      const failed = yield* hermes(["-z", "go"])
+      assert.deepInclude(failed, { code: 2, stdout: "" })
+      assert.match(failed.stderr, /^Error: [^\n]*\n$/)
+      assert.deepInclude(yield* hermes(["-z", "go", "--provider", "openai"]), { code: 2, stdout: "", stderr: "Error: -z with --provider needs --model, too\n" })
+    }))
+
   it.live("without a query it is the query", () =>
     Effect.gen(function*() {
       const { asked, hermes } = yield* modelled
