@@ -163,6 +163,7 @@ describe("Architecture", () => {
     }
     /** The user's own programs, each started by a command of the user's; and the guard of what children write. */
     const others = [
+      "cli/Clipboard.ts", // the clipboard
       "cli/ConfigCommand.ts", // the editor
       "cli/TraceCommand.ts", // the browser
       "platform/ChildProcesses.ts", // the spawner itself

@@ -22,6 +22,7 @@ import * as HelpText from "./render/HelpText.ts"
 import { either, unusable } from "./Failure.ts"
 import { commandNames, root } from "./Hermes.ts"
 import { Output } from "./ProgramOutput.ts"
+import type { Program } from "./Program.ts"
 
 const maxSuggestions = 3
 
@@ -143,10 +144,13 @@ const ofPlugin = Effect.fnUntraced(function*([word = "", ...args]: ReadonlyArray
   return yield* run(word, args, commandNames)
 })
 
-/** Runs a command line and returns its exit code; errors are on stderr. */
-export const execute = (argv: ReadonlyArray<string>) => Secrets.provided(executed(argv))
+/** Services that a command line needs. */
+export type ProgramServices = Command.Environment | Output | Program
 
-const executed = Effect.fnUntraced(function*(argv: ReadonlyArray<string>) {
+/** Runs a command line and returns its exit code; errors are on stderr. */
+export const execute = (argv: ReadonlyArray<string>): Effect.Effect<number, never, ProgramServices> => Secrets.provided(executed(argv))
+
+const executed = Effect.fnUntraced(function*(argv: ReadonlyArray<string>): Effect.fn.Return<number, never, ProgramServices> {
   const output = yield* Output
   const capabilities = yield* TerminalCapabilities.TerminalCapabilities
   const given = ArgumentOrder.spelled(argv, commandNames)

@@ -14,6 +14,7 @@ import * as Terminal from "effect/Terminal"
 import * as Prompt from "effect/cli/Prompt"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Config from "../config/Config.ts"
+import * as Edit from "../config/Edit.ts"
 import { Environment, Home } from "../config/Environment.ts"
 import * as DerivedSettings from "../config/DerivedSettings.ts"
 import * as FolderTrust from "../config/FolderTrust.ts"
@@ -32,6 +33,7 @@ import * as Places from "../tool/builtin/file/Places.ts"
 import * as ChatSkills from "./ChatSkills.ts"
 import { confirmed } from "./Confirm.ts"
 import * as MemoryCommand from "./MemoryCommand.ts"
+import * as Clipboard from "./Clipboard.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { notDone, silent, usage } from "./Failure.ts"
@@ -45,8 +47,10 @@ import type { NotifyOptions } from "./interactive/Notifications.ts"
 import { namesOf, stay } from "./interactive/SlashCommands.ts"
 import { workingDirectory } from "../platform/CurrentProcess.ts"
 import { Program, type Start } from "./Program.ts"
+import * as ProgramCalls from "./ProgramCalls.ts"
 import { Output } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
+import * as Theme from "./render/Theme.ts"
 import * as ModelChoices from "./ModelChoices.ts"
 import * as RunOptions from "./RunOptions.ts"
 import * as SessionChoice from "./SessionChoice.ts"
@@ -148,6 +152,17 @@ const textEditor = Effect.gen(function*() {
   return edited
 })
 
+/** Themes of the settings, and the way to keep another choice. */
+const themeOptions = Effect.fnUntraced(function*(settings: Values["display"]) {
+  const { process } = yield* Environment
+  const background = Theme.backgroundIn(process)
+  const unknown = Theme.use(settings, background)
+  if (unknown !== undefined) yield* Effect.logWarning(unknown)
+  const context = yield* Effect.context<FileSystem.FileSystem | Home | Path.Path>()
+  const save = (name: string) => Effect.provideContext(Effect.map(Edit.set("display.theme", name), ({ file, key }) => `${key} in ${file}`), context)
+  return { settings, background, save }
+})
+
 const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, session: SessionChoice.Chosen) {
   const settings = yield* Settings
   const environment = yield* Environment
@@ -178,6 +193,10 @@ const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, sessio
     editText: yield* textEditor,
     mode: PermissionMode.ofSettings(settings.approvals),
     models: yield* ModelChoices.make,
+    program: yield* ProgramCalls.make,
+    home: home.root,
+    clipboard: yield* Clipboard.make,
+    theme: yield* themeOptions(settings.display),
     notify: notifyOptions(settings, environment.process["TERM"], paths.basename(workingDirectory())),
     status: settings.display.statusLine ? { compactAt: settings.compression.enabled ? settings.compression.threshold : undefined, home: environment.process["HOME"] } : undefined,
     quickCommands: settings.quickCommands

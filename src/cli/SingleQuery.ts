@@ -16,6 +16,7 @@ import * as Logger from "effect/Logger"
 import * as Budget from "../agent/Budget.ts"
 import type { RunInput } from "../agent/RunInput.ts"
 import * as Config from "../config/Config.ts"
+import { Environment } from "../config/Environment.ts"
 import * as PermissionMode from "../config/PermissionMode.ts"
 import { Settings, type Values } from "../config/Settings.ts"
 import type { AgentError } from "../domain/AgentError.ts"
@@ -40,6 +41,7 @@ import * as SessionChoice from "./SessionChoice.ts"
 import * as StreamJsonView from "./StreamJsonView.ts"
 import * as SafeText from "./render/SafeText.ts"
 import * as ExitText from "./render/ExitText.ts"
+import * as Theme from "./render/Theme.ts"
 import * as View from "./View.ts"
 
 const resume = ({ sessionId }: { readonly sessionId: string }): string => `hermes chat --resume ${sessionId}`
@@ -254,6 +256,10 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
   const work = Effect.gen(function*() {
     yield* output.protect
     const settings = yield* Settings
+    const { process } = yield* Environment
+    const { answer, aside } = output.streams
+    const unknownTheme = Theme.use(settings.display, Theme.backgroundIn(process), answer.paint, aside.paint)
+    if (unknownTheme !== undefined && aside.terminal) yield* Effect.logWarning(unknownTheme)
     const session = yield* SessionChoice.choose(flags, fresh)
     known.sessionId = session.id
     yield* RunOptions.mentionKept(flags, session.known).pipe(Effect.provideService(Output, output))

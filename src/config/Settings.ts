@@ -58,6 +58,30 @@ const quickCommand = F.openSection({
   target: F.optional(F.text)
 })
 
+/** A colour with shapes before it, as `cli/render/Theme` reads it. */
+const look = Schema.String.check(Schema.isPattern(
+  /^\s*(?:default|(?:(?:bold|dim|italic|underline)\s+)*(?:bold|dim|italic|underline|(?:bright-)?(?:black|red|green|yellow|blue|magenta|cyan|white)|#[0-9a-f]{6}|1?\d?\d|2[0-4]\d|25[0-5]))\s*$/i,
+  { expected: "a colour (red, bright-red, 0 to 255 or #rrggbb) with bold, dim, italic or underline before it, or default" }
+))
+
+/** `display.themes.<name>`: a theme with some roles changed. */
+const theme = F.section({
+  base: F.withDefault(F.choice(["dark", "light", "high-contrast"]), "dark"),
+  muted: F.optional(look),
+  accent: F.optional(look),
+  heading: F.optional(look),
+  link: F.optional(look),
+  success: F.optional(look),
+  warning: F.optional(look),
+  error: F.optional(look),
+  added: F.optional(look),
+  removed: F.optional(look),
+  keyword: F.optional(look),
+  string: F.optional(look),
+  comment: F.optional(look),
+  number: F.optional(look)
+})
+
 /**
  * `display`. The specification leaves the default of `busy_input_mode` open (interrupt or queue); queueing never throws work
  * away.
@@ -78,6 +102,9 @@ const display = F.defaulted({
   notifyAfterSeconds: F.withDefault(F.number({ least: 0 }), 10),
   /** The window's title names the folder and what the session is at. */
   terminalTitle: F.withDefault(F.flag, true),
+  /** `auto` (by the terminal's background), `dark`, `light`, `high-contrast`, or a name of `themes`. */
+  theme: F.withDefault(F.text, "auto"),
+  themes: F.withDefault(F.mapOf(theme), {}),
   /** Characters of a tool's arguments in its progress line; 0 is all that fit. */
   toolPreviewLength: F.withDefault(F.count, 0)
 })

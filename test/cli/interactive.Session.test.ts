@@ -236,7 +236,7 @@ describe("Interactive session", () => {
   it.effect("commands are found in any case and by their beginning, and what is none is said", () =>
     session({}, ({ model, type, until }) =>
       Effect.gen(function*() {
-        yield* type("/TOOLS\r")
+        yield* type("/TOOLS list\r")
         yield* until("test     nap")
         yield* type("/usa\r")
         yield* until("Model calls")

@@ -243,6 +243,21 @@ display.status_line                                          cli/InteractiveChat
 display.notify                                               cli/InteractiveChat.ts
 display.notify_after_seconds                                 cli/InteractiveChat.ts
 display.terminal_title                                       cli/InteractiveChat.ts
+display.theme                                                cli/render/Theme.ts
+display.themes.<>.base                                       cli/render/Theme.ts
+display.themes.<>.muted                                      cli/render/Theme.ts
+display.themes.<>.accent                                     cli/render/Theme.ts
+display.themes.<>.heading                                    cli/render/Theme.ts
+display.themes.<>.link                                       cli/render/Theme.ts
+display.themes.<>.success                                    cli/render/Theme.ts
+display.themes.<>.warning                                    cli/render/Theme.ts
+display.themes.<>.error                                      cli/render/Theme.ts
+display.themes.<>.added                                      cli/render/Theme.ts
+display.themes.<>.removed                                    cli/render/Theme.ts
+display.themes.<>.keyword                                    cli/render/Theme.ts
+display.themes.<>.string                                     cli/render/Theme.ts
+display.themes.<>.comment                                    cli/render/Theme.ts
+display.themes.<>.number                                     cli/render/Theme.ts
 <provider>.<>.api_keys                                       routing/ConfiguredRoutes.ts
 `
 

@@ -10,6 +10,7 @@ import * as InputHistory from "../../src/cli/interactive/InputHistory.ts"
 import * as Interactive from "../../src/cli/interactive/Interactive.ts"
 import type { TerminalEvent } from "../../src/cli/interactive/TerminalDevice.ts"
 import * as Paint from "../../src/cli/render/Paint.ts"
+import * as Theme from "../../src/cli/render/Theme.ts"
 import * as Ids from "../../src/domain/Ids.ts"
 import type { Hook } from "../../src/hooks/Hook.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
@@ -49,13 +50,14 @@ export interface Changes extends Partial<Omit<Interactive.InteractiveOptions, "d
   readonly listeners?: ReadonlyArray<Hook<never>> | undefined
   readonly sessionId?: string | undefined
   readonly columns?: number | undefined
+  readonly color?: boolean | undefined
   /** Before the session begins. */
   readonly prepare?: ((store: SessionStore["Service"]) => Effect.Effect<unknown, unknown>) | undefined
 }
 
 /** Starts a session, lets `body` drive it, and takes it down. */
 export const session = <A, E, R>(
-  { auxiliary, background, children, columns = 80, display: changedDisplay, listeners = [], prepare, routes, sessionId, ...changes }: Changes,
+  { auxiliary, background, children, color = false, columns = 80, display: changedDisplay, listeners = [], prepare, routes, sessionId, ...changes }: Changes,
   body: (driver: Driver) => Effect.Effect<A, E, R>
 ) =>
   Effect.gen(function*() {
@@ -80,7 +82,7 @@ export const session = <A, E, R>(
         terminal: {
           write: terminal.write,
           size: () => ({ columns: terminal.columns, rows: terminal.rows }),
-          paint: Paint.plain,
+          paint: color ? Paint.make({ color, hyperlinks: false, theme: Theme.current() }) : Paint.plain,
           events,
           suspend: Effect.void,
           alternate: (isOn) => terminal.write(isOn ? "\u001b[?1049h" : "\u001b[?1049l"),

@@ -14,6 +14,8 @@ const defaults: Values["display"] = {
   notify: "bell",
   notifyAfterSeconds: 10,
   terminalTitle: true,
+  theme: "auto",
+  themes: {},
   toolPreviewLength: 0
 }
 

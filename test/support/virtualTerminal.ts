@@ -12,9 +12,9 @@ export interface VirtualTerminal {
   rows: number
 }
 
-const sequence = new RegExp(String.raw`^\u001b(?:\[([?\d;]*)([A-Za-z])|\]8;;[^\u001b]*\u001b\\|\]2;[^\u001b\u0007]* · hermes\u0007)`)
+const sequence = new RegExp(String.raw`^\u001b(?:\[([?\d;]*)([A-Za-z])|\]8;;[^\u001b]*\u001b\\|\]2;[^\u001b\u0007]* · hermes\u0007|\]11;\?\u0007|\]52;c;[\w+/=]*\u0007)`)
 
-const begun = new RegExp(String.raw`^(?:\[[\d;?]*|\](?:2(?:;[^\u0007\u001b]*)?)?)?$`)
+const begun = new RegExp(String.raw`^(?:\[[\d;?]*|\](?:(?:2|11|52)(?:;[^\u0007\u001b]*)?|[15])?)?$`)
 
 export const make = (columns: number, rows = 24): VirtualTerminal => {
   let cells: Array<Array<string>> = [[]]

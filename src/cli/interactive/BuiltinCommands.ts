@@ -22,17 +22,23 @@ import * as Redaction from "../../domain/Redaction.ts"
 import * as ContextFill from "../../host/ContextFill.ts"
 import * as SessionReports from "../../host/SessionReports.ts"
 import { SessionStore } from "../../session/SessionStore.ts"
+import { ToolRegistry } from "../../tool/ToolRegistry.ts"
 import * as ErrorLine from "../ErrorLine.ts"
+import { plainStyle } from "../render/Paint.ts"
 import * as SafeText from "../render/SafeText.ts"
 import type { Verbosity } from "../render/ToolFeed.ts"
 import * as ToolText from "../render/ToolText.ts"
 import * as UsageText from "../render/UsageText.ts"
 import * as Width from "../render/Width.ts"
+import * as Wrap from "../render/Wrap.ts"
 import * as ChangeCommands from "./ChangeCommands.ts"
 import * as BusyPrompt from "./BusyPrompt.ts"
 import { complain, type Dialog, type DialogCommand, note, resumeCommand, say, type SessionServices } from "./Dialog.ts"
 import * as ModelPicker from "./ModelPicker.ts"
 import * as ModeCommands from "./ModeCommands.ts"
+import * as ProgramCommands from "./ProgramCommands.ts"
+import * as ShareCommands from "./ShareCommands.ts"
+import * as ThemeCommand from "./ThemeCommand.ts"
 import * as Overview from "./Overview.ts"
 import * as Picker from "./Picker.ts"
 import * as Recap from "./Recap.ts"
@@ -40,6 +46,10 @@ import * as SessionSwitch from "./SessionSwitch.ts"
 import { type Next, stay } from "./SlashCommands.ts"
 
 const leave: Next = { _tag: "Leave", code: 0 }
+
+/** Words of an argument with what they mean. */
+const words = (meanings: Readonly<Record<string, string>>): DialogCommand["words"] => () =>
+  Effect.succeed(Object.entries(meanings).map(([label, detail]) => ({ label, detail, value: label })))
 
 /** Sessions that `/sessions` lists. */
 const listed = 15
@@ -94,8 +104,26 @@ const begin = (prepare: (dialog: Dialog) => void) =>
     )
   }))
 
-const tools = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
+/** Shows a tool that the user picks: its description and its arguments. */
+const pickTool = Effect.fnUntraced(function*(dialog: Dialog, offered: ReadonlyArray<SessionReports.OfferedTools>) {
+  const { definitions } = yield* ToolRegistry.use(({ snapshot }) => snapshot(dialog.options.input.tools ?? {}))
+  const choices = offered.flatMap(({ names, toolset }) => names.map((name) => {
+    const definition = definitions.find((one) => one.name === name)
+    return { label: SafeText.line(name), detail: SafeText.line(`${toolset}: ${definition?.description ?? ""}`), value: { name, definition } }
+  }))
+  const chosen = yield* Picker.choose(dialog, { title: "Tools", choices })
+  if (chosen === undefined) return
+  const { description = "", parameters = {} } = chosen.definition ?? {}
+  const { asidePaint, size } = dialog.screen
+  const wrapped = SafeText.text(description).trim().split("\n").flatMap((text) => Wrap.lines([{ text, style: plainStyle }], size().columns - 1, asidePaint))
+  const properties: unknown = Reflect.get(parameters, "properties")
+  const names = typeof properties === "object" && properties !== null ? Object.keys(properties) : []
+  say(dialog, asidePaint.text(SafeText.line(chosen.name), "bold"), ...wrapped, asidePaint.text(names.length === 0 ? "No arguments" : SafeText.line(`Arguments: ${names.join(", ")}`), "muted"), "")
+})
+
+const tools = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
   const offered = yield* SessionReports.tools(dialog.options.input.tools)
+  if (argument === "" && offered.length > 0) return yield* pickTool(dialog, offered)
   const rows = offered.map(({ names, toolset }) => [SafeText.line(toolset), SafeText.line(names.join(", "))] as const)
   say(dialog, ...rows.length === 0 ? ["No tools: see `hermes tools`."] : UsageText.pairs(rows), "")
 }))
@@ -320,6 +348,7 @@ const backgroundCommands: ReadonlyArray<DialogCommand> = [
     name: "agents",
     aliases: ["tasks"],
     usage: "[pause|resume]",
+    words: words({ pause: "start no more sub-agents", resume: "allow them again" }),
     help: "List sub-agents and processes, or pause and resume delegation",
     run: saying(agents),
     meanwhile: agents
@@ -333,26 +362,41 @@ const backgroundCommands: ReadonlyArray<DialogCommand> = [
   }
 ]
 
+const sessionWords: DialogCommand["words"] = Effect.fnUntraced(function*(dialog: Dialog) {
+  const list = yield* Effect.orElseSucceed(SessionStore.use((store) => store.list({ limit: pickable })), () => [])
+  return list.map(({ id, title }) => ({ label: SafeText.line(title ?? id), detail: title === undefined ? undefined : id, value: id }))
+    .filter(({ value }) => value !== dialog.options.session.id)
+})
+
 export const commands: ReadonlyArray<DialogCommand> = [
   { name: "help", aliases: ["?"], help: "Show this", run: help },
   { name: "new", aliases: ["reset"], usage: "[TITLE]", help: "Start a new session", run: begin(() => undefined) },
   { name: "clear", help: "Clear the screen and start a new session", run: begin(({ screen }) => screen.clear()) },
-  { name: "tools", help: "List the available tools", run: tools },
+  {
+    name: "tools",
+    usage: "[list]",
+    help: "Look up a tool, or list them all",
+    words: () => Effect.succeed([{ label: "list", value: "list" }]),
+    run: tools
+  },
   { name: "usage", help: "Show the tokens, cache hits and cost of this session", run: usage },
   { name: "context", help: "Show what fills the context window", run: context },
-  { name: "compact", aliases: ["compress"], usage: "[here N|TOPIC]", help: "Summarise the older part of the conversation, but for the last N exchanges", run: compact },
+  { name: "compact", aliases: ["compress"], usage: "[here N|TOPIC]", help: "Summarise the older part of the conversation, but for the last N exchanges", words: words({ here: "but for the last exchange" }), run: compact },
   { name: "insights", usage: "[DAYS]", help: "Show what the sessions of the last days used", run: insights },
   { name: "expand", usage: "[WORDS]", help: "Show what compaction left out of the conversation", run: expand },
   { name: "history", help: "Show the messages of this session", run: history },
   { name: "title", usage: "[NAME]", help: "Show or set the title of this session", run: title },
-  { name: "resume", usage: "[SESSION]", help: "Resume another session; without one, choose it", run: resume },
+  { name: "resume", usage: "[SESSION]", help: "Resume another session; without one, choose it", words: sessionWords, run: resume },
   { name: "sessions", help: "List the latest sessions", run: sessions },
-  { name: "verbose", usage: "[LEVEL]", help: "Set the detail of tool output: off, new, all, verbose", run: verbose },
+  { name: "verbose", usage: "[LEVEL]", help: "Set the detail of tool output: off, new, all, verbose", words: words(levelHelp), run: verbose },
   { name: "status", help: "Show the state of this session", run: status },
   { name: "retry", help: "Send the last prompt again", run: retry },
+  ...ShareCommands.commands,
   ...ChangeCommands.commands,
   ...ModelPicker.commands,
   ...ModeCommands.commands,
+  ...ThemeCommand.commands,
+  ...ProgramCommands.commands,
   ...backgroundCommands,
   { name: "quit", aliases: ["exit"], help: "Leave", run: () => Effect.succeed(leave) }
 ]

@@ -177,9 +177,14 @@ const checkpoints = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog)
   say(dialog, ...lines, paint.text("/undo N goes back to the beginning of turn N; /diff N shows what it changed.", "dim"), "")
 }))
 
+const parts = { files: "the files alone", conversation: "the messages alone" }
+
+const wordsOf = (meanings: Readonly<Record<string, string>>): DialogCommand["words"] => () =>
+  Effect.succeed(Object.entries(meanings).map(([label, detail]) => ({ label, detail, value: label })))
+
 export const commands: ReadonlyArray<DialogCommand> = [
-  { name: "diff", usage: "[turn|session|N]", help: "Show what the last turn, or the session, changed in files", run: diff },
-  { name: "undo", usage: "[files|conversation] [N]", help: "Take the last turn back: its files, its messages, or both", run: undo },
-  { name: "redo", usage: "[files|conversation]", help: "Make the turn again that was undone last", run: redo },
+  { name: "diff", usage: "[turn|session|N]", help: "Show what the last turn, or the session, changed in files", words: wordsOf({ turn: "the last turn that changed files", session: "all turns" }), run: diff },
+  { name: "undo", usage: "[files|conversation] [N]", help: "Take the last turn back: its files, its messages, or both", words: wordsOf(parts), run: undo },
+  { name: "redo", usage: "[files|conversation]", help: "Make the turn again that was undone last", words: wordsOf(parts), run: redo },
   { name: "checkpoints", help: "List the turns with the files that they changed", run: checkpoints }
 ]

@@ -1,5 +1,5 @@
 /**
- * Words that may take the place of what is being typed: commands behind `/`, files behind `@`. Files that `.gitignore` names are left
+ * Words that may take the place of what is being typed: commands behind `/`, words of their arguments, files behind `@`. Files that `.gitignore` names are left
  * out. A file that is named in a message is attached to it (`Attachments`).
  *
  * Source: `hermes-product.md` §1.8.
@@ -14,7 +14,7 @@ import type { DialogCommand } from "./Dialog.ts"
 import type * as Editor from "./Editor.ts"
 import * as FuzzyMatch from "./FuzzyMatch.ts"
 import type { Choice } from "./PromptLine.ts"
-import { namesOf } from "./SlashCommands.ts"
+import { type ArgumentWord, namesOf } from "./SlashCommands.ts"
 
 /** A text in place of a part of the line. */
 export interface Completion {
@@ -26,11 +26,13 @@ export interface Completion {
 
 /** Word at the cursor that can be completed. */
 export interface Token {
-  readonly kind: "command" | "file"
+  readonly kind: "argument" | "command" | "file"
   /** Offset of its sign. */
   readonly from: number
   /** Text behind its sign. */
   readonly query: string
+  /** Command of an argument; empty for others. */
+  readonly name?: string
 }
 
 /** The word before the cursor that a list is shown for; undefined where there is none. */
@@ -38,6 +40,8 @@ export const tokenAt = ({ cursor, text }: Pick<Editor.State, "cursor" | "text">)
   const before = text.slice(0, cursor)
   const command = /^\/([\w?-]*)$/.exec(text)
   if (command !== null && cursor === text.length) return { kind: "command", from: 0, query: command[1] ?? "" }
+  const [, begin = "", name = "", query = ""] = /^(\/([\w?-]+) +)([^\s@]*)$/.exec(text) ?? []
+  if (begin !== "" && cursor === text.length) return { kind: "argument", from: begin.length, query, name }
   const file = /(?:^|\s)@([^\s@]*)$/.exec(before)
   return file === null ? undefined : { kind: "file", from: cursor - (file[1] ?? "").length - 1, query: file[1] ?? "" }
 }
@@ -61,9 +65,22 @@ const filesOf = (files: ReadonlyArray<string>, { from, query }: Token): Readonly
   FuzzyMatch.rank(query, files, (file) => file, mostListed).map((file) =>
     ({ label: SafeText.line(file), value: { from, text: `@${file} `, isComplete: false } }))
 
+const argumentsOf = (words: ReadonlyArray<ArgumentWord>, { from, query }: Token): ReadonlyArray<Choice<Completion>> =>
+  FuzzyMatch.rank(query, words, ({ label, value }) => label === value ? label : `${label} ${value}`, mostListed).map(({ detail, label, value }) =>
+    ({ label, detail, value: { from, text: value, isComplete: true } }))
+
+/** Lists that words are taken from; `words` are those of the command whose argument is typed. */
+interface Sources {
+  readonly commands: ReadonlyArray<DialogCommand>
+  readonly files: ReadonlyArray<string>
+  readonly words?: ReadonlyArray<ArgumentWord> | undefined
+}
+
 /** The choices for a word, the best first. */
-export const of = (token: Token, commands: ReadonlyArray<DialogCommand>, files: ReadonlyArray<string>): ReadonlyArray<Choice<Completion>> =>
-  token.kind === "command" ? commandsOf(commands, token) : filesOf(files, token)
+export const of = (token: Token, { commands, files, words = [] }: Sources): ReadonlyArray<Choice<Completion>> => {
+  if (token.kind === "command") return commandsOf(commands, token)
+  return token.kind === "file" ? filesOf(files, token) : argumentsOf(words, token)
+}
 
 /** Files below the working directory. */
 export interface FileList {

@@ -23,9 +23,11 @@ import type { Session, SessionStore } from "../../session/SessionStore.ts"
 import type { FileUndo } from "../../tool/FileUndo.ts"
 import type { Service as Places } from "../../tool/builtin/file/Places.ts"
 import type { ToolRegistry } from "../../tool/ToolRegistry.ts"
+import type { Clipboard } from "../Clipboard.ts"
 import * as ErrorLine from "../ErrorLine.ts"
 import type { Failure } from "../Failure.ts"
 import type { ModelChoices } from "../ModelChoices.ts"
+import type { ProgramCall } from "../ProgramCalls.ts"
 import * as SafeText from "../render/SafeText.ts"
 import type { Verbosity } from "../render/ToolFeed.ts"
 import type { Transcript } from "../render/Transcript.ts"
@@ -34,9 +36,10 @@ import type * as Editor from "./Editor.ts"
 import type { History } from "./InputHistory.ts"
 import type { NotifyOptions } from "./Notifications.ts"
 import type { Pending } from "./Questions.ts"
-import type { Command } from "./SlashCommands.ts"
+import type { ArgumentWord, Command } from "./SlashCommands.ts"
 import type { StatusLine } from "./StatusLine.ts"
 import type { Keyboard, Terminal } from "./TerminalDevice.ts"
+import type { ThemeChoice, ThemeOptions } from "./ThemeCommand.ts"
 
 /** Services that a session uses. */
 export type SessionServices =
@@ -85,9 +88,17 @@ export interface InteractiveOptions {
   readonly printed?: ((show: (text: string) => void) => Effect.Effect<void, never, Scope.Scope>) | undefined
   /** Lets the user's editor change a text; none when absent. */
   readonly editText?: ((text: string) => Effect.Effect<string, Failure>) | undefined
-  /** Models to choose from; none when absent. */
   /** The mode to begin with; that of the approvals when absent. */
   readonly mode?: PermissionMode | undefined
+  /** Runs commands of the program. */
+  readonly program?: ProgramCall | undefined
+  /** The agent's home directory, for what commands write. */
+  readonly home?: string | undefined
+  /** The clipboard of this machine. */
+  readonly clipboard?: Clipboard | undefined
+  /** Themes to choose from; the dark one when absent. */
+  readonly theme?: ThemeOptions | undefined
+  /** Models to choose from; none when absent. */
   readonly models?: ModelChoices | undefined
   /** Notifications and the title of the window; none when absent. */
   readonly notify?: NotifyOptions | undefined
@@ -124,7 +135,11 @@ export interface Dialog {
   readonly statusLine: StatusLine | undefined
   /** Files that `@` names. */
   readonly files: FileList
+  /** Words that the argument of a command may be. */
+  readonly argumentWords: (command: DialogCommand) => Effect.Effect<ReadonlyArray<ArgumentWord>>
   verbosity: Verbosity
+  /** Themes; undefined where nothing is painted. */
+  readonly themes: ThemeChoice | undefined
   /** True where a plan was presented that nobody decided on. */
   isPlanned: boolean
   /** Typed text, also during a turn. */

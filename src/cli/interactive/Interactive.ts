@@ -33,6 +33,7 @@ import * as ModeCommands from "./ModeCommands.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Screen from "../render/Screen.ts"
 import * as Transcript from "../render/Transcript.ts"
+import * as Theme from "../render/Theme.ts"
 import * as BuiltinCommands from "./BuiltinCommands.ts"
 import * as Completions from "./Completions.ts"
 import { attached } from "./Attachments.ts"
@@ -45,6 +46,7 @@ import * as PromptLine from "./PromptLine.ts"
 import * as SessionSwitch from "./SessionSwitch.ts"
 import * as ShellLine from "./ShellLine.ts"
 import * as SlashCommands from "./SlashCommands.ts"
+import * as ThemeCommand from "./ThemeCommand.ts"
 import type { Next } from "./SlashCommands.ts"
 import { keyboard } from "./TerminalDevice.ts"
 import * as TranscriptView from "./TranscriptView.ts"
@@ -130,6 +132,10 @@ const make = Effect.fnUntraced(function*(
   if (statusLine !== undefined) yield* keepStatus(statusLine.status, screen)
   const notifications = options.notify === undefined ? undefined : yield* Notifications.make(options.notify, terminal.write)
   const clock = yield* Clock.Clock
+  const context = yield* Effect.context<SessionServices>()
+  const { color, theme: current } = terminal.paint
+  const themes = options.theme === undefined || current === undefined || !color ? undefined : ThemeCommand.make(options.theme, current)
+  if (themes !== undefined) terminal.write(Theme.query)
   const planned = plans(options.mode ?? "ask", () => {
     dialog.isPlanned = true
   })
@@ -145,7 +151,11 @@ const make = Effect.fnUntraced(function*(
     feed,
     statusLine,
     files: yield* Completions.fileList,
-    keyboard: keyboard(terminal),
+    argumentWords: ({ words }) => words === undefined ? Effect.succeed([]) : Effect.provideContext(words(dialog), context),
+    keyboard: keyboard(terminal, (report) => {
+      if (themes?.report(report) === true) screen.refresh()
+    }),
+    themes,
     commands: [
       ...BuiltinCommands.commands,
       ...quickCommandsOf(options.quickCommands ?? {}),

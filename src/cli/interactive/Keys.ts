@@ -5,6 +5,8 @@
  * key of its own, so that its line ends send nothing. Keys that are told in several ways (xterm, rxvt, the Linux console,
  * the kitty protocol, `modifyOtherKeys`) have one name.
  *
+ * A report of the terminal about itself (OSC) is no key; the decoder passes it to its owner.
+ *
  * **Gotchas**
  *
  * A lone escape is told from the beginning of a sequence only by what follows: {@link Decoder.flush} gives it when nothing did.
@@ -108,13 +110,21 @@ interface Decoder {
 interface Step {
   readonly key: Key | undefined
   readonly length: number
+  readonly report?: string
 }
+
+/** A report of the terminal, and the beginnings of one; no report is longer. */
+const report = /^\](\d[^\u0007\u001b]*)(?:\u0007|\u001b\\)/u
+const reportBegun = /^\](?:\d[^\u0007\u001b]*\u001b?)?$/u
+const longestReport = 200
 
 const named = (name: string, length: number): Step => ({ key: { _tag: "Key", name }, length })
 
 const escape = (input: string): Step | undefined => {
   const rest = input.slice(1)
-  if (sequenceBegun.test(rest)) return undefined
+  if (sequenceBegun.test(rest) || rest.length < longestReport && reportBegun.test(rest)) return undefined
+  const told = report.exec(rest)
+  if (told !== null) return { key: undefined, length: 1 + told[0].length, report: told[1] ?? "" }
   const found = sequence.exec(rest)
   if (found !== null) {
     const [all, parameters = "", final = "", single = ""] = found
@@ -142,7 +152,8 @@ const step = (input: string): Step | undefined => {
   return input.charCodeAt(0) >= 0x80 ? { key: undefined, length: 1 } : named(controlName(first), 1)
 }
 
-export const make = (): Decoder => {
+/** `told` takes the reports of the terminal. */
+export const make = (told: (report: string) => void = () => undefined): Decoder => {
   let input = ""
   let pasted: string | undefined
 
@@ -186,6 +197,7 @@ export const make = (): Decoder => {
         const next = step(input)
         if (next === undefined) break
         input = input.slice(next.length)
+        if (next.report !== undefined) told(next.report)
         if (next.key !== undefined) keys.push(next.key)
       }
       return keys

@@ -80,12 +80,16 @@ const approve = Effect.fnUntraced(function*(argument: string, dialog: Dialog): E
   return yield* carryOut(dialog, wanted)
 })
 
+const modeWords = (modes: ReadonlyArray<PermissionMode.PermissionMode>): DialogCommand["words"] => () =>
+  Effect.succeed(modes.map((value) => ({ label: value, detail: help[value], value })))
+
 export const commands: ReadonlyArray<DialogCommand> = [
   {
     name: "mode",
     usage: "[MODE]",
     help: "Choose what runs without a question: plan, ask, edits, auto or yolo",
+    words: modeWords(PermissionMode.all),
     run: (argument, dialog) => Effect.as(mode(argument, dialog), stay)
   },
-  { name: "approve", usage: "[MODE]", help: "Approve the plan of the mode plan, and go on in another mode", run: approve }
+  { name: "approve", usage: "[MODE]", help: "Approve the plan of the mode plan, and go on in another mode", words: modeWords(["ask", "edits", "auto", "yolo"]), run: approve }
 ]

@@ -66,12 +66,16 @@ export const commands: ReadonlyArray<DialogCommand> = [
     name: "model",
     usage: "[NAME [always]]",
     help: "Choose the model, for this session or for good",
+    words: ({ options: { models } }) =>
+      models === undefined ? Effect.succeed([]) : Effect.map(models.list, (list) =>
+        list.map((value) => ({ label: SafeText.line(value.model), detail: detailOf(value), value: value.model }))),
     run: (argument, dialog) => Effect.as(Effect.catch(model(argument, dialog), (error) => Effect.sync(() => complain(dialog, error))), stay)
   },
   {
     name: "effort",
     usage: "[LEVEL]",
     help: "Show or set the reasoning effort",
+    words: () => Effect.succeed([...efforts, "default"].map((value) => ({ label: value, value }))),
     run: (argument, dialog) => Effect.as(effort(argument, dialog), stay)
   }
 ]

@@ -174,10 +174,12 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
   const { commands, files, live, options, screen } = dialog
   let below: ReadonlyArray<string> = []
   let popup: Popup | undefined
+  /** Words of the command whose argument is typed. */
+  let words: { readonly command: string | undefined; readonly list: ReadonlyArray<SlashCommands.ArgumentWord> } = { command: undefined, list: [] }
   /** The line whose list was put away. */
   let hidden: string | undefined
   const listed = (): ReadonlyArray<Choice<Completions.Completion>> =>
-    popup === undefined ? [] : Completions.of(popup.token, commands, files.files())
+    popup === undefined ? [] : Completions.of(popup.token, { commands, files: files.files(), words: words.command === popup.token.name ? words.list : [] })
   const show = (): void =>
     screen.live((size) =>
       view(dialog, [...rows(listed(), popup?.selected ?? 0, size, screen.asidePaint), ...below])(size))
@@ -238,6 +240,15 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
   const follow = Effect.gen(function*() {
     popup = popupOf(dialog.editor, popup, hidden)
     if (popup === undefined && dialog.editor.text !== hidden) hidden = undefined
+    const name = popup?.token.name
+    const found = name === undefined || name === words.command ? undefined : SlashCommands.find(commands, name)
+    if (found?._tag === "Command") {
+      words = { command: name, list: [] }
+      yield* Effect.forkChild(Effect.map(dialog.argumentWords(found.command), (list) => {
+        if (words.command === name) words = { command: name, list }
+        show()
+      }))
+    }
     if (popup?.token.kind !== "file") return
     const { cwd = options.about.cwd } = (yield* live.state).session
     yield* Effect.forkChild(Effect.andThen(files.load(cwd), Effect.sync(show)))

@@ -22,6 +22,13 @@ export type Next =
 /** The session waits for the next line. */
 export const stay: Next = { _tag: "Stay" }
 
+/** A word that an argument may be. */
+export interface ArgumentWord {
+  readonly label: string
+  readonly detail?: string | undefined
+  readonly value: string
+}
+
 /** A command. `Session` is what it may use of the session, `R` the services that it needs. */
 export interface Command<in Session, out R = never> {
   /** Without the slash. */
@@ -31,6 +38,8 @@ export interface Command<in Session, out R = never> {
   readonly usage?: string | undefined
   /** One line. */
   readonly help: string
+  /** Words that its argument may be, for the list below the line. */
+  readonly words?: ((session: Session) => Effect.Effect<ReadonlyArray<ArgumentWord>, never, R>) | undefined
   readonly run: (argument: string, session: Session) => Effect.Effect<Next, never, R>
   /** Behaviour during a turn; without it the command waits for the end of the turn. */
   readonly meanwhile?: ((argument: string, session: Session, work: Meanwhile) => Effect.Effect<void, never, R>) | undefined

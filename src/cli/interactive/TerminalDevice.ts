@@ -46,9 +46,9 @@ export interface Keyboard {
   readonly pending: () => boolean
 }
 
-/** Reads the keys of a terminal. */
-export const keyboard = ({ events }: Pick<Terminal, "events">): Keyboard => {
-  const decoder = Keys.make()
+/** Reads the keys of a terminal; `told` takes what it reports of itself. */
+export const keyboard = ({ events }: Pick<Terminal, "events">, told?: (report: string) => void): Keyboard => {
+  const decoder = Keys.make(told)
   const keys: Array<Keys.Key> = []
   const next: Effect.Effect<Event, Cause.Done> = Effect.suspend(() => {
     const key = keys.shift()

@@ -13,6 +13,7 @@ import { guard, stdinKind } from "../../platform/StandardStreams.ts"
 import * as ErrorLine from "../ErrorLine.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Paint from "../render/Paint.ts"
+import * as Theme from "../render/Theme.ts"
 
 /** Broken pipe, and a terminal that was closed. */
 const isGone = (error: unknown): boolean =>
@@ -28,10 +29,10 @@ interface Streams {
   readonly flushed: () => Promise<boolean>
 }
 
-const sink = (stream: NodeJS.WriteStream, write: (text: string) => void) => ({
+const sink = (stream: NodeJS.WriteStream, write: (text: string) => void, theme: Theme.CurrentTheme) => ({
   write,
   terminal: stream.isTTY === true,
-  paint: Paint.make(Paint.capabilities(stream.isTTY === true, CurrentProcess.variables()))
+  paint: Paint.make({ ...Paint.capabilities(stream.isTTY === true, CurrentProcess.variables()), theme })
 })
 
 const drained = (stream: NodeJS.WriteStream): Promise<void> =>
@@ -47,6 +48,7 @@ export const make = (secrets: Registry): Streams => {
   // Bound now: what the guard redirects later is not this program's own writing.
   const write = stdout.write.bind(stdout)
   const writeAside = stderr.write.bind(stderr)
+  const theme = Theme.current()
   const broken = new Set<"stdout" | "stderr">()
   const failed = (name: "stdout" | "stderr") => (error?: Error | null): void => {
     if (error === undefined || error === null || isGone(error) || broken.has(name)) return
@@ -89,8 +91,8 @@ export const make = (secrets: Registry): Streams => {
       out: (text) => Effect.sync(() => put(SafeText.plain(text))),
       err: (text) => Effect.sync(() => say(SafeText.plain(text))),
       streams: {
-        answer: sink(stdout, put),
-        aside: sink(stderr, say),
+        answer: sink(stdout, put, theme),
+        aside: sink(stderr, say, theme),
         size: () => {
           const { columns = 80, rows = 24 } = stderr.isTTY ? stderr : stdout
           return { columns, rows }

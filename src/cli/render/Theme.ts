@@ -14,6 +14,7 @@
  * Source: `hermes-product.md` §1.8.
  */
 import * as Result from "effect/Result"
+import { nearest } from "../../domain/Similarity.ts"
 
 /** Roles of text. */
 export const roles = ["muted", "accent", "heading", "link", "success", "warning", "error", "added", "removed", "keyword", "string", "comment", "number"] as const
@@ -80,9 +81,6 @@ const colourOf = (word: string): string | undefined => {
   return red === undefined || green === undefined || blue === undefined ? undefined : `38;2;${[red, green, blue].map((part) => parseInt(part, 16)).join(";")}`
 }
 
-/** Forms of a look in the settings, for errors. */
-export const lookForms = "a colour (red, bright-red, 0 to 255 or #rrggbb), with bold, dim, italic or underline before it, or default"
-
 /** Reads a look of the settings as the parameters of an escape sequence; undefined where it is none. */
 export const codesOf = (look: string): string | undefined => {
   const words = look.trim().toLowerCase().split(/\s+/)
@@ -92,9 +90,7 @@ export const codesOf = (look: string): string | undefined => {
 }
 
 /** A theme of the settings: a built-in one with some roles changed. */
-export interface CustomTheme extends Partial<Readonly<Record<Role, string>>> {
-  readonly base: "dark" | "light" | "high-contrast"
-}
+export type CustomTheme = { readonly [R in Role]?: string | undefined } & { readonly base: "dark" | "light" | "high-contrast" }
 
 /** Choice of a theme in the settings. */
 export interface ThemeSettings {
@@ -122,8 +118,8 @@ export const find = (name: string, { themes }: Pick<ThemeSettings, "themes">, ba
   return name === "dark" || name === "light" || name === "high-contrast" ? Result.succeed(named(name, background)) : Result.fail(name)
 }
 
-/** Query for the background of a terminal, and for what it is: every terminal answers the second one, after the first. */
-export const query = "\u001b]11;?\u0007\u001b[c"
+/** Query for the background of a terminal. Nobody waits for the answer: some terminals give none. */
+export const query = "\u001b]11;?\u0007"
 
 /** Background in the answer of a terminal (`11;rgb:ffff/ffff/ffff`); undefined where it says nothing about it. */
 export const backgroundOf = (report: string): Background | undefined => {
@@ -137,6 +133,15 @@ export const backgroundOf = (report: string): Background | undefined => {
 export const backgroundIn = (variables: Readonly<Record<string, string | undefined>>): Background => {
   const number = Number(variables["COLORFGBG"]?.split(";").at(-1) || Number.NaN)
   return number === 7 || number > 8 && number <= 15 ? "light" : "dark"
+}
+
+/** Takes the theme of the settings; a warning where it names one that there is not. */
+export const use = (settings: ThemeSettings, background: Background, ...paints: ReadonlyArray<{ readonly theme?: CurrentTheme | undefined }>): string | undefined => {
+  const found = find(settings.theme, settings, background)
+  for (const { theme } of paints) if (theme !== undefined && Result.isSuccess(found)) theme.value = found.success
+  if (Result.isSuccess(found)) return undefined
+  const near = nearest(settings.theme, [...builtin, ...Object.keys(settings.themes)])
+  return `display.theme: there is no theme "${settings.theme}"${near === undefined ? `: it is ${builtin.join(", ")} or a name of display.themes` : `: did you mean "${near}"?`}`
 }
 
 /** The theme that a program begins with, before anything is known. */

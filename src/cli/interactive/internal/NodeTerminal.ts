@@ -10,6 +10,7 @@ import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import * as CurrentProcess from "../../../platform/CurrentProcess.ts"
 import * as Paint from "../../render/Paint.ts"
+import * as Theme from "../../render/Theme.ts"
 import { pasteOff, pasteOn } from "../Keys.ts"
 import type { Terminal, TerminalEvent } from "../TerminalDevice.ts"
 
@@ -99,7 +100,7 @@ export const make = Effect.fnUntraced(function*(writes: Writes = ofProcess()): E
     write: put,
     // A terminal that does not know its size says 0.
     size: () => ({ columns: screen.columns || 80, rows: screen.rows || 24 }),
-    paint: Paint.make(Paint.capabilities(screen.isTTY, CurrentProcess.variables())),
+    paint: Paint.make({ ...Paint.capabilities(screen.isTTY, CurrentProcess.variables()), theme: Theme.current() }),
     events,
     alternate,
     lend: (work) =>

@@ -1,0 +1,60 @@
+/**
+ * Commands of the program, run inside of a conversation: what `hermes config get model.default` prints becomes text. Nobody is asked, and
+ * nothing of it is part of the conversation.
+ *
+ * Source: `hermes-product.md` §1.8.
+ */
+import * as Effect from "effect/Effect"
+import type { ProgramServices } from "./CommandRunner.ts"
+import { Output } from "./ProgramOutput.ts"
+import * as Paint from "./render/Paint.ts"
+import * as SafeText from "./render/SafeText.ts"
+
+/** Result of a command. */
+export interface CalledProgram {
+  readonly code: number
+  /** All that it printed, in order, as lines. */
+  readonly text: string
+}
+
+/** Runs a command line of the program. */
+export type ProgramCall = (argv: ReadonlyArray<string>) => Effect.Effect<CalledProgram>
+
+/** Words of an argument: those in quotes are one. */
+export const wordsOf = (argument: string): ReadonlyArray<string> =>
+  Array.from(argument.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g), ([, double, single, bare]) => double ?? single ?? bare ?? "")
+
+/** Keeps what a command writes. */
+const kept = (printed: { text: string }, columns: number) => {
+  const write = (text: string): void => {
+    printed.text += SafeText.text(text)
+  }
+  const sink = { write, terminal: false, paint: Paint.plain }
+  return Output.of({
+    out: (text) => Effect.sync(() => write(text)),
+    err: (text) => Effect.sync(() => write(text)),
+    streams: { answer: sink, aside: sink, size: () => ({ columns, rows: 24 }) },
+    terminal: { input: false },
+    protect: Effect.void,
+    masked: Effect.void,
+    printOn: () => Effect.void,
+    onExit: () => Effect.void
+  })
+}
+
+/** Makes the calls, with the services of the program that they are made in. */
+export const make = Effect.gen(function*() {
+  const context = yield* Effect.context<ProgramServices>()
+  const { streams } = yield* Output
+  const call: ProgramCall = (argv) =>
+    Effect.gen(function*() {
+      const { execute } = yield* Effect.promise(() => import("./CommandRunner.ts"))
+      const printed = { text: "" }
+      return yield* execute(argv).pipe(
+        Effect.provideService(Output, kept(printed, streams.size().columns)),
+        Effect.provideContext(context),
+        Effect.map((code) => ({ code, text: printed.text.trimEnd() }))
+      )
+    })
+  return call
+})

@@ -1,0 +1,145 @@
+/**
+ * Commands of a session that do what commands of the program do: `/config`, `/doctor`, `/permissions`, `/mcp`, `/export` and `/bug`.
+ *
+ * **Details**
+ *
+ * Settings that are changed here hold for the next start; `/mode`, `/model`, `/theme` and `/effort` change what holds now.
+ *
+ * `/bug` writes a directory for a report about this program: versions, what `hermes doctor` finds, the settings and the session, without
+ * secrets. Nothing is sent.
+ *
+ * Source: `hermes-product.md` §1.6, §1.7 and §1.8.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import * as Json from "../../domain/Json.ts"
+import { reasonOf } from "../../domain/PathProblem.ts"
+import * as Redaction from "../../domain/Redaction.ts"
+import { Secrets } from "../../domain/Secrets.ts"
+import { type CalledProgram, wordsOf } from "../ProgramCalls.ts"
+import * as SafeText from "../render/SafeText.ts"
+import type { Choice } from "./PromptLine.ts"
+import { type Dialog, type DialogCommand, say, type SessionServices } from "./Dialog.ts"
+import * as Picker from "./Picker.ts"
+import { stay } from "./SlashCommands.ts"
+
+/** Prints what a command of the program printed. */
+const show = (dialog: Dialog, { text }: CalledProgram): void => say(dialog, ...(text === "" ? "Done." : text).split("\n"), "")
+
+const call = (dialog: Dialog, argv: ReadonlyArray<string>): Effect.Effect<CalledProgram> =>
+  dialog.options.program?.(argv) ?? Effect.succeed({ code: 1, text: "This client runs no commands of the program." })
+
+/** A command that is one of the program, with its arguments behind it. */
+const passed = (name: string, otherwise: ReadonlyArray<string>, split = wordsOf): DialogCommand["run"] => (argument, dialog) =>
+  Effect.gen(function*() {
+    const words = split(argument)
+    const argv = [name, ...words.length === 0 ? otherwise : words]
+    const called = call(dialog, argv)
+    const { lend } = dialog.options.terminal
+    // The editor of `/config edit` needs the terminal.
+    show(dialog, yield* words[0] === "edit" && lend !== undefined ? lend(called) : called)
+    return stay
+  })
+
+/** The call behind `test` is one word, as it was typed. */
+const testedCall = (argument: string): ReadonlyArray<string> => {
+  const [, call = ""] = /^test\s+(.+)$/s.exec(argument) ?? []
+  return call === "" ? wordsOf(argument) : ["test", call]
+}
+
+const servers = Schema.decodeUnknownOption(Schema.Array(Schema.Struct({ name: Schema.String })))
+
+const pickServer = Effect.fnUntraced(function*(dialog: Dialog) {
+  const { text } = yield* call(dialog, ["mcp", "list", "--json"])
+  const found = Option.getOrElse(Option.flatMap(Json.parse(text), servers), () => [])
+  if (found.length === 0) return say(dialog, "No MCP servers. Add one: hermes mcp add NAME --command PROGRAM, or --url URL", "")
+  const name = yield* Picker.choose(dialog, {
+    title: "MCP servers: connect and list the tools",
+    choices: found.map(({ name }): Choice<string> => ({ label: SafeText.line(name), value: name }))
+  })
+  if (name !== undefined) show(dialog, yield* call(dialog, ["mcp", "test", name]))
+})
+
+const formats = ["md", "jsonl", "html"] as const
+
+const exported = Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
+  const [first = "", ...rest] = wordsOf(argument)
+  const format = formats.find((one) => one === first)
+  const named = format === undefined ? [first, ...rest] : rest
+  const [path = ""] = named
+  if (named.length > 1 || format === undefined && first !== "" && !formats.some((one) => first.endsWith(`.${one}`))) {
+    return say(dialog, "/export takes md, jsonl or html, and a file: /export html session.html", "")
+  }
+  const stored = yield* Effect.orElseSucceed(dialog.live.known, () => undefined)
+  if (stored === undefined) return say(dialog, "Nothing to export: the session has no messages yet.", "")
+  const kind = format ?? formats.find((one) => path.endsWith(`.${one}`)) ?? "md"
+  const files = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const { cwd = dialog.options.about.cwd } = (yield* dialog.live.state).session
+  const file = paths.resolve(cwd, path === "" ? `hermes-${stored.id}.${kind}` : path)
+  if (yield* Effect.orElseSucceed(files.exists(file), () => false)) return say(dialog, `${SafeText.line(file)} exists. Name another file: /export ${kind} FILE`, "")
+  show(dialog, yield* call(dialog, ["sessions", "export", "--session-id", stored.id, "--format", kind, "--output", file]))
+})
+
+/** Parts of a report, by the commands that print them. */
+const parts = (session: string | undefined): ReadonlyArray<readonly [file: string, argv: ReadonlyArray<string>]> => [
+  ["doctor.txt", ["doctor"]],
+  ["settings.yaml", ["config", "show"]],
+  ["permissions.txt", ["permissions", "list"]],
+  ["plugins.txt", ["plugins", "list"]],
+  ...session === undefined ? [] : [["session.jsonl", ["sessions", "export", "--session-id", session, "--format", "jsonl"]] as const]
+]
+
+const bug = Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
+  const { options: { about, home } } = dialog
+  const files = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const secrets = yield* Secrets
+  const now = yield* Clock.currentTimeMillis
+  const stored = yield* Effect.orElseSucceed(dialog.live.known, () => undefined)
+  const stamp = new Date(now).toISOString().replace(/[:.]/g, "-")
+  const folder = paths.join(home ?? about.cwd, "bug-reports", stamp)
+  const keep = (name: string, text: string) =>
+    files.writeFileString(paths.join(folder, name), `${Redaction.redactText(text, secrets)}\n`, { mode: 0o600 })
+  const written = Effect.gen(function*() {
+    yield* files.makeDirectory(folder, { recursive: true, mode: 0o700 })
+    yield* keep("report.md", [
+      `# ${argument === "" ? "What happened?" : argument}`,
+      "",
+      `- program: hermes ${about.version}`,
+      `- model: ${about.model} of ${about.provider}`,
+      `- terminal: ${dialog.screen.size().columns} columns`,
+      `- session: ${stored?.id ?? "not stored"}`
+    ].join("\n"))
+    for (const [name, argv] of parts(stored?.id)) yield* keep(name, (yield* call(dialog, argv)).text)
+  })
+  yield* Effect.match(written, {
+    onFailure: (error) => say(dialog, `The report cannot be written to ${SafeText.line(folder)}: ${reasonOf(error)}.`, ""),
+    onSuccess: () =>
+      say(dialog, `The report is in ${SafeText.line(folder)}`, dialog.screen.asidePaint.text("Secrets are masked, and nothing was sent. Look at it before you pass it on: session.jsonl holds the conversation.", "muted"), "")
+  })
+})
+
+const doing = (work: (argument: string, dialog: Dialog) => Effect.Effect<void, never, SessionServices>): DialogCommand["run"] => (argument, dialog) =>
+  Effect.as(work(argument, dialog), stay)
+
+const words = (...list: ReadonlyArray<string>): DialogCommand["words"] => () => Effect.succeed(list.map((label) => ({ label, value: label })))
+
+export const commands: ReadonlyArray<DialogCommand> = [
+  { name: "config", usage: "[get|set|unset KEY]", help: "Show or change the settings of the next start", words: words("show", "get", "set", "unset", "check", "edit", "path"), run: passed("config", ["show"]) },
+  { name: "doctor", help: "Check the installation and say how to fix problems", run: passed("doctor", []) },
+  { name: "permissions", usage: "[test CALL]", help: "List the rules about tool calls, or explain one call", words: words("list", "test"), run: passed("permissions", ["list"], testedCall) },
+  {
+    name: "mcp",
+    usage: "[COMMAND]",
+    help: "Choose an MCP server and list its tools",
+    words: words("list", "test"),
+    run: (argument, dialog) => argument === "" ? Effect.as(pickServer(dialog), stay) : passed("mcp", [])(argument, dialog)
+  },
+  { name: "export", usage: "[md|jsonl|html] [FILE]", help: "Write this session to a file", words: words(...formats), run: doing(exported) },
+  { name: "bug", usage: "[WORDS]", help: "Write a report about this program to a directory, without secrets", run: doing(bug) }
+]
