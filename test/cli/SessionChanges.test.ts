@@ -1,6 +1,7 @@
 // Files that a session changed, shown and put back: by `hermes sessions` and by the commands of a conversation.
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
@@ -98,9 +99,24 @@ const conversation = Effect.fnUntraced(function*(turns: ReadonlyArray<ReadonlyAr
   // Without one the model would be asked for it.
   yield* live.rename("titled")
   const said: Array<string> = []
-  const screen = { asidePaint: Paint.plain, size: () => ({ columns: 80, rows: 24 }), say: (text: string) => void said.push(text) }
+  const listed: Array<string> = []
+  const size = { columns: 80, rows: 24 }
+  const screen = {
+    asidePaint: Paint.plain,
+    size: () => size,
+    say: (text: string) => void said.push(text),
+    live: (view: (room: typeof size) => { readonly lines: ReadonlyArray<string> }) => void listed.push(...view(size).lines)
+  }
+  const keys: Array<string> = []
+  const keyboard = {
+    pending: () => false,
+    next: Effect.suspend(() => {
+      const name = keys.shift()
+      return name === undefined ? Cause.done() : Effect.succeed({ _tag: "Key", name })
+    })
+  }
   // The commands use no more of a dialogue.
-  const dialog = { live, screen } as unknown as Dialog
+  const dialog = { live, screen, keyboard } as unknown as Dialog
   return {
     live,
     text: (name: string) => existsSync(join(cwd, name)) ? readFileSync(join(cwd, name), "utf8") : undefined,
@@ -111,7 +127,10 @@ const conversation = Effect.fnUntraced(function*(turns: ReadonlyArray<ReadonlyAr
       yield* live.send({ prompt })
       for (let event = yield* reader.take; event._tag !== "TurnEnded" || event.turn.message.prompt !== prompt; event = yield* reader.take);
     }, Effect.scoped),
-    type: Effect.fnUntraced(function*(line: string) {
+    listed,
+    /** Types a command, and then keys for what it asks. */
+    type: Effect.fnUntraced(function*(line: string, ...answer: ReadonlyArray<string>) {
+      keys.splice(0, keys.length, ...answer)
       const [name = "", ...rest] = line.split(" ")
       const command = commands.find((one) => one.name === name) ?? assert.fail(`no /${name}`)
       said.length = 0
@@ -154,19 +173,26 @@ describe("a conversation", () => {
 
   it.live("/undo asks before it overwrites, and takes files and messages back apart", () =>
     Effect.gen(function*() {
-      const { prompts, put, send, text, type } = yield* conversation(turns)
+      const { listed, prompts, put, send, text, type } = yield* conversation(turns)
       yield* send("first")
       yield* send("second")
       put("a", "mine\n")
       const asked = yield* type("undo")
       assert.include(asked, "a: it was changed since. Undo would change it so:\n@@ -1 +1 @@\n-mine\n+1\n")
-      assert.include(asked, "Nothing was changed. /undo force overwrites it; /undo keep leaves it and does the rest.")
+      assert.include(asked, "Nothing was changed.")
+      assert.includeMembers(listed.map((row) => row.trimEnd()), [
+        "❯ Change nothing", "  Leave it        undo the rest: 1 file", "  Overwrite it    what was changed since is lost"
+      ])
+      assert.include(yield* type("undo", "enter"), "Nothing was changed.")
       assert.deepStrictEqual([text("a"), text("b"), yield* prompts], ["mine\n", "x\n", ["first", "second"]])
-      yield* type("undo files keep")
+      yield* type("undo files", "down", "enter")
       assert.deepStrictEqual([text("a"), text("b"), yield* prompts], ["mine\n", undefined, ["first", "second"]])
       yield* type("redo files")
       yield* type("undo conversation")
       assert.deepStrictEqual([text("a"), text("b"), yield* prompts], ["mine\n", "x\n", ["first"]])
+      yield* type("redo")
+      yield* type("undo files", "down", "down", "enter")
+      assert.strictEqual(text("a"), "1\n")
       assert.include(yield* type("undo sideways"), "/undo takes files or conversation")
     }).pipe(Effect.scoped), { timeout: 60_000 })
 })

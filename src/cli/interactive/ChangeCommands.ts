@@ -28,6 +28,7 @@ import * as Width from "../render/Width.ts"
 import { complain, type Dialog, type DialogCommand, say, type SessionServices } from "./Dialog.ts"
 import { stay } from "./SlashCommands.ts"
 import * as Overview from "./Overview.ts"
+import * as Picker from "./Picker.ts"
 
 const doing = (work: (argument: string, dialog: Dialog) => Effect.Effect<void, AgentError, SessionServices>): DialogCommand["run"] =>
   (argument, dialog) =>
@@ -95,21 +96,31 @@ const read = (argument: string): Wanted | undefined => {
 const usageOf = (name: "undo" | "redo"): string =>
   `/${name} takes files or conversation for one of both, force or keep for files that were changed since${name === "undo" ? ", and a number of /checkpoints to go back to" : ""}.`
 
-/** Changes the files of a run; false where somebody has to decide first. */
-const moveFiles = Effect.fnUntraced(function*(dialog: Dialog, set: ChangeSets.ChangeSet, direction: ChangeUndo.Plan["direction"], { conflicts, conversation, files }: Wanted) {
+/** Asks about files that were changed since; undefined leaves everything as it is. */
+const askAbout = (dialog: Dialog, { conflicts, direction, steps }: ChangeUndo.Plan) => {
+  const [them, rest] = [conflicts.length === 1 ? "it" : "them", steps.length]
+  return Picker.choose<"force" | "keep" | undefined>(dialog, {
+    title: conflicts.length === 1 ? "1 file was changed since" : `${conflicts.length} files were changed since`,
+    choices: [
+      { label: "Change nothing", value: undefined },
+      { label: `Leave ${them}`, detail: rest > 0 ? `${direction} the rest: ${rest === 1 ? "1 file" : `${rest} files`}` : "and the conversation goes on as asked", value: "keep" },
+      { label: `Overwrite ${them}`, detail: "what was changed since is lost", value: "force" }
+    ]
+  })
+}
+
+/** Changes the files of a run; false where the user decides to change nothing. */
+const moveFiles = Effect.fnUntraced(function*(dialog: Dialog, set: ChangeSets.ChangeSet, direction: ChangeUndo.Plan["direction"], { conflicts }: Wanted) {
   const undo = yield* FileUndo
   const plan = yield* undo.plan(set, direction)
-  if (plan.conflicts.length > 0 && conflicts === "ask") {
-    const part = files && !conversation ? " files" : ""
-    say(
-      dialog,
-      ...ChangeReports.conflicts(plan, roomOf(dialog, 0)),
-      dialog.screen.asidePaint.text(`Nothing was changed. /${direction}${part} force overwrites ${plan.conflicts.length === 1 ? "it" : "them"}; /${direction}${part} keep leaves ${plan.conflicts.length === 1 ? "it" : "them"} and does the rest.`, "bold"),
-      ""
-    )
+  const isOpen = plan.conflicts.length > 0 && conflicts === "ask"
+  if (isOpen) say(dialog, ...ChangeReports.conflicts(plan, roomOf(dialog, 0)), "")
+  const decided = isOpen ? yield* askAbout(dialog, plan) : conflicts
+  if (decided === undefined) {
+    say(dialog, dialog.screen.asidePaint.text("Nothing was changed.", "bold"), "")
     return false
   }
-  const done = yield* undo.apply(plan, { isOverwriting: conflicts === "force" })
+  const done = yield* undo.apply(plan, { isOverwriting: decided === "force" })
   say(dialog, ...ChangeReports.done(plan, done).map((line) => Width.cut(line, Math.max(40, dialog.screen.size().columns * 3))))
   return true
 })

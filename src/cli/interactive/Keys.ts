@@ -114,8 +114,8 @@ interface Step {
 }
 
 /** A report of the terminal, and the beginnings of one; no report is longer. */
-const report = /^\](\d[^\u0007\u001b]*)(?:\u0007|\u001b\\)/u
-const reportBegun = /^\](?:\d[^\u0007\u001b]*\u001b?)?$/u
+const report = new RegExp(String.raw`^\](\d[^\u0007\u001b]*)(?:\u0007|\u001b\\)`, "u")
+const reportBegun = new RegExp(String.raw`^\](?:\d[^\u0007\u001b]*\u001b?)?$`, "u")
 const longestReport = 200
 
 const named = (name: string, length: number): Step => ({ key: { _tag: "Key", name }, length })
