@@ -68,6 +68,8 @@ export interface Surroundings {
   /** Directory of the call. */
   readonly cwd: string
   readonly home: string | undefined
+  /** Files of a place that are looked at; what stands beyond is not counted. */
+  readonly counted: number
   /** True of a path of the tree whose content is never kept. */
   readonly isHidden: (path: string) => boolean
   /** Files by what git knows of them, from the tree on; undefined where git cannot say. */
@@ -76,11 +78,12 @@ export interface Surroundings {
   readonly isIgnored: (path: string) => Effect.Effect<boolean>
 }
 
-const maxFiles = 2_000
+/** Files that one command may name to be kept. */
+export const maxFiles = 2_000
 const maxBytes = 64 * 1024 * 1024
 const maxFileBytes = 10 * 1024 * 1024
 /** Files that are counted to say how many there are. */
-const maxCounted = 20_000
+export const maxCounted = 20_000
 
 /** Directories whose names say that a tool makes them again. */
 const fetched = new Set(["node_modules", "bower_components", "__pycache__", ".venv", ".tox", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".parcel-cache", ".turbo", ".gradle", ".next", ".nuxt", ".svelte-kit", ".nyc_output"])
@@ -121,7 +124,7 @@ const look = Effect.fnUntraced(function*(file: string): Effect.fn.Return<FileSta
 /** Reads what stands at some places. */
 export const read = Effect.fnUntraced(function*(
   places: ReadonlyArray<Place>,
-  { cwd, home, isHidden, isIgnored, listed, tree }: Surroundings
+  { counted, cwd, home, isHidden, isIgnored, listed, tree }: Surroundings
 ): Effect.fn.Return<Named, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -181,7 +184,7 @@ export const read = Effect.fnUntraced(function*(
   /** Keeps all below a path; what is made again by a tool waits, where `later` is given. */
   const walk = (file: string, name: string | undefined, into: Map<string, FileState>, tally: { files: number; bytes: number }, later: Set<string> | undefined): Effect.Effect<void, PlatformError> =>
     Effect.gen(function*() {
-      if (tally.files > maxCounted) return
+      if (tally.files > counted) return
       const own = path.basename(file)
       const info = yield* fs.lstat(file)
       const isMeant = name === undefined || matches(name, own)
@@ -222,7 +225,7 @@ export const read = Effect.fnUntraced(function*(
         const kept = new Map<string, FileState>()
         yield* walk(root, given.name, kept, tally, disposable)
         const isWhole = files.size + tally.files <= maxFiles && bytes + tally.bytes <= maxBytes
-        if (!isWhole) gaps.add(`${part === "" ? "the working tree" : part} (${tally.files > maxCounted ? `more than ${maxCounted}` : tally.files} files, ${sizeOf(tally.bytes)})`)
+        if (!isWhole) gaps.add(`${part === "" ? "the working tree" : part} (${tally.files > counted ? `more than ${counted}` : tally.files} files, ${sizeOf(tally.bytes)})`)
         else bytes += tally.bytes
         for (const [file, state] of kept) files.set(file, state)
       }

@@ -247,7 +247,7 @@ export const make = Effect.fnUntraced(function*(
 
   const none = (...gaps: ReadonlyArray<string>): Named => ({ files: new Map(), gaps, rebuilt: [] })
 
-  const named = Effect.fnUntraced(function*(directory: string, places: ReadonlyArray<Place>) {
+  const named = Effect.fnUntraced(function*(directory: string, places: ReadonlyArray<Place>, counted: number) {
     if (places.length === 0) return none()
     if (place !== "here") return none("files of another machine")
     const { observer, tree } = yield* found(directory)
@@ -256,6 +256,7 @@ export const make = Effect.fnUntraced(function*(
       tree,
       cwd: directory,
       home,
+      counted,
       isHidden: options.isHidden,
       isIgnored: (name) => observer.git === undefined ? Effect.succeed(false) : observer.git.isIgnored(name),
       listed: (listing, at) => observer.git === undefined ? Effect.undefined : observer.git.listed(listing, at)
@@ -274,7 +275,7 @@ export const make = Effect.fnUntraced(function*(
   const taken = Effect.fnUntraced(function*(directory: string, places: ReadonlyArray<Place>) {
     const { key, observer, tree } = yield* found(directory)
     if (typeof observer === "string") return nothing(observer)
-    const before = yield* named(directory, places)
+    const before = yield* named(directory, places, NamedFiles.maxFiles)
     const snapshot = yield* Effect.onError(observer.take, () =>
       // A machine that was started again has none of it.
       Effect.sync(() => void (place === "elsewhere" && observers.delete(key))))
@@ -284,7 +285,7 @@ export const make = Effect.fnUntraced(function*(
 
   return {
     named: (directory, places) =>
-      lock.withPermit(named(directory, places)).pipe(
+      lock.withPermit(named(directory, places, NamedFiles.maxCounted)).pipe(
         Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.succeed(none(`it took longer than ${deadline} to look`)) }),
         Effect.catch(({ message }) => Effect.succeed(none(message)))
       ),
