@@ -32,7 +32,7 @@ export interface Driver {
   /** The screen, as soon as the text is on it so many times. */
   readonly until: (text: string, times?: number) => Effect.Effect<string>
   /** The same while time goes by. */
-  readonly later: (text: string) => Effect.Effect<string>
+  readonly later: (text: string, times?: number) => Effect.Effect<string>
   readonly screen: () => string
   /** The exit code. */
   readonly left: Effect.Effect<number>
@@ -98,8 +98,8 @@ export const session = <A, E, R>(
         }
         return screen()
       })
-      const later = (text: string) =>
-        Effect.raceFirst(until(text), Effect.forever(Effect.andThen(TestClock.adjust("1 second"), breathe)))
+      const later = (text: string, times?: number) =>
+        Effect.raceFirst(until(text, times), Effect.forever(Effect.andThen(TestClock.adjust("1 second"), breathe)))
       return yield* body({
         terminal,
         history,

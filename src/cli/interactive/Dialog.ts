@@ -28,6 +28,7 @@ import * as ErrorLine from "../ErrorLine.ts"
 import type { Failure } from "../Failure.ts"
 import type { ModelChoices } from "../ModelChoices.ts"
 import type { ProgramCall } from "../ProgramCalls.ts"
+import type { Block } from "../render/Block.ts"
 import * as SafeText from "../render/SafeText.ts"
 import type { Verbosity } from "../render/ToolFeed.ts"
 import type { Transcript } from "../render/Transcript.ts"
@@ -119,7 +120,7 @@ export interface TypedLine {
 
 /** Place of lines that come from elsewhere: below what is shown or, while an answer is being written, between its parts. */
 export interface Feed {
-  note: (line: string) => void
+  put: (block: Block) => void
 }
 
 /** Mutable state is changed by the terminal's own fiber, and by the one that shows a turn. */
@@ -157,7 +158,7 @@ export interface Dialog {
 }
 
 /** Shows a line of the program's own; while an answer is being written, between its parts. */
-export const note = ({ feed }: Pick<Dialog, "feed">, line: string): void => feed.note(line)
+export const note = ({ feed }: Pick<Dialog, "feed">, line: string): void => feed.put({ _tag: "Lines", text: `${line}\n`, place: "turn" })
 
 /** Characters of a text that the history keeps whole; of a longer one it keeps the line with its marks. */
 const mostRemembered = 10_000

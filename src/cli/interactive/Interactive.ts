@@ -37,7 +37,7 @@ import * as Theme from "../render/Theme.ts"
 import * as BuiltinCommands from "./BuiltinCommands.ts"
 import * as Completions from "./Completions.ts"
 import { attached } from "./Attachments.ts"
-import { complain, type Dialog, type DialogCommand, type Feed, type InteractiveOptions, remember, type SessionServices, say, type TypedLine } from "./Dialog.ts"
+import { complain, type Dialog, type DialogCommand, type Feed, type InteractiveOptions, note, remember, type SessionServices, say, type TypedLine } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import * as Overview from "./Overview.ts"
 import * as Notifications from "./Notifications.ts"
@@ -176,7 +176,7 @@ const make = Effect.fnUntraced(function*(
 /** Logs are lines of the session. */
 const logger = (screen: Transcript.Transcript, feed: Feed): Logger.Logger<unknown, void> =>
   Logger.make(({ logLevel, message }) => {
-    feed.note(screen.asidePaint.text(SafeText.line(LogLine.render(logLevel, message)), "yellow"))
+    note({ feed }, screen.asidePaint.text(SafeText.line(LogLine.render(logLevel, message)), "yellow"))
   })
 
 /** Shows what plugins print, line by line. */
@@ -186,7 +186,7 @@ const prints = ({ feed, screen: { asidePaint } }: Dialog): (text: string) => voi
     // Nothing more comes behind an empty piece.
     const lines = SafeText.plain(rest + text + (text === "" && rest !== "" ? "\n" : "")).split("\n")
     rest = lines.pop() ?? ""
-    for (const line of lines) feed.note(asidePaint.text(line, "dim"))
+    for (const line of lines) note({ feed }, asidePaint.text(line, "dim"))
   }
 }
 
@@ -352,7 +352,7 @@ export const run = (options: InteractiveOptions): Effect.Effect<number, never, S
       previewLength: options.display.toolPreviewLength,
       verbosity: () => verbosity()
     })
-    const feed: Feed = { note: (line) => screen.say(`${line}\n`) }
+    const feed: Feed = { put: screen.put }
     return Effect.gen(function*() {
       const dialog = yield* make(options, screen, feed)
       verbosity = () => dialog.verbosity

@@ -1,7 +1,7 @@
 /**
  * Questions that a tool puts to the user while the agent works, one after the other.
  *
- * A question stands between the lines of the session, whole, however long it is; its choices are below until it is answered.
+ * A question is a block of the session, whole, however long it is; its choices are below until it is answered.
  * An answer is the number of a choice, several numbers where several may be taken, or the user's own words. What was being
  * typed when the question came is there again afterwards. A question whose run is stopped needs no answer any more.
  */
@@ -11,16 +11,12 @@ import { redactText } from "../../domain/Redaction.ts"
 import { Secrets } from "../../domain/Secrets.ts"
 import type { Answer, HostEvent, OpenQuestion } from "../../host/HostEvent.ts"
 import type { Question } from "../../tool/builtin/Clarifier.ts"
-import * as DiffText from "../render/DiffText.ts"
 import * as SafeText from "../render/SafeText.ts"
 import { type Paint, plainStyle } from "../render/Paint.ts"
 import * as Wrap from "../render/Wrap.ts"
 import * as ApprovalQuestion from "./ApprovalQuestion.ts"
 import * as Dialog from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
-
-/** Lines of the difference above a question. */
-const previewLines = 40
 
 /** A question that waits for its answer. */
 export interface Pending {
@@ -65,10 +61,8 @@ export const follow = Effect.fnUntraced(function*(dialog: Dialog.Dialog, event: 
   dialog.asked = first === undefined ? undefined : yield* pendingOf(first)
   const { screen } = dialog
   if (dialog.asked === undefined) return screen.refresh()
-  const { columns } = screen.size()
-  const { preview } = first?._tag === "Approval" ? first.question : {}
-  const difference = preview === undefined ? [] : DiffText.lines(preview, { paint: screen.asidePaint, columns, most: previewLines }, "the rest is not shown")
-  for (const line of [...difference, ...lines(dialog.asked.shown, columns, screen.asidePaint)]) Dialog.note(dialog, line)
+  const diff = first?._tag === "Approval" ? first.question.preview : undefined
+  dialog.feed.put({ _tag: "Question", text: dialog.asked.shown.question, diff })
 })
 
 /** Numbers of choices, as a hint names them: `1–4`. */
@@ -96,10 +90,6 @@ const behind = (mark: string, indent: number, text: string, columns: number, pai
     Wrap.lines([{ text: line, style: plainStyle }], room, paint))
   return lines.map((line, index) => (index === 0 ? mark : " ".repeat(indent)) + line)
 }
-
-/** A question, as it stands between other lines. */
-export const lines = ({ question }: Pick<Question, "question">, columns: number, paint: Paint): ReadonlyArray<string> =>
-  behind(`${paint.text("?", "bold", "yellow")} `, 2, question, columns, paint)
 
 /** Returns the choices of a question and the hint below them. */
 export const choices = ({ hint, shown }: Pending, columns: number, paint: Paint): ReadonlyArray<string> => [

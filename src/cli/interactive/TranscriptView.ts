@@ -180,6 +180,8 @@ export const sourceOf = (screen: Transcript): Source => {
     const chosen = screen.detailOf(block)
     return chosen === "part" && (block._tag === "Tool" || block._tag === "Reasoning") ? "folded" : chosen
   }
+  const isUnseen = (block: Block.Block | undefined): boolean =>
+    block !== undefined && screen.layouts.lines(block, detailOf(block), look).length === 0
   const lines = (index: number): ReadonlyArray<string> => {
     const block = blocks[index]
     if (block === undefined) return []
@@ -188,7 +190,9 @@ export const sourceOf = (screen: Transcript): Source => {
     const end = own.findLastIndex((line) => line !== "") + 1
     const begin = own.findIndex((line) => line !== "")
     if (end === 0) return []
-    return [...index > 0 && isApart(blocks[index - 1], block) ? [""] : [], ...own.slice(begin, end)]
+    let before = index - 1
+    while (before >= 0 && isUnseen(blocks[before])) before--
+    return [...isApart(blocks[before], block) ? [""] : [], ...own.slice(begin, end)]
   }
   return {
     count: blocks.length,
@@ -206,7 +210,8 @@ export const sourceOf = (screen: Transcript): Source => {
 }
 
 const isApart = (before: Block.Block | undefined, block: Block.Block): boolean =>
-  before?._tag === "User" || before?._tag === "Lines" || block._tag === "User" || block._tag === "Lines" || BlockLines.isApart(before, block)
+  before !== undefined
+  && (before._tag === "User" || before._tag === "Lines" || block._tag === "User" || block._tag === "Lines" || BlockLines.isApart(before, block))
 
 const hideCursor = "\u001b[?25l"
 

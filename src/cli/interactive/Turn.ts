@@ -44,7 +44,7 @@ export const ending = (result: ExitText.Ended): string | undefined => {
 /** The blocks of a turn on the screen, and its live lines. */
 interface TurnBlocks {
   readonly events: (events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
-  readonly note: (line: string) => void
+  readonly put: (block: Block.Block) => void
   readonly close: Effect.Effect<void>
   readonly view: (size: Screen.Size, now: number) => ReadonlyArray<string>
 }
@@ -84,13 +84,15 @@ const blocksOf = (dialog: Dialog.Dialog, isLive: boolean): TurnBlocks => {
         })
         return !isLoaded && events.some(isWriting) ? Effect.andThen(load, shown) : shown
       }),
-    note: (line) => apply(BlockReducer.note(state, lineOf(line))),
+    put: (block) => apply(BlockReducer.note(state, block)),
     close: Effect.sync(() => {
       apply(BlockReducer.close(state))
       screen.refresh()
     }),
     view: ({ columns }, now) => {
-      const lines = BlockReducer.live(state, now, {
+      // Somebody who is asked is waited for, not the model.
+      const shown = dialog.asked === undefined ? state : { ...state, activity: undefined }
+      const lines = BlockReducer.live(shown, now, {
         columns,
         paint: screen.asidePaint,
         previewLength: display.toolPreviewLength,
@@ -101,8 +103,6 @@ const blocksOf = (dialog: Dialog.Dialog, isLive: boolean): TurnBlocks => {
     }
   }
 }
-
-const lineOf = (line: string): Block.LinesBlock => ({ _tag: "Lines", text: `${line}\n`, place: "turn" })
 
 type Ended = Extract<HostEvent, { readonly _tag: "TurnEnded" }>
 
@@ -147,14 +147,14 @@ export const show = Effect.fnUntraced(function*(
 ): Effect.fn.Return<number | undefined, never, Dialog.SessionServices> {
   const { feed, live, screen } = dialog
   const printer = blocksOf(dialog, !turn.isRewritten)
-  const before = feed.note
-  feed.note = printer.note
+  const before = feed.put
+  feed.put = printer.put
   const worked = yield* BusyPrompt.during(dialog, {
     run: shown(dialog, turn, printer),
     stop: live.stop,
     view: printer.view
   }).pipe(Effect.ensuring(Effect.andThen(printer.close, Effect.sync(() => {
-    feed.note = before
+    feed.put = before
   }))))
   if (worked._tag === "Leave") {
     Dialog.say(dialog, "")
@@ -162,7 +162,7 @@ export const show = Effect.fnUntraced(function*(
   }
   // The stream of a live session that is closed ends without the end of its turn.
   const line = Exit.isSuccess(worked.exit) ? lastLine(screen, worked.exit.value) : undefined
-  if (line !== undefined) printer.note(line)
+  if (line !== undefined) Dialog.note({ feed: printer }, line)
   Dialog.say(dialog, "")
   return undefined
 })

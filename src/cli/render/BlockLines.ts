@@ -206,8 +206,12 @@ export const lines = (block: Block.Block, detail: Block.Detail, look: Look): Rea
       return wrapped(UsageText.line(block.usage, block.cost), look.columns, look.paint, "dim")
     case "Question":
       return question(block, detail, look)
-    case "Lines":
-      return linesOf(block.text).flatMap((line) => rewrapped(line, look.columns, look.paint))
+    case "Lines": {
+      const own = linesOf(block.text)
+      // The end of a line that goes on is not known yet.
+      const open = block.text.endsWith("\n") ? -1 : own.length - 1
+      return own.flatMap((line, index) => index === open ? [line] : rewrapped(line, look.columns, look.paint))
+    }
   }
 }
 

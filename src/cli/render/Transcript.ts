@@ -215,7 +215,10 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     blocks[blocks.length - 1] = next
     if (lent) return
     last = next
-    screen.say(text)
+    // A line that was begun goes on; the others are broken like those of any block.
+    const end = before.text.endsWith("\n") ? 0 : text.indexOf("\n") + 1 || text.length
+    const rest = text.slice(end)
+    screen.say(text.slice(0, end) + (rest === "" ? "" : textOf(undefined, { _tag: "Lines", text: rest, place: "own" }, look())))
   }
 
   const draft: Screen.Draft = ({ columns, rows }) => {
