@@ -52,7 +52,8 @@ const required = (flags: RunFlags) => {
   if (!/^[\w][\w.-]{0,99}$/.test(runName)) return Effect.fail(usage(`--run-name "${runName}" is not the name of a directory: use letters, digits, ., - and _`))
   const least: ReadonlyArray<readonly [string, number | undefined, number]> = [
     ["--batch-size", batchSize, 1], ["--num-workers", flags.numWorkers, 1], ["--max-samples", flags.maxSamples, 1], ["--max-turns", flags.maxTurns, 1],
-    ["--retries", flags.retries, 0], ["--row-timeout", flags.rowTimeout, 0.001], ["--max-cost", flags.maxCost, 0], ["--log-prefix-chars", flags.logPrefixChars, 0]
+    ["--retries", flags.retries, 0], ["--row-timeout", flags.rowTimeout, 0.001], ["--max-cost", flags.maxCost, 0], ["--max-total-tokens", flags.maxTotalTokens, 0], ["--max-time", flags.maxTime, 0.001],
+    ["--log-prefix-chars", flags.logPrefixChars, 0]
   ]
   const wrong = least.find(([, value, most]) => value !== undefined && value < most)
   if (wrong !== undefined) return Effect.fail(usage(`${wrong[0]} ${wrong[1]} is too small: pass ${wrong[2] === 0.001 ? "more than 0" : `${wrong[2]} or more`}`))
@@ -225,7 +226,7 @@ export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
       retries: flags.retries,
       // Waiting for a runner is no part of a row: the runner has the limit.
       rowTimeout: flags.rowTimeout === undefined || address !== undefined ? undefined : Duration.seconds(flags.rowTimeout),
-      maxCostUsd: flags.maxCost,
+      limits: { costUsd: flags.maxCost, tokens: flags.maxTotalTokens, duration: flags.maxTime === undefined ? undefined : Duration.seconds(flags.maxTime) },
       model: `${provider}/${model}`,
       prepare: environments.prepare,
       elsewhere,

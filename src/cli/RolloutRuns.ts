@@ -123,7 +123,7 @@ export const rollOut = Effect.fnUntraced(function*({ atropos, directory, environ
     Effect.provide(Layer.merge(sink, TrainingOutput.layerMetrics(directory))),
     Effect.catchTags({ EnvironmentError: (error) => Effect.fail(told(error)), RolloutRefused: ({ message }) => Effect.fail(notDone(message)), OutputError: ({ message }) => Effect.fail(notDone(message)) }),
     Effect.provide(episodes),
-    Effect.provide(program.layer(settings, { script, ignoreRules: true, safeMode, database: paths.join(directory, "sessions.db"), middleware: [capture.middleware] }))
+    Effect.provide(program.layer(settings, { script, ignoreRules: true, safeMode, database: paths.join(directory, "sessions.db"), withoutChanges: true, middleware: [capture.middleware] }))
   )
 }, Effect.scoped)
 

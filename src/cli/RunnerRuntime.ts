@@ -54,7 +54,7 @@ export const open = Effect.fnUntraced(function*(given: Values, start: Pick<Start
   // Before a token is spent.
   if (backend === "docker") yield* Effect.flatMap(Effect.promise(() => import("../environment/Container.ts")), ({ fetchImage }) => fetchImage(dockerBinary, dockerImage))
   const environment = yield* environmentOf(settings)
-  const services = yield* Layer.build(program.layer(settings, { ...start, ignoreRules: true }))
+  const services = yield* Layer.build(program.layer(settings, { ...start, ignoreRules: true, withoutChanges: true }))
   const router = Context.get(services, ModelRouter)
   const { provider } = yield* router.primary
   if (provider === Offline.route.provider && start.script === undefined && start.replay === undefined && settings.model.provider.toLowerCase() !== provider) yield* note(`Note: ${Offline.notice}`)

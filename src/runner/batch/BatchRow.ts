@@ -21,6 +21,7 @@ import type { RunInput } from "../../agent/RunInput.ts"
 import type { AgentError } from "../../domain/AgentError.ts"
 import * as Conversation from "../../domain/Conversation.ts"
 import { SessionId } from "../../domain/Ids.ts"
+import type { RunEvent } from "../../domain/RunEvent.ts"
 import * as Json from "../../domain/Json.ts"
 import * as Redaction from "../../domain/Redaction.ts"
 import * as Usage from "../../domain/Usage.ts"
@@ -133,8 +134,15 @@ const written = Effect.fnUntraced(function*(sessionId: SessionId, about: Omit<Ro
   return RowRecord.make(trees, { ...about, systemPrompt: Redaction.redactText(sessions[0]?.systemPrompt ?? "") })
 })
 
-/** Runs one attempt at a row. */
-export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attempt, options: Options) {
+/** Use that events of a run tell of. */
+const usedIn = (events: ReadonlyArray<RunEvent>): RowPool.Used => {
+  const paid = events.filter((event) => event._tag === "UsageReported")
+  const known = paid.flatMap(({ cost }) => cost.usd ?? [])
+  return { tokens: paid.reduce((sum, { usage }) => sum + Usage.totalTokens(usage), 0), costUsd: known.length === 0 ? undefined : known.reduce((sum, usd) => sum + usd, 0) }
+}
+
+/** Runs one attempt at a row; `tell` is told of what each model call of it used. */
+export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attempt, options: Options, tell?: (used: RowPool.Used) => Effect.Effect<void>) {
   const fs = yield* FileSystem.FileSystem
   const registry = yield* ToolRegistry
   const agent = yield* Agent
@@ -154,7 +162,8 @@ export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attemp
     maxIterations: options.maxIterations,
     ephemeralSystemPrompt: options.ephemeralSystemPrompt,
     streaming: false,
-    readsText: false
+    readsText: false,
+    onEvent: tell === undefined ? undefined : (events) => events.some(({ _tag }) => _tag === "UsageReported") ? tell(usedIn(events)) : Effect.void
   }, attempt.goesOn).pipe(Effect.ensuring(agent.finalize(sessionId, { reason: "session_boundary" })))
   const { costUsd, fields, hasReasoning, usage } = yield* written(sessionId, {
     promptIndex: row.index,

@@ -53,8 +53,8 @@ export interface Options {
   readonly maxIterations: number | undefined
   readonly retries: number | undefined
   readonly rowTimeout: Duration.Input | undefined
-  /** Dollars after which no further row is begun. */
-  readonly maxCostUsd: number | undefined
+  /** Limits of this run. */
+  readonly limits: RowPool.Limits
   readonly model: string
   /** Runs a row in other processes, in the place of this one. */
   readonly elsewhere?: ((row: Dataset.Row, attempt: RowPool.Attempt, options: BatchRow.Options) => Effect.Effect<RowPool.Result, BatchRow.RowRefused | Error>) | undefined
@@ -241,7 +241,8 @@ export const run = Effect.fn("BatchRun.run")(function*(options: Options) {
     sequentialBy: batchOf,
     retries: options.retries,
     timeout: options.rowTimeout,
-    run: (one, attempt) => Effect.tap(options.elsewhere?.(one, attempt, row) ?? BatchRow.run(one, attempt, row), ({ fields }) => options.onAnswer?.(one, fields) ?? Effect.void),
+    limits: options.limits,
+    run: (one, attempt, tell) => Effect.tap(options.elsewhere?.(one, attempt, row) ?? BatchRow.run(one, attempt, row, tell), ({ fields }) => options.onAnswer?.(one, fields) ?? Effect.void),
     onFailure: BatchRow.decide,
     onProgress: (progress) => {
       const isStrange = !isMentioned && progress.discarded >= suspicious && progress.finished === 0
@@ -250,10 +251,7 @@ export const run = Effect.fn("BatchRun.run")(function*(options: Options) {
       return Effect.andThen(onNote(`The first ${progress.discarded} rows are discarded: no turn has reasoning. Keep such rows with --keep-without-reasoning; \`hermes batch merge ${options.runName} --keep-without-reasoning\` brings those so far back.`), onProgress(progress))
     },
     onRow: (one, end) => Effect.mapError(checkpoint.settled(one, end), ({ message }) => new RowJournal.JournalError({ path: directory, message, canResume: true })),
-    stopWhen: ({ costUsd = 0, discarded, failed, finished }) => {
-      if (options.maxCostUsd !== undefined && costUsd >= options.maxCostUsd) return `the limit of $${options.maxCostUsd} is reached`
-      return failed >= hopeless && finished + discarded === 0 ? `the first ${failed} rows failed` : undefined
-    }
+    stopWhen: ({ discarded, failed, finished }) => failed >= hopeless && finished + discarded === 0 ? `the first ${failed} rows failed` : undefined
   })
   yield* checkpoint.write
   const { merged, statistics } = yield* finish(directory, journal, manifest, Math.round(((yield* Clock.currentTimeMillis) - began) / 1000))

@@ -8,6 +8,8 @@
  * failed is run with the next number. A result is written and synced before the row counts; interruption (Ctrl-C) writes nothing of rows
  * in flight. A journal that cannot be written (disk full) ends the run.
  *
+ * {@link Limits} of cost, tokens and time hold while rows run, over what they tell on the way and what failed attempts used.
+ *
  * A failure of a row, a defect too, is retried with growing waits and then noted; the other rows go on, and the next run tries it again.
  *
  * **Example** (Two rows, of which one was finished before)
@@ -37,6 +39,7 @@
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -121,11 +124,21 @@ export interface Summary extends Progress {
 /** `retry`: again after a wait; `fail`: this row is given up; `stop`: no other row is begun either. */
 export type Decision = "retry" | "fail" | "stop"
 
+/**
+ * Limits of a run, over which nothing goes on: rows in flight are interrupted, as by Ctrl-C, and go on in the next run; the others are not begun.
+ */
+export interface Limits {
+  readonly costUsd?: number | undefined
+  readonly tokens?: number | undefined
+  readonly duration?: Duration.Duration | undefined
+}
+
 /** Options of {@link run}. */
 export interface Options<Row extends RowKey, E, R> {
   readonly rows: ReadonlyArray<Row>
   readonly journal: Journal
-  readonly run: (row: Row, attempt: Attempt) => Effect.Effect<Result, E, R>
+  /** Does the work of a row; `tell` says what it uses on the way, which is a part of what its result says. */
+  readonly run: (row: Row, attempt: Attempt, tell: (used: Used) => Effect.Effect<void>) => Effect.Effect<Result, E, R>
   /** Rows at a time; 4 when absent. */
   readonly concurrency?: number | undefined
   /** Rows with the same key run one after another, in order. */
@@ -142,6 +155,8 @@ export interface Options<Row extends RowKey, E, R> {
   readonly onProgress?: ((progress: Progress) => Effect.Effect<void>) | undefined
   /** Told of each row that is over. */
   readonly onRow?: ((row: Row, end: RowEnd) => Effect.Effect<void, JournalError, R>) | undefined
+  /** Limits of the whole run. */
+  readonly limits?: Limits | undefined
   /** A reason to begin no further row, asked before each. */
   readonly stopWhen?: ((progress: Progress) => string | undefined) | undefined
 }
@@ -187,6 +202,18 @@ interface Counts {
   costUsd: number | undefined
 }
 
+/** Adds to what a run used. */
+const use = (counts: { tokens: number; costUsd: number | undefined }, { costUsd, tokens = 0 }: Used): void => {
+  counts.tokens += tokens
+  if (costUsd !== undefined) counts.costUsd = (counts.costUsd ?? 0) + costUsd
+}
+
+/** Use of a result, but for the part that was told before. */
+const more = ({ costUsd, tokens = 0 }: Used, told: Used): Used => ({
+  tokens: Math.max(0, tokens - (told.tokens ?? 0)),
+  costUsd: costUsd === undefined ? undefined : Math.max(0, costUsd - (told.costUsd ?? 0))
+})
+
 const progressOf = (counts: Counts, total: number, before: number, millis: number): Progress => {
   const { costUsd, discarded, failed, finished } = counts
   const done = finished + discarded + failed
@@ -204,7 +231,7 @@ const progressOf = (counts: Counts, total: number, before: number, millis: numbe
 
 /** Runs the rows that have no result yet. */
 export const run = Effect.fn("RowPool.run")(function*<Row extends RowKey, E, R>(
-  { concurrency = 4, journal, onFailure, onProgress, onRow, retries = 2, retryDelay = "1 second", run, rows, sequentialBy, stopWhen, timeout }: Options<Row, E, R>
+  { concurrency = 4, journal, limits = {}, onFailure, onProgress, onRow, retries = 2, retryDelay = "1 second", run, rows, sequentialBy, stopWhen, timeout }: Options<Row, E, R>
 ): Effect.fn.Return<Summary, JournalError, R> {
   const began = yield* Clock.currentTimeMillis
   const todo = remaining(rows, journal)
@@ -218,18 +245,40 @@ export const run = Effect.fn("RowPool.run")(function*<Row extends RowKey, E, R>(
   const tell = onProgress === undefined ? Effect.void : turn.withPermits(1)(Effect.flatMap(progress, onProgress))
   const limit = timeout === undefined ? undefined : Duration.fromInputUnsafe(timeout)
 
-  const once = (row: Row, attempt: Attempt): Effect.Effect<Result, E | RowTimeout, R> =>
-    limit === undefined ? run(row, attempt) : Effect.timeoutOrElse(run(row, attempt), {
+  const halted = yield* Deferred.make<void>()
+  const halt = (reason: string): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      stopped ??= reason
+      return Effect.asVoid(Deferred.succeed(halted, undefined))
+    })
+  const exceeded = (): string | undefined => {
+    if (limits.costUsd !== undefined && (counts.costUsd ?? 0) >= limits.costUsd) return `the limit of $${limits.costUsd} is reached`
+    return limits.tokens !== undefined && counts.tokens >= limits.tokens ? `the limit of ${limits.tokens} tokens is reached` : undefined
+  }
+  /** Counts what was used; does nothing more when that is too much. */
+  const count = (used: Used): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      use(counts, used)
+      const reason = exceeded()
+      return reason === undefined ? Effect.void : halt(reason)
+    })
+
+  const once = (row: Row, attempt: Attempt, told: { tokens: number; costUsd: number | undefined }): Effect.Effect<Result, E | RowTimeout, R> => {
+    const work = run(row, attempt, (used) => Effect.suspend(() => {
+      use(told, used)
+      return count(used)
+    }))
+    return limit === undefined ? work : Effect.timeoutOrElse(work, {
       duration: limit,
       orElse: () => Effect.fail(new RowTimeout({ seconds: Duration.toSeconds(limit) }))
     })
+  }
 
-  const settle = Effect.fnUntraced(function*(row: Row, { costUsd, discarded, fields, tokens = 0 }: Result) {
+  const settle = Effect.fnUntraced(function*(row: Row, { discarded, fields, ...used }: Result, told: Used) {
     yield* discarded === undefined ? journal.finish(row, fields) : journal.discard(row, discarded, fields)
     const end = discarded === undefined ? "finished" : "discarded"
     counts[end]++
-    counts.tokens += tokens
-    if (costUsd !== undefined) counts.costUsd = (counts.costUsd ?? 0) + costUsd
+    yield* count(more(used, told))
     yield* onRow?.(row, end) ?? Effect.void
   }, Effect.uninterruptible)
 
@@ -244,8 +293,9 @@ export const run = Effect.fn("RowPool.run")(function*<Row extends RowKey, E, R>(
     for (let tried = 0;; tried++) {
       const attempt = tried === 0 ? first : { number: first.number + tried, goesOn: false }
       yield* journal.begin(row, attempt.number)
-      const exit = yield* Effect.exit(once(row, attempt))
-      if (Exit.isSuccess(exit)) return yield* settle(row, exit.value)
+      const told = { tokens: 0, costUsd: undefined }
+      const exit = yield* Effect.exit(once(row, attempt, told))
+      if (Exit.isSuccess(exit)) return yield* settle(row, exit.value, told)
       const error = failureOf(exit.cause)
       const message = messageOf(error)
       yield* journal.fail(row, attempt.number, message)
@@ -259,7 +309,7 @@ export const run = Effect.fn("RowPool.run")(function*<Row extends RowKey, E, R>(
   })
 
   const one = Effect.fnUntraced(function*(row: Row) {
-    stopped ??= stopWhen === undefined ? undefined : stopWhen(yield* progress)
+    stopped ??= exceeded() ?? (stopWhen === undefined ? undefined : stopWhen(yield* progress))
     if (stopped !== undefined) return
     counts.running++
     yield* tell
@@ -268,6 +318,11 @@ export const run = Effect.fn("RowPool.run")(function*<Row extends RowKey, E, R>(
   })
 
   yield* tell
-  yield* Effect.forEach(grouped(todo, sequentialBy), (group) => Effect.forEach(group, one, { discard: true }), { concurrency, discard: true })
+  const time = limits.duration
+  const late = time === undefined ? Effect.never : Effect.andThen(Effect.sleep(time), halt(`the limit of ${Duration.toSeconds(time)} s is reached`))
+  yield* Effect.forEach(grouped(todo, sequentialBy), (group) => Effect.forEach(group, one, { discard: true }), { concurrency, discard: true }).pipe(
+    Effect.raceFirst(Deferred.await(halted)),
+    Effect.raceFirst(late)
+  )
   return { ...yield* progress, failures, stopped }
 })

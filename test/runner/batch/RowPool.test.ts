@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
@@ -148,6 +149,62 @@ describe("RowPool", () => {
       assert.deepStrictEqual(idsIn(directory), ["r0", "r1"])
       const { before, finished } = yield* RowPool.run({ rows: rows(5), journal: yield* RowJournal.open({ directory }), run: done })
       assert.deepStrictEqual([before, finished], [2, 3])
+    })))
+
+  it.effect("cost, tokens and time of a run: rows in flight end where the limit is, go on in the next run, and the others are not begun", () =>
+    test(Effect.gen(function*() {
+      const told = { costUsd: 0.02, tokens: 10 }
+      for (const [limits, reason] of [
+        [{ costUsd: 0.05 }, "the limit of $0.05 is reached"],
+        [{ tokens: 30 }, "the limit of 30 tokens is reached"],
+        [{ duration: Duration.seconds(5) }, "the limit of 5 s is reached"]
+      ] as const) {
+        const directory = yield* temporaryDirectory
+        const started = yield* Deferred.make<void>()
+        const running = yield* Effect.forkChild(RowPool.run({
+          rows: rows(6),
+          journal: yield* RowJournal.open({ directory }),
+          concurrency: 2,
+          limits,
+          // r0 is done and says what it told; r1 waits; r2 tells twice.
+          run: ({ id }, _, tell) => {
+            if (id === "r0") return Effect.as(tell(told), RowPool.finished({ answer: 1 }, told))
+            if (id === "r1") return Effect.never
+            return Effect.andThen(Effect.andThen(tell(told), tell(told)), Effect.andThen(Deferred.succeed(started, undefined), Effect.never))
+          }
+        }))
+        yield* Deferred.await(started).pipe(Effect.raceFirst(Fiber.await(running)))
+        if ("duration" in limits) yield* TestClock.adjust("5 seconds")
+        const { costUsd, finished, running: inFlight, stopped, tokens } = yield* Fiber.join(running)
+        assert.deepStrictEqual([finished, tokens, inFlight, stopped], [1, 30, 0, reason])
+        assert.closeTo(costUsd ?? 0, 0.06, 1e-9)
+        const seen: Array<string> = []
+        yield* RowPool.run({
+          rows: rows(6),
+          journal: yield* RowJournal.open({ directory }),
+          concurrency: 1,
+          run: ({ id }, { goesOn, number }) => Effect.andThen(Effect.sync(() => seen.push(`${id} ${number} ${goesOn}`)), done())
+        })
+        assert.deepStrictEqual(seen, ["r1 1 true", "r2 1 true", "r3 1 false", "r4 1 false", "r5 1 false"])
+      }
+      const none = yield* RowPool.run({ rows: rows(2), journal: yield* RowJournal.open({ directory: yield* temporaryDirectory }), run: done, limits: { costUsd: 0 } })
+      assert.deepStrictEqual([none.finished, none.stopped], [0, "the limit of $0 is reached"])
+    })))
+
+  it.effect("a failed attempt counts with what it used, before it is tried again", () =>
+    test(Effect.gen(function*() {
+      const attempts: Array<number> = []
+      const { failed, stopped, tokens } = yield* RowPool.run({
+        rows: rows(1),
+        journal: yield* RowJournal.open({ directory: yield* temporaryDirectory }),
+        limits: { tokens: 10 },
+        retryDelay: 0,
+        run: (_, { number }, tell) => {
+          attempts.push(number)
+          return Effect.andThen(tell({ tokens: 6 }), Effect.fail("no answer"))
+        }
+      })
+      assert.deepStrictEqual([attempts, failed, tokens, stopped], [[1, 2], 0, 12, "the limit of 10 tokens is reached"])
     })))
 
   it.effect("limits: the time of a row, a reason to stop, rows of one key in turn", () =>
