@@ -6,6 +6,7 @@
  *
  * Source: `hermes-product.md` §5.3.
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as FileSystem from "effect/FileSystem"
@@ -54,7 +55,7 @@ const configured = ({ apiKey, env, image }: TaskFlags & { readonly apiKey?: stri
   { name: "--api-key", key: "model.api_key", value: apiKey }
 ]
 
-const defaultsOf = Effect.fnUntraced(function*(flags: TaskFlags) {
+const defaultsOf = Effect.fnUntraced(function*(flags: TaskFlags, { terminal: { backend } }: Values) {
   yield* Effect.all([positive("workers", flags.workers), positive("limit", flags.limit), positive("eval-timeout", flags.evalTimeout)])
   const paths = yield* Path.Path
   const absolute = (path: string | undefined) => path === undefined ? undefined : paths.resolve(workingDirectory(), path)
@@ -63,6 +64,7 @@ const defaultsOf = Effect.fnUntraced(function*(flags: TaskFlags) {
     workspace: flags.workspace ?? "clone",
     repositories: absolute(flags.repos),
     image: flags.image,
+    inContainers: backend === "docker",
     setup: flags.setup,
     evaluation: flags.evalCommand,
     evaluationSeconds: flags.evalTimeout ?? defaultSeconds
@@ -77,8 +79,8 @@ const mentionUncommitted = Effect.fnUntraced(function*({ source }: Pick<SweTask.
 })
 
 /** The tasks of the flags; those that cannot be run are told. */
-const tasksOf = Effect.fnUntraced(function*(flags: TaskFlags & { readonly task?: string | undefined }) {
-  const defaults = yield* defaultsOf(flags)
+const tasksOf = Effect.fnUntraced(function*(flags: TaskFlags & { readonly task?: string | undefined }, settings: Values) {
+  const defaults = yield* defaultsOf(flags, settings)
   const { promptsFile, task } = flags
   if ((task === undefined) === (promptsFile === undefined)) {
     if (task !== undefined) return yield* usage("pass --task or --prompts-file, not both")
@@ -129,7 +131,16 @@ const runtimes = Effect.fnUntraced(function*(settings: Values, script: string | 
     opened.set(image, once)
     return yield* once
   })
-  return SweRun.SweRuntime.of({ open: ({ image }) => openOnce(image ?? settings.terminal.dockerImage) })
+  const { backend, dockerBinary, dockerImage } = settings.terminal
+  return SweRun.SweRuntime.of({
+    open: Effect.fnUntraced(function*({ build, image }) {
+      if (build === undefined || backend !== "docker") return yield* openOnce(image ?? dockerImage)
+      const ImageBuild = yield* Effect.promise(() => import("../environment/ImageBuild.ts"))
+      const built = yield* ImageBuild.build(dockerBinary, build).pipe(Effect.provideContext(context))
+      const path = yield* ImageBuild.contentsOf(dockerBinary, built, build.workdir).pipe(Effect.provideContext(Context.omit(Scope.Scope)(context)))
+      return { ...yield* openOnce(built), source: { _tag: "Directory", path } } satisfies SweRun.Runtime
+    })
+  })
 })
 
 const shownSeconds = (seconds: number): string => `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`
@@ -186,10 +197,9 @@ export const run = Effect.fn("hermes swe run")(function*(flags: RunFlags) {
   yield* output.protect
   const interruptCode = yield* InterruptCode
   const given = yield* RunnerRuntime.settingsOf([...configured(flags), { name: "--timeout", key: "terminal.timeout", value: flags.timeout ?? 60 }])
-  const tasks = yield* tasksOf(flags)
+  const tasks = yield* tasksOf(flags, given)
   const settings = yield* withheld(given, tasks, flags)
-  const folder = settings.terminal.backend === "ssh" ? tasks.find(({ check }) => check?.folder !== undefined) : undefined
-  if (folder !== undefined) return yield* usage(`task ${folder.id} is a folder, whose tests run on this machine: pass --env sandbox or --env docker`)
+  yield* WorkingCopy.removeAbandoned()
   const files = yield* outputAt(flags.outputFile ?? defaultOutput)
   yield* RunnerRuntime.hold(files.results)
   const journal = yield* Effect.mapError(SwePool.journalOf(files), ({ message }) => usage(message))
@@ -244,7 +254,8 @@ const predictionsIn = Effect.fnUntraced(function*(path: string | undefined) {
 export const evaluate = Effect.fn("hermes swe evaluate")(function*(flags: EvaluateFlags) {
   const output = yield* Output
   const settings = yield* RunnerRuntime.settingsOf(configured(flags))
-  const tasks = yield* tasksOf(flags)
+  yield* WorkingCopy.removeAbandoned()
+  const tasks = yield* tasksOf(flags, settings)
   const predictions = yield* predictionsIn(flags.predictions)
   const unknown = Array.from(predictions.keys()).filter((id) => !tasks.some((task) => task.id === id))
   yield* warn(unknown.map((id) => `${SafeText.line(id)} is no task of ${flags.promptsFile ?? ""} and is left out`))

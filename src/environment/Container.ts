@@ -122,7 +122,7 @@ export const containerHome = "/home/hermes"
 const ownerLabel = "hermes.owner"
 
 /** Engine that was found. */
-interface Engine {
+export interface Engine {
   readonly program: string
   readonly kind: "docker" | "podman"
 }
@@ -131,11 +131,11 @@ const unavailable = (reason: string, remedy: string): ConfigError =>
   new ConfigError({ path: "terminal.backend", message: `terminal.backend: docker cannot be used: ${reason}. Remedy: ${remedy}, or set terminal.backend to sandbox or local` })
 
 /** The line of an engine's error that says something. */
-const lastLine = (text: string): string =>
+export const lastLine = (text: string): string =>
   TextCut.head(text.split("\n").map((line) => line.trim()).findLast((line) => line !== "" && !/^(?:Run|See) '.*--help/.test(line)) ?? "", 300)
 
 /** Runs a command of the engine to its end. */
-const call = Effect.fnUntraced(function*(program: string, args: ReadonlyArray<string>, input: Stream.Stream<Uint8Array, PlatformError> | "ignore" = "ignore") {
+export const call = Effect.fnUntraced(function*(program: string, args: ReadonlyArray<string>, input: Stream.Stream<Uint8Array, PlatformError> | "ignore" = "ignore") {
   const spawner = yield* ChildProcessSpawner
   const handle = yield* spawner.spawn(ChildProcess.make(program, args, { stdin: input, cwd: "/" }))
   const text = (stream: typeof handle.stdout) => Stream.mkString(Stream.decodeText(stream))
@@ -151,7 +151,7 @@ const removed = Effect.fnUntraced(function*(program: string, name: string) {
 })
 
 /** Finds the engine, and whether it answers. */
-const findEngine = Effect.fnUntraced(function*(binary: string | undefined): Effect.fn.Return<Engine, ConfigError, ChildProcessSpawner> {
+export const findEngine = Effect.fnUntraced(function*(binary: string | undefined): Effect.fn.Return<Engine, ConfigError, ChildProcessSpawner> {
   for (const program of binary === undefined ? ["docker", "podman"] : [binary]) {
     const version = yield* Effect.option(call(program, ["--version"]))
     if (version._tag === "None" || version.value.code !== 0) continue

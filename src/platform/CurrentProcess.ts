@@ -2,6 +2,7 @@
  * The process that this program is: its facts, its standard streams, its events and its end; and signals to other processes.
  */
 import { writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import * as Context from "effect/Context"
 
 /** Path of the Node that runs this program. */
@@ -19,6 +20,9 @@ export const operatingSystem: string = process.platform
 
 /** The working directory of this process. */
 export const workingDirectory = (): string => process.cwd()
+
+/** Directory for temporary files. */
+export const temporaryDirectory = (): string => tmpdir()
 
 /** The directory that a runtime is made for, whose project files count: that of this process, but for a server that has several. */
 export const StartDirectory = Context.Reference<() => string>("hermes-effect/platform/StartDirectory", { defaultValue: () => workingDirectory })

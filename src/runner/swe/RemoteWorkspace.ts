@@ -23,6 +23,8 @@ export interface Placed {
   readonly cwd: string
   /** True where the workspace is a copy on another machine. */
   readonly isRemote: boolean
+  /** Takes what was changed on this machine there. */
+  readonly send: Effect.Effect<void, WorkingCopy.WorkspaceError, WorkingCopy.Needs>
   /** Brings what was changed to this machine. */
   readonly collect: Effect.Effect<void, WorkingCopy.WorkspaceError, WorkingCopy.Needs>
 }
@@ -53,7 +55,8 @@ const remote = Effect.fnUntraced(function*(workspace: WorkingCopy.WorkingCopy, p
   const directory = made.output.trim().split("\n").at(-1) ?? ""
   if (made.exitCode !== 0 || !/^\/.*\/hermes-swe-\w+$/.test(directory)) return yield* problem(directory === "" ? "mktemp gave no directory" : directory)
   yield* Effect.addFinalizer(() => Effect.ignore(run(`rm -rf '${directory.replaceAll("'", "'\\''")}'`)))
-  yield* copy({ spawner: here, directory: workspace.directory }, { spawner: environment.spawner, directory })
+  const send = copy({ spawner: here, directory: workspace.directory }, { spawner: environment.spawner, directory })
+  yield* send
   const collect = Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
@@ -62,7 +65,7 @@ const remote = Effect.fnUntraced(function*(workspace: WorkingCopy.WorkingCopy, p
     yield* Effect.forEach(names.filter((name) => name !== ".git"), (name) => Effect.mapError(fs.remove(paths.join(workspace.directory, name), { recursive: true }), ({ message }) => problem(message)), { discard: true })
     yield* copy({ spawner: environment.spawner, directory, arguments: ["--exclude=./.git"] }, { spawner: here, directory: workspace.directory })
   })
-  return { cwd: prefix === "" ? directory : `${directory}/${prefix}`, isRemote: true, collect }
+  return { cwd: prefix === "" ? directory : `${directory}/${prefix}`, isRemote: true, send, collect }
 })
 
 /** Puts a workspace where the commands of its environment find it. */
@@ -73,5 +76,5 @@ export const place = Effect.fn("RemoteWorkspace.place")(function*(workspace: Wor
   // A directory that the base commit does not have yet is not entered.
   const isThere = prefix !== "" && (yield* Effect.orElseSucceed(fs.exists(below), () => false))
   if (name === "ssh") return yield* remote(workspace, isThere ? prefix : "")
-  return { cwd: isThere ? below : workspace.directory, isRemote: false, collect: Effect.void }
+  return { cwd: isThere ? below : workspace.directory, isRemote: false, send: Effect.void, collect: Effect.void }
 })

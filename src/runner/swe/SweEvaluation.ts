@@ -67,10 +67,12 @@ const scored = ({ exitCode, output, seconds }: BoundedCommand.Ended, check: Chec
 }
 
 /** Runs the tests of a task folder in the workspace that was worked in. */
-export const ofFolder = (check: Check, folder: TestFolder, directory: string): Effect.Effect<Evaluated, never, CommandEnvironment | WorkingCopy.Needs> =>
+export const ofFolder = (check: Check, folder: TestFolder, directory: string, { collect, cwd, send }: RemoteWorkspace.Placed): Effect.Effect<Evaluated, never, CommandEnvironment | WorkingCopy.Needs> =>
   Effect.gen(function*() {
-    yield* TaskFolder.bringTests(folder, directory)
-    const ended = yield* BoundedCommand.run({ command: check.command, cwd: directory, timeoutSeconds: check.timeoutSeconds })
+    yield* TaskFolder.bringTests(folder, directory, cwd)
+    yield* send
+    const ended = yield* BoundedCommand.run({ command: check.command, cwd, timeoutSeconds: check.timeoutSeconds })
+    yield* collect
     return scored(ended, check, yield* TaskFolder.rewardIn(directory))
   }).pipe(Effect.catch(({ message }) => Effect.succeed(without("error", check, message))))
 

@@ -44,11 +44,13 @@ export interface Runtime {
   readonly registry: ToolRegistry["Service"]
   /** The place of the setup and of the evaluation: as the agent's, and apart from it. */
   readonly environment: CommandEnvironment["Service"]
+  /** Files of the workspace in the place of the task's, where its image brings them. */
+  readonly source?: WorkingCopy.Source | undefined
 }
 
 /** Opens the runtime of a task. */
 export class SweRuntime extends Context.Service<SweRuntime, {
-  readonly open: (task: Pick<SweTask, "image">) => Effect.Effect<Runtime, ConfigError, Scope.Scope>
+  readonly open: (task: Pick<SweTask, "build" | "image">) => Effect.Effect<Runtime, ConfigError, Scope.Scope>
 }>()("hermes-effect/runner/SweRuntime") {}
 
 /** Settings of a run of tasks. */
@@ -96,7 +98,7 @@ const ask = Effect.fnUntraced(function*({ agent }: Runtime, task: SweTask, { cwd
     return Effect.andThen(told, agent.stop(sessionId))
   }
   const result = yield* agent.run({
-    prompt: TaskFolder.instructionFor(task, root),
+    prompt: TaskFolder.instructionFor(task, cwd),
     sessionId,
     source: "swe",
     systemPrompt,
@@ -133,7 +135,7 @@ export const run = Effect.fn("SweRun.run")(function*(
 ): Effect.fn.Return<Solved, Failure, SweRuntime | WorkingCopy.Needs | Scope.Scope> {
   const runtime = yield* (yield* SweRuntime).open(task)
   const began = yield* Clock.currentTimeMillis
-  const copy = yield* WorkingCopy.make(task.source)
+  const copy = yield* WorkingCopy.make(runtime.source ?? task.source)
   const inPlace = Effect.provideService(CommandEnvironment, runtime.environment)
   const placed = yield* inPlace(RemoteWorkspace.place(copy, task.prefix))
   const unprepared = yield* SweEvaluation.prepare(task, placed.cwd, settings.setupSeconds).pipe(Effect.catch(({ message }) => Effect.succeed(message)), inPlace)
@@ -155,7 +157,7 @@ export const run = Effect.fn("SweRun.run")(function*(
   const { check } = task
   const evaluating = check === undefined ? Effect.undefined : check.folder === undefined
     ? SweEvaluation.ofPatch(task, check, patch)
-    : SweEvaluation.ofFolder(check, check.folder, copy.directory)
+    : SweEvaluation.ofFolder(check, check.folder, copy.directory, placed)
   const evaluated = yield* inPlace(evaluating)
   const costUsd = usdOf(result.value)
   return {

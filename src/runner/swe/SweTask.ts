@@ -34,6 +34,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Json from "../../domain/Json.ts"
+import type * as ImageBuild from "../../environment/ImageBuild.ts"
 import type { Row } from "../batch/Dataset.ts"
 import * as Dataset from "../batch/Dataset.ts"
 import type { Expected } from "./TestReport.ts"
@@ -67,6 +68,8 @@ export interface SweTask {
   /** Directory below the root of the workspace that the agent begins in. */
   readonly prefix: string
   readonly image: string | undefined
+  /** Dockerfile of the image, with the directory in it that the workspace stands for; it is built where commands run in containers. */
+  readonly build?: ImageBuild.Build & { readonly workdir: string } | undefined
   readonly setup: string | undefined
   /** Seconds for the agent; without a limit when undefined. */
   readonly agentSeconds: number | undefined
@@ -80,6 +83,8 @@ export interface Defaults {
   readonly workspace: "clone" | "copy"
   readonly repositories: string | undefined
   readonly image: string | undefined
+  /** True where commands run in containers, for which the images of task folders are built; false when absent. */
+  readonly inContainers?: boolean | undefined
   readonly setup: string | undefined
   readonly evaluation: string | undefined
   readonly evaluationSeconds: number

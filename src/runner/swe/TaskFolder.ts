@@ -17,7 +17,8 @@
  *
  * **Gotchas**
  *
- * A Dockerfile is not built: what it installs has to be there, and a notice says so where it runs anything.
+ * A Dockerfile is built where commands run in containers (`environment/ImageBuild`); the workspace then begins with what the image has at
+ * `WORKDIR`. Elsewhere what it installs has to be there, and a notice says so where it runs anything. Services of a compose file are not started.
  *
  * **Example** (A script of a container, for a workspace)
  *
@@ -42,6 +43,9 @@ const containerFiles = ["Dockerfile", "docker-compose.yaml", "docker-compose.yml
 
 /** Files of a Terminal-Bench folder that the agent does not get. */
 const withheld = [...containerFiles, "task.yaml", "run-tests.sh", "tests", "solution.sh", "solution.yaml", "solution"]
+
+/** Seconds that the build of an image may take, where the task does not say. */
+const buildSeconds = 600
 
 /** Directory in the workspace that the tests come to, when the agent is done. */
 export const testsDirectory = ".task-tests"
@@ -70,6 +74,7 @@ const settingsOf = Effect.fnUntraced(function*(kind: "harbor" | "terminal-bench"
 
 /** Last working directory and the programs that a Dockerfile runs. */
 const dockerfile = (text: string | undefined) => ({
+  isThere: text !== undefined,
   workdir: Array.from((text ?? "").matchAll(/^\s*WORKDIR\s+"?(\/[^\s"]*)"?\s*$/gim)).at(-1)?.[1]?.replace(/(.)\/$/, "$1") ?? "/app",
   runs: /^\s*RUN\s/im.test(text ?? "")
 })
@@ -109,16 +114,20 @@ const ofFolder = Effect.fnUntraced(function*(path: string, defaults: Defaults) {
   const test = isHarbor ? "tests/test.sh" : "run-tests.sh"
   const script = yield* readable(paths.join(path, test))
   const files = isHarbor ? paths.join(path, "environment") : path
-  const { runs, workdir } = dockerfile(yield* readable(paths.join(files, "Dockerfile")))
+  const { isThere: hasDockerfile, runs, workdir } = dockerfile(yield* readable(paths.join(files, "Dockerfile")))
   const { agent, environment, verifier } = { agent: Json.fields(settings["agent"]), environment: Json.fields(settings["environment"]), verifier: Json.fields(settings["verifier"]) }
   const hasFiles = !isHarbor || names.includes("environment")
+  const image = Json.string(environment["docker_image"]) ?? defaults.image
   const task: SweTask = {
     id: paths.basename(path),
     digest: Digest.hex(`${instruction}\n${script ?? ""}`, 16),
     instruction,
     source: hasFiles ? { _tag: "Directory", path: files, without: isHarbor ? containerFiles : withheld } : { _tag: "Empty" },
     prefix: "",
-    image: Json.string(environment["docker_image"]) ?? defaults.image,
+    image,
+    build: defaults.inContainers === true && hasDockerfile && image === undefined
+      ? { directory: files, without: isHarbor ? [] : withheld.filter((name) => !containerFiles.includes(name)), seconds: seconds(environment["build_timeout_sec"]) ?? buildSeconds, workdir }
+      : undefined,
     setup: defaults.setup,
     agentSeconds: seconds(isHarbor ? agent["timeout_sec"] : settings["max_agent_timeout_sec"]),
     check: script === undefined ? undefined : {
@@ -130,7 +139,7 @@ const ofFolder = Effect.fnUntraced(function*(path: string, defaults: Defaults) {
     }
   }
   const notices = [
-    ...runs ? [`task ${task.id}: its Dockerfile is not built; what it installs has to be there`] : [],
+    ...runs && defaults.inContainers !== true ? [`task ${task.id}: its Dockerfile is not built; what it installs has to be there, or pass --env docker`] : [],
     ...script === undefined ? [`task ${task.id}: it has no ${test} and is not scored`] : []
   ]
   return { task, notices }
@@ -182,12 +191,12 @@ const copyWithPlaces = (from: string, to: string, places: Readonly<Record<string
     yield* fs.writeFile(to, content, { mode: mode & 0o777 })
   })
 
-/** Brings the tests of a folder into a workspace, in the place of whatever stands there. */
-export const bringTests = Effect.fnUntraced(function*(folder: TestFolder, directory: string) {
+/** Brings the tests of a folder into a workspace, in the place of whatever stands there; commands find the workspace at `at`. */
+export const bringTests = Effect.fnUntraced(function*(folder: TestFolder, directory: string, at: string = directory) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const root = paths.join(directory, testsDirectory)
-  const places = placesOf(folder, directory)
+  const places = placesOf(folder, at)
   yield* fs.remove(root, { recursive: true, force: true })
   yield* fs.makeDirectory(paths.join(root, "logs/verifier"), { recursive: true })
   for (const name of ["tests", "run-tests.sh"]) {

@@ -12,6 +12,8 @@
  * The patch has new files, removed files, modes and binary contents (`git apply` takes it), and leaves out what `.gitignore` names.
  * Text that is not UTF-8 is written as binary.
  *
+ * A process that is killed leaves its copies; {@link removeAbandoned} removes those whose process is gone.
+ *
  * **Gotchas**
  *
  * A linked worktree (`git worktree`) would share refs and objects with the user's repository, which commands could then write; a copy
@@ -45,6 +47,8 @@ import type { PlatformError } from "effect/PlatformError"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { temporaryDirectory } from "../../platform/CurrentProcess.ts"
+import * as Leases from "../../platform/Leases.ts"
 import * as GitCommand from "./GitCommand.ts"
 
 /** A workspace cannot be made or read; the line says what to correct. */
@@ -122,6 +126,29 @@ const borrow = Effect.fnUntraced(function*(gitDirectory: string, repository: str
   if (yield* Effect.mapError(fs.exists(shallow), told)) yield* Effect.mapError(fs.copyFile(shallow, paths.join(gitDirectory, "shallow")), told)
 })
 
+/** Begins the names of copies. */
+const copyPrefix = "hermes-swe-"
+
+/** File of a copy that names its process. */
+const ownerFile = "owner.json"
+
+const Owner = Schema.fromJsonString(Schema.Struct({ machine: Schema.String, pid: Schema.Int, startTime: Schema.String }))
+
+/** Removes the copies of processes that are gone; returns how many. */
+export const removeAbandoned = Effect.fn("WorkingCopy.removeAbandoned")(function*(directory: string = temporaryDirectory()) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const names = yield* Effect.orElseSucceed(fs.readDirectory(directory), () => [])
+  const removed = yield* Effect.forEach(names.filter((name) => name.startsWith(copyPrefix)), Effect.fnUntraced(function*(name) {
+    const path = paths.join(directory, name)
+    // Without the file, or with one of another user, nothing is known of it.
+    const owner = yield* Effect.option(Effect.flatMap(fs.readFileString(paths.join(path, ownerFile)), Schema.decodeEffect(Owner)))
+    if (owner._tag === "None" || !Leases.isDead(owner.value)) return false
+    return yield* Effect.match(fs.remove(path, { recursive: true }), { onFailure: () => false, onSuccess: () => true })
+  }))
+  return removed.filter((one) => one).length
+})
+
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 /** Makes a workspace, for as long as the scope lives. */
@@ -130,7 +157,7 @@ export const make = Effect.fn("WorkingCopy.make")(function*(source: Source): Eff
   const paths = yield* Path.Path
   const commit = source._tag === "Commit" ? yield* commitOf(source.repository, source.commit) : undefined
   if (source._tag === "Directory" && !(yield* isDirectory(source.path))) return yield* problem(`the directory ${source.path} does not exist: name one that does`)
-  const root = yield* Effect.mapError(fs.makeTempDirectoryScoped({ prefix: "hermes-swe-" }).pipe(Effect.flatMap(fs.realPath)), told)
+  const root = yield* Effect.mapError(fs.makeTempDirectoryScoped({ prefix: copyPrefix }).pipe(Effect.flatMap(fs.realPath)), told)
   const [outer, directory] = [paths.join(root, "base.git"), paths.join(root, "work")]
   const base = (...args: ReadonlyArray<string>) => [`--git-dir=${outer}`, `--work-tree=${directory}`, ...args]
   // Exit code 1: something cannot be added (a repository without a commit, a file that cannot be read), and everything else was.
@@ -138,6 +165,7 @@ export const make = Effect.fn("WorkingCopy.make")(function*(source: Source): Eff
     Effect.catch((error) => error.code === 1 ? Effect.logWarning(`a file is left out of the patch: ${error.message}`) : Effect.fail(told(error)))
   )
 
+  yield* Effect.mapError(fs.writeFileString(paths.join(root, ownerFile), JSON.stringify(Leases.currentProcess())), told)
   yield* Effect.mapError(fs.makeDirectory(directory), told)
   yield* git(["init", "--quiet", "--bare", "--template=", outer], root)
   yield* Effect.mapError(fs.makeDirectory(paths.join(outer, "info"), { recursive: true }), told)

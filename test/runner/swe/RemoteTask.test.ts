@@ -5,9 +5,9 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { readdirSync, rmSync } from "node:fs"
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { Agent, Approvals, CommandEnvironment, Runtime, Scripted, SessionStore, SshHost, SweRun, Terminal, ToolRegistry } from "../../../src/index.ts"
+import { Agent, Approvals, CommandEnvironment, Runtime, Scripted, SessionStore, SshHost, SweRun, TaskFolder, Terminal, ToolRegistry } from "../../../src/index.ts"
 import type { SweTask } from "../../../src/runner/swe/SweTask.ts"
 import { sshReason, sshServer } from "../../support/containerMachine.ts"
 import { makeLastingDirectory } from "../../support/temporaryDirectory.ts"
@@ -25,9 +25,8 @@ describe("a task on another machine", () => {
       if (instance === undefined) throw new Error("the bundled task is gone")
       const [row] = makeRepositories(root, [instance])
       const environment = SshHost.layer({ host: "127.0.0.1", user: server.user, port: server.port, key: server.key, extraArguments: server.known, directory: "/", lifetime: Duration.minutes(1) })
-      const turns = ["pwd; rm test/bytes.test.js", ...commandsFor(instance).slice(1)].map((command) => Scripted.complete({ toolCalls: [{ name: "terminal", params: { command } }] }))
-      const layer = Runtime.layer({
-        provider: Scripted.layer(turns),
+      const layerOf = (commands: ReadonlyArray<string>) => Runtime.layer({
+        provider: Scripted.layer(commands.map((command) => Scripted.complete({ toolCalls: [{ name: "terminal", params: { command } }] }))),
         environment,
         tools: [Terminal.toolset],
         approvals: Approvals.layerCallback(() => Effect.succeed("once" as const))
@@ -44,8 +43,8 @@ describe("a task on another machine", () => {
         check: { command: "test -f src/bytes.js && test ! -e test/bytes.test.js && test -s data/sample.bin", timeoutSeconds: 60, testPatch: undefined, expected: { failToPass: [], passToPass: [] }, folder: undefined }
       }
       const before = left()
-      const open = Effect.gen(function*() {
-        const services = yield* Layer.build(layer)
+      const open = Effect.fnUntraced(function*(commands: ReadonlyArray<string>) {
+        const services = yield* Layer.build(layerOf(commands))
         return {
           agent: Context.get(services, Agent.Agent),
           store: Context.get(services, SessionStore.SessionStore),
@@ -54,14 +53,31 @@ describe("a task on another machine", () => {
         }
       })
       const context = yield* Effect.context<NodeServices.NodeServices>()
-      const solved = yield* Effect.scoped(SweRun.run(task, { maxIterations: 15, approvals: "approve", setupSeconds: 60 }, () => Effect.void)).pipe(
-        Effect.provideService(SweRun.SweRuntime, { open: () => Effect.updateContext(open, (given: Context.Context<import("effect/Scope").Scope>) => Context.merge(context, given)) })
-      )
+      const run = (task: SweTask, commands: ReadonlyArray<string>) =>
+        Effect.scoped(SweRun.run(task, { maxIterations: 15, approvals: "approve", setupSeconds: 60 }, () => Effect.void)).pipe(
+          Effect.provideService(SweRun.SweRuntime, { open: () => Effect.updateContext(open(commands), (given: Context.Context<import("effect/Scope").Scope>) => Context.merge(context, given)) })
+        )
+      const solved = yield* run(task, ["pwd; rm test/bytes.test.js", ...commandsFor(instance).slice(1)])
       assert.deepInclude(solved.fields, { completed: true, exit: "final_output" })
       assert.deepInclude(solved.evaluated, { status: "resolved" })
       assert.include(solved.patch, "GIT binary patch")
       assert.include(solved.patch, "deleted file mode")
       assert.match(JSON.stringify(solved.fields["conversations"]), /\/hermes-swe-\w{8}\b/)
+      assert.deepStrictEqual(left(), before)
+
+      const folder = `${root}/greet`
+      mkdirSync(`${folder}/tests`, { recursive: true })
+      writeFileSync(`${folder}/tests/test.sh`, "test \"$(cat /app/out.txt)\" = hello && echo 1 > /logs/verifier/reward.txt\n")
+      const greet = yield* run({
+        ...task,
+        id: "greet",
+        instruction: "Write hello to /app/out.txt.",
+        source: { _tag: "Empty" },
+        check: { command: `bash ${TaskFolder.testsDirectory}/tests/test.sh`, timeoutSeconds: 60, testPatch: undefined, expected: { failToPass: [], passToPass: [] }, folder: { path: folder, workdir: "/app" } }
+      }, [`echo hello > out.txt; echo ${SweRun.sentinel}`])
+      assert.deepInclude(greet.evaluated, { status: "resolved", reward: 1 })
+      assert.match(JSON.stringify(greet.fields["conversations"]), /Write hello to \/[^ ]*\/hermes-swe-\w{8}\/out\.txt/)
+      assert.include(greet.patch, "+hello")
       assert.deepStrictEqual(left(), before)
     })).pipe(Effect.provide(NodeServices.layer)), 60_000)
 })

@@ -3,7 +3,9 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
+import { afterAll } from "vitest"
 import { sentinel } from "../../../src/runner/swe/SweRun.ts"
+import { engine } from "../../support/containerMachine.ts"
 import { machine } from "../../support/hermesInProcess.ts"
 import { commandsFor, instances, makeRepositories, scenario, writeInstances } from "./bundledTasks.ts"
 
@@ -27,6 +29,13 @@ const withTasks = Effect.fnUntraced(function*(ids: ReadonlyArray<string>, comman
 
 const results = "swe-results/results.jsonl"
 const predictions = "swe-results/results.predictions.jsonl"
+
+const docker = engine("docker")
+afterAll(() => {
+  const made = docker.engine === undefined ? "" : execFileSync("docker", ["images", "--quiet", "--filter", "reference=hermes-task", "--filter", `since=${docker.engine.image}`], { encoding: "utf8" })
+  for (const id of made.split("\n").filter((line) => line !== "")) execFileSync("docker", ["rmi", "--force", id], { stdio: "ignore" })
+  docker.dispose()
+})
 
 describe("hermes swe", () => {
   it.live("solves instances at their base commit, and writes rows, predictions and a score of tests", () =>
@@ -198,6 +207,37 @@ describe("hermes swe", () => {
       assert.deepInclude(rows.get("count").evaluation, { status: "unresolved" })
       assert.notMatch(JSON.stringify(rows.get("count").conversations), /solution|run-tests/)
     }), 60_000)
+
+  it.live.skipIf(docker.engine === undefined)(`the image of a task folder is built from its Dockerfile, and the task runs in it${docker.reason === undefined ? "" : ` (not tested: ${docker.reason})`}`, () =>
+    Effect.gen(function*() {
+      const here = yield* machine
+      const image = docker.engine?.image ?? ""
+      const folder = (name: string, steps: ReadonlyArray<string>): void => {
+        here.put(`tasks/${name}/task.toml`, "version = \"1.0\"\n[environment]\nbuild_timeout_sec = 50.0\n")
+        here.put(`tasks/${name}/instruction.md`, "Say the version in /app/out.txt.\n")
+        here.put(`tasks/${name}/environment/Dockerfile`, [`FROM ${image}`, ...steps].join("\n"))
+        // An image that no other run of this test has.
+        here.put(`tasks/${name}/environment/in.txt`, `${here.home}\n`)
+        here.put(`tasks/${name}/environment/bash`, "#!/bin/sh\nexec /bin/sh \"$@\"\n")
+        here.put(`tasks/${name}/tests/test.sh`, "if [ \"$(cat /app/out.txt)\" = \"installed built\" ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n")
+      }
+      folder("built", ["COPY bash /bin/bash", "RUN chmod 755 /bin/bash && mkdir /tool && echo installed > /tool/version", "WORKDIR /app", "COPY in.txt .", "RUN echo built > made.txt"])
+      folder("wrong", ["RUN echo this step says why; exit 3"])
+      here.put("scenario.json", JSON.stringify({ turns: [{ tool_calls: [{ name: "terminal", arguments: { command: `ls; echo $(cat /tool/version made.txt) > out.txt; echo ${sentinel}` } }] }], loop: true }))
+      const run = (variables: Readonly<Record<string, string>> = {}) =>
+        here.hermes(["swe", "run", "--prompts-file", "tasks", "--env", "docker", "--script", "scenario.json"], { env: variables })
+      const { code, stderr } = yield* run()
+      assert.strictEqual(code, 1, stderr)
+      assert.match(stderr, /task wrong failed: .*the image of .*wrong\/environment cannot be built: .*exit code 3.*this step says why/)
+      assert.notMatch(stderr, /is not built/)
+      const [row] = lines(here.at(results))
+      assert.deepInclude(row.evaluation, { status: "resolved", reward: 1 })
+      assert.match(row.conversations[3].value, /in\.txt.*made\.txt/s)
+      assert.deepStrictEqual(new Set(Array.from(String(row.model_patch).matchAll(/^\+\+\+ b\/(.*)$/gm), ([, path]) => path)), new Set(["out.txt"]))
+      const without = yield* run({ HERMES_TERMINAL__DOCKER_BINARY: "/nowhere/docker" })
+      assert.strictEqual(without.code, 1)
+      assert.match(without.stderr, /docker cannot be used: \/nowhere\/docker cannot be run/)
+    }), 120_000)
 
   it.live("what cannot be used is one line and exit code 2", () =>
     Effect.gen(function*() {

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import { execFileSync } from "node:child_process"
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import * as WorkingCopy from "../../../src/runner/swe/WorkingCopy.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
@@ -46,6 +46,19 @@ describe("WorkingCopy", () => {
       assert.throws(() => git(copy.directory, "cat-file", "-e", later))
       assert.strictEqual(git(copy.directory, "remote"), "")
       assert.strictEqual(yield* copy.patch, "")
+    })))
+
+  it.effect("a copy whose process was killed is removed; those of running ones, and directories that are no copies, stay", () =>
+    run(Effect.gen(function*() {
+      const copy = yield* WorkingCopy.make({ _tag: "Empty" })
+      const owner: Record<string, unknown> = JSON.parse(readFileSync(join(copy.directory, "../owner.json"), "utf8"))
+      const directory = yield* temporaryDirectory
+      const left = { live: owner, dead: { ...owner, startTime: "1" }, elsewhere: { ...owner, machine: "other", startTime: "1" }, unknown: {} }
+      for (const [name, value] of Object.entries(left)) put(directory, `hermes-swe-${name}/owner.json`, JSON.stringify(value))
+      put(directory, "hermes-swe-none/work/a.txt", "a\n")
+      put(directory, "other-dead/owner.json", JSON.stringify(left.dead))
+      assert.strictEqual(yield* WorkingCopy.removeAbandoned(directory), 1)
+      assert.deepStrictEqual(readdirSync(directory).toSorted(), ["hermes-swe-elsewhere", "hermes-swe-live", "hermes-swe-none", "hermes-swe-unknown", "other-dead"])
     })))
 
   it.effect("the patch has new, changed, removed, executable and binary files, applies elsewhere, and leaves out ignored ones", () =>
