@@ -198,6 +198,7 @@ const send = (
     stream: run.streaming,
     maxOutputTokens: run.outputTokens ?? settings.maxOutputTokens,
     temperature: settings.temperature,
+    seed: run.seed,
     reasoningEffort: run.reasoningEffort,
     contextEdits: compaction.edits,
     cache: settings.promptCache === "off" ? undefined : { ttl: settings.promptCache ?? "5m" },

@@ -43,6 +43,8 @@ export interface RunOptions {
   readonly cwd?: string | undefined
   /** Tools of this run; the agent's when absent. */
   readonly tools?: Selection | undefined
+  /** Seed that its model calls ask for, on routes that take one. */
+  readonly seed?: number | undefined
   /** Model calls with tools at most; the agent's when absent. */
   readonly maxIterations?: number | undefined
   /** Other limits of the run, its children included; each limit that is absent is the agent's. */

@@ -331,6 +331,7 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
     lineage,
     routeWanted: input.route,
     reasoningEffort: input.reasoningEffort ?? settings.reasoningEffort,
+    seed: input.seed,
     streaming: input.streaming ?? false,
     readsText: input.readsText ?? input.onEvent !== undefined,
     tools: input.tools ?? settings.tools ?? everything,

@@ -94,6 +94,8 @@ export interface RunState {
   compactions: Probing.Turn | undefined
   /** Tokens of the newest prompt, as its provider counted them; undefined before the first answer and after a compaction. */
   promptTokens: number | undefined
+  /** Seed of its model calls. */
+  readonly seed: number | undefined
   /** Output limit of the next model call, where it differs from the agent's. */
   outputTokens: number | undefined
   /**

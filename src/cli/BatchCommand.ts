@@ -48,7 +48,7 @@ export const runFlags = {
   idField: Flags.text("id-field", "NAME", "Field with the id of a row (id, row_id, task_id, …)"),
   promptField: Flags.text("prompt-field", "NAME", "Field with the prompt (prompt)"),
   split: Flags.text("split", "NAME", "Split of a folder (train)"),
-  seed: Flags.text("seed", "TEXT", "Seed of the toolset draws (the run's name)"),
+  seed: Flags.text("seed", "TEXT", "Seed of toolset draws (the run's name) and of models"),
   outputDir: Flags.text("output-dir", "PATH", "Directory of runs (data)"),
   cluster: Flags.yes("cluster", "Have the runners of the cluster do the rows"),
   keepWorkspaces: Flags.yes("keep-workspaces", "Keep the directories that rows worked in"),

@@ -66,7 +66,8 @@ const limitFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Json.Fields 
   const limit = outputLimit(call, endpoint)
   return {
     ...(limit === undefined ? {} : { [endpoint.outputLimit]: limit }),
-    ...(call.temperature === undefined || !endpoint.temperature ? {} : { temperature: call.temperature })
+    ...(call.temperature === undefined || !endpoint.temperature ? {} : { temperature: call.temperature }),
+    ...(call.seed === undefined ? {} : { seed: call.seed })
   }
 }
 

@@ -58,6 +58,8 @@ export interface Options {
   readonly knownTools: ReadonlyArray<string>
   readonly ephemeralSystemPrompt: string | undefined
   readonly maxIterations: number | undefined
+  /** Seed that the model calls of a row ask for. */
+  readonly seedOf?: ((row: Row) => number) | undefined
   /** False to keep rows of which no answer has reasoning. */
   readonly needsReasoning: boolean
   readonly withAtif: boolean
@@ -111,7 +113,7 @@ const workspaceOf = Effect.fnUntraced(function*(row: Row, { goesOn, number }: Ro
   return { path, isOwn: true }
 })
 
-/** Runs the agent, or goes on with the session of an attempt that was cut off. */
+/** Runs the agent, or goes on with the session of an attempt that was cut off; true where that one had its answer. */
 const asked = Effect.fnUntraced(function*(input: RunInput & { readonly sessionId: SessionId }, goesOn: boolean) {
   const agent = yield* Agent
   const store = yield* SessionStore
@@ -119,9 +121,10 @@ const asked = Effect.fnUntraced(function*(input: RunInput & { readonly sessionId
   const messages = goesOn && Option.isSome(yield* store.get(newest)) ? yield* store.messages(newest) : []
   const last = messages.at(-1)
   const isAnswered = last?.role === "assistant" && Conversation.openCalls(messages).length === 0 && Conversation.text(last).trim() !== ""
-  if (isAnswered) return
+  if (isAnswered) return true
   // A session without a message was only begun.
   yield* agent.run({ ...input, goesOn: messages.length > 0, openCalls: "run" })
+  return false
 })
 
 /** The row of the sessions of an attempt. */
@@ -134,14 +137,28 @@ const written = Effect.fnUntraced(function*(sessionId: SessionId, about: Omit<Ro
   return RowRecord.make(trees, { ...about, systemPrompt: Redaction.redactText(sessions[0]?.systemPrompt ?? "") })
 })
 
-/** Use that events of a run tell of. */
-const usedIn = (events: ReadonlyArray<RunEvent>): RowPool.Used => {
-  const paid = events.filter((event) => event._tag === "UsageReported")
-  const known = paid.flatMap(({ cost }) => cost.usd ?? [])
-  return { tokens: paid.reduce((sum, { usage }) => sum + Usage.totalTokens(usage), 0), costUsd: known.length === 0 ? undefined : known.reduce((sum, usd) => sum + usd, 0) }
+/** Tells what the model calls of a run used when their step is stored, so that an answer that was paid for is not lost to a limit. */
+const telling = (tell: (used: RowPool.Used) => Effect.Effect<void>) => {
+  let tokens = 0
+  let costUsd: number | undefined
+  const rest = Effect.suspend(() => {
+    const used = { tokens, costUsd }
+    tokens = 0
+    costUsd = undefined
+    return used.tokens === 0 && used.costUsd === undefined ? Effect.void : tell(used)
+  })
+  const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> => {
+    for (const event of events) {
+      if (event._tag !== "UsageReported") continue
+      tokens += Usage.totalTokens(event.usage)
+      if (event.cost.usd !== null) costUsd = (costUsd ?? 0) + event.cost.usd
+    }
+    return events.some(({ _tag }) => _tag === "StepFinished") ? rest : Effect.void
+  }
+  return { onEvent, rest }
 }
 
-/** Runs one attempt at a row; `tell` is told of what each model call of it used. */
+/** Runs one attempt at a row; `tell` is told of what each step of it used. */
 export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attempt, options: Options, tell?: (used: RowPool.Used) => Effect.Effect<void>) {
   const fs = yield* FileSystem.FileSystem
   const registry = yield* ToolRegistry
@@ -153,18 +170,20 @@ export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attemp
   const sets = yield* registry.list
   const { selection } = Toolsets.choose(toolsets, sets, options.disabledToolsets)
   const sessionId = sessionOf(row, attempt, options.sessionPrefix)
-  yield* asked({
+  const told = tell === undefined ? undefined : telling(tell)
+  const isAnswered = yield* asked({
     prompt,
     sessionId,
     source: "batch",
     cwd: workspace.path,
     tools: selection,
     maxIterations: options.maxIterations,
+    seed: options.seedOf?.(row),
     ephemeralSystemPrompt: options.ephemeralSystemPrompt,
     streaming: false,
     readsText: false,
-    onEvent: tell === undefined ? undefined : (events) => events.some(({ _tag }) => _tag === "UsageReported") ? tell(usedIn(events)) : Effect.void
-  }, attempt.goesOn).pipe(Effect.ensuring(agent.finalize(sessionId, { reason: "session_boundary" })))
+    onEvent: told?.onEvent
+  }, attempt.goesOn).pipe(Effect.onError(() => told?.rest ?? Effect.void), Effect.ensuring(agent.finalize(sessionId, { reason: "session_boundary" })))
   const { costUsd, fields, hasReasoning, usage } = yield* written(sessionId, {
     promptIndex: row.index,
     batch: options.batchOf(row),
@@ -173,6 +192,7 @@ export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attemp
     knownTools: options.knownTools,
     at: yield* Clock.currentTimeMillis,
     attempt: attempt.number,
+    isAnswered,
     ephemeral: options.ephemeralSystemPrompt,
     withAtif: options.withAtif
   })

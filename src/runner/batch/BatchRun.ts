@@ -42,7 +42,7 @@ export interface Options {
   /** Toolsets and single tools of every row in the place of a draw. */
   readonly toolsets: ReadonlyArray<string> | undefined
   readonly disabledToolsets: ReadonlyArray<string>
-  /** Seed of the draws; that of the first run, or the run's name, when absent. */
+  /** Seed of the draws, and of the models that take one; that of the first run, or the run's name, which no model is told, when absent. */
   readonly seed: string | undefined
   readonly resumes: boolean
   /** That of the first run, or ShareGPT, when absent. */
@@ -228,6 +228,7 @@ export const run = Effect.fn("BatchRun.run")(function*(options: Options) {
     knownTools: tools,
     ephemeralSystemPrompt: options.ephemeralSystemPrompt,
     maxIterations: options.maxIterations,
+    seedOf: kept.seed === options.runName ? undefined : (one) => Distributions.seedOf(kept.seed, one.id),
     needsReasoning: options.needsReasoning,
     withAtif: kept.format !== "sharegpt",
     keepsWorkspaces: options.keepsWorkspaces,

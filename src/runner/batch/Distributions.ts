@@ -79,6 +79,9 @@ export const find = (text: string): Distribution | string => {
 /** A number from 0 to 1 that depends on the texts alone. */
 const uniform = (...texts: ReadonlyArray<string>): number => Number.parseInt(Digest.hex(texts.join("\u0000"), 12), 16) / 16 ** 12
 
+/** Seed of a row for models: a whole number that the seed of the run and the row's id make. */
+export const seedOf = (seed: string, rowId: string): number => Math.floor(uniform(seed, rowId) * 2 ** 31)
+
 /** Toolsets of a row. `hasTools` tells which toolsets can be drawn; without one that can, nothing is drawn. */
 export const draw = (distribution: Distribution, seed: string, rowId: string, hasTools: (toolset: string) => boolean = () => true): ReadonlyArray<string> => {
   const possible = Object.entries(distribution).filter(([name, percentage]) => percentage > 0 && hasTools(name))

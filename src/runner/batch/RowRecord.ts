@@ -38,6 +38,8 @@ export interface About {
   readonly knownTools: ReadonlyArray<string>
   readonly at: number
   readonly attempt: number
+  /** True where an earlier process had the answer already. */
+  readonly isAnswered: boolean
   /** As the agent's session has it, without what is never saved. */
   readonly systemPrompt: string
   /** Text that was behind the system prompt and is never saved. */
@@ -142,8 +144,9 @@ export const make = (trees: ReadonlyArray<SessionTree>, about: About): RowFields
   const tools = lastAttempt === undefined ? [] : newest?.tree.tools(lastAttempt) ?? []
   const usage = runs.reduce((sum, { end }) => end === undefined ? sum : Usage.add(sum, end.usage), Usage.zero)
   const cost = Cost.spent(runs.reduce((sum, { end }) => end === undefined ? sum : Cost.plus(sum, Cost.fromSpent(end.cost)), Cost.nothing))
-  // A process that died behind the last answer left no end: the answer is there, and whole.
-  const exit = last?.end?.exit ?? "text_response"
+  // A process that died behind the last answer left no end, and one that was stopped there an interruption: the answer is there, and whole.
+  const ended = last?.end?.exit
+  const exit = ended === undefined || about.isAnswered && ended === "interrupted" ? "text_response" : ended
   const isCompleted = exit === "text_response"
   const stats = toolStats(calls, about.knownTools)
   const model = answered.at(-1)?.start.route.model ?? last?.start?.model ?? ""

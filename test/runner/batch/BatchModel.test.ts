@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import * as Distributions from "../../../src/runner/batch/Distributions.ts"
 import * as HttpServer from "../../provider/HttpServer.ts"
 import { machine } from "../../support/hermesInProcess.ts"
 
@@ -99,6 +100,25 @@ describe("hermes batch before a model", () => {
       assert.deepInclude(row?.["run"], { exit: "max_iterations_reached" })
     }))
 
+  it.live("a limit of tokens ends the run; what was answered is not asked again, and a seed of the run is one of each row", () =>
+    Effect.gen(function*() {
+      const seeds: Array<unknown> = []
+      const { run, rows } = yield* world(3, (body, respond) => {
+        seeds.push(JSON.parse(body).seed)
+        respond(200, said("fine"))
+      })
+      const first = yield* run("--num_workers=1", "--max-total-tokens=150", "--seed=7")
+      assert.strictEqual(first.code, 1, first.stderr)
+      assert.match(first.stdout, /Stopped: the limit of 150 tokens is reached/)
+      assert.match(first.stdout, /not begun +\d/)
+      assert.deepStrictEqual([seeds.length, rows().length], [2, 1])
+      const second = yield* run("--resume")
+      assert.deepStrictEqual([second.code, seeds.length, rows().length], [0, 3, 3], second.stderr)
+      assert.deepStrictEqual(rows().map(({ completed }) => completed), [true, true, true])
+      assert.deepStrictEqual(seeds, ["r0", "r1", "r2"].map((id) => Distributions.seedOf("7", id)))
+      assert.isTrue(seeds.every(Number.isInteger) && new Set(seeds).size === 3)
+    }))
+
   it.live("an agent file brings its prompt and its tools", () =>
     Effect.gen(function*() {
       const seen: Array<string> = []
@@ -111,6 +131,7 @@ describe("hermes batch before a model", () => {
       const { code, stderr } = yield* hermes(["batch", "run", "--dataset_file=data.jsonl", "--batch_size=1", "--run_name=run", "--agent=agent.yaml"])
       assert.strictEqual(code, 0, stderr)
       assert.match(seen[0] ?? "", /You answer in verse/)
+      assert.notProperty(JSON.parse(seen[0] ?? "{}"), "seed")
       const tools = (JSON.parse(seen[0] ?? "{}") as { readonly tools: ReadonlyArray<{ readonly function: { readonly name: string } }> }).tools
       assert.deepStrictEqual(tools.map(({ function: { name } }) => name), ["read_file"])
       assert.deepStrictEqual(rows()[0]?.["toolsets_used"], ["read_file"])

@@ -66,7 +66,7 @@ describe("TrajectoryCompressor", () => {
       let asked = 0
       const answers: ReadonlyArray<TrajectoryCompressor.Summary> = [{ text: "half", isCut: true }, { text: " ", isCut: false }]
       const never = () => Effect.suspend(() => Effect.fromNullishOr(answers[asked++]))
-      const fiber = yield* Effect.forkChild(TrajectoryCompressor.compress(trajectory(30), options, never))
+      const fiber = yield* Effect.forkChild(TrajectoryCompressor.compress(trajectory(30), options, never), { startImmediately: true })
       yield* TestClock.adjust("1 minute")
       const { metrics, problem, turns } = yield* Fiber.join(fiber)
       assert.isString(problem)
@@ -88,14 +88,20 @@ describe("TrajectoryCompressor", () => {
       const dry = yield* CompressFiles.run<never, never>({ ...base, summarise: undefined })
       assert.deepInclude(dry.sums, { rows: 3, compressed: 2, unchanged: 1, unreadable: 1 })
       assert.isFalse(existsSync(join(directory, "rows-compressed.jsonl")))
-      let isBegun = false
+      // The clock goes on when the slow one is the only one under way: another one would miss its time with it.
+      const begun = new Set<string>()
       const fiber = yield* Effect.forkChild(CompressFiles.run<never, never>({
         ...base,
-        summarise: (text, tokens) => text.length > 11_000 ? Effect.sync(() => void (isBegun = true)).pipe(Effect.andThen(Effect.never)) : summarise(text, tokens)
+        summarise: (text, tokens) =>
+          Effect.suspend(() => {
+            const isSlow = text.length > 11_000
+            begun.add(isSlow ? "slow" : "big")
+            return isSlow ? Effect.never : summarise(text, tokens)
+          })
       }))
       const end = yield* Effect.raceFirst(
         Fiber.join(fiber),
-        Effect.forever(Effect.andThen(Effect.suspend(() => isBegun ? TestClock.adjust("100 seconds") : Effect.void), TestClock.withLive(Effect.sleep(5))))
+        Effect.forever(Effect.andThen(Effect.suspend(() => begun.size === 2 ? TestClock.adjust("100 seconds") : Effect.void), TestClock.withLive(Effect.sleep(5))))
       )
       assert.deepInclude(end.sums, { rows: 3, compressed: 1, unchanged: 1, dropped: 1 })
       const written = readFileSync(join(directory, "rows-compressed.jsonl"), "utf8").trimEnd().split("\n").map((line) => JSON.parse(line))
