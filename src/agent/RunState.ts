@@ -186,17 +186,32 @@ export const storeMessagesIn = (
   told?: () => void
 ): Effect.Effect<void, SessionStoreError> =>
   Effect.uninterruptible(Effect.suspend(() => {
-    const { questions, recorder } = run
-    const [first] = messages
+    const { recorder } = run
     const append = store.append(run.sessionId, messages)
-    if (recorder === undefined || first === undefined) return Effect.asVoid(append)
-    const by = originOf(first)
-    const request = by === "model" && questions > 0 ? apiRequestId(run) : undefined
+    if (recorder === undefined || messages.length === 0) return Effect.asVoid(append)
+    const recorded = recording(run, recorder, messages)
     return Effect.asVoid(recorder.storing(append, (position) => {
-      recorder.appended(by, position, messages, request)
+      recorded(position)
       told?.()
     }))
   }))
+
+/** {@link storeMessages} with what is stored next: the answer with the beginning of its calls. */
+export const postponeMessages = (run: RunState, messages: ReadonlyArray<Prompt.Message>): Effect.Effect<void, SessionStoreError, Services> =>
+  Services.use(({ store }) => {
+    const { recorder } = run
+    return recorder === undefined || messages.length === 0
+      ? storeMessagesIn(store, run, messages)
+      : recorder.postponed(store.append(run.sessionId, messages), recording(run, recorder, messages))
+  })
+
+/** Writes messages that were stored to the record. */
+const recording = (run: RunState, recorder: Recorder, messages: ReadonlyArray<Prompt.Message>): (position: number) => void => {
+  const [first] = messages
+  const by = first === undefined ? "runtime" : originOf(first)
+  const request = by === "model" && run.questions > 0 ? apiRequestId(run) : undefined
+  return (position) => recorder.appended(by, position, messages, request)
+}
 
 /** The result of a run that ends now. */
 export const result = (run: RunState, exit: Exit, text: string, limit?: Limit): RunResult => ({

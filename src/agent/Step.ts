@@ -22,7 +22,7 @@ import type { Snapshot } from "../tool/ToolRegistry.ts"
 import * as Budget from "./Budget.ts"
 import * as ModelRequest from "./ModelRequest.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
-import { apiRequestId, asking, emit, newBatch, noBatch, type RunState, storeMessages, storeMessagesIn } from "./RunState.ts"
+import { apiRequestId, asking, emit, newBatch, noBatch, postponeMessages, type RunState, storeMessages, storeMessagesIn } from "./RunState.ts"
 import { type MiddlewareFailure, Services } from "./Services.ts"
 
 /** Outcome of one step. */
@@ -120,8 +120,12 @@ const runTools = Effect.fnUntraced(function*(
   tools: Snapshot
 ): Effect.fn.Return<ToolCalls.Completed, SessionStoreError, Services | ToolContext> {
   const { approvals, interceptors, store } = yield* Services
-  if (run.recorder !== undefined) yield* run.recorder.flush
-  const { batch } = run
+  const { batch, recorder } = run
+  // Whoever looks at a call may take their time.
+  if (recorder !== undefined && !Prepare.isUnseen(interceptors)) {
+    yield* recorder.settled
+    yield* recorder.flush
+  }
   return yield* ToolCalls.run({
     calls,
     notes,
@@ -134,11 +138,12 @@ const runTools = Effect.fnUntraced(function*(
     ids: idsOf(run),
     emit: run.emit,
     mayStart: () => !run.isStopping,
+    stored: recorder === undefined ? undefined : Effect.andThen(recorder.settled, recorder.flush),
     begin: (started) => {
       const ids = started.map(({ id }) => id)
       const noted = store.begin(run.sessionId, ids)
       return Effect.andThen(
-        run.recorder === undefined ? noted : run.recorder.storing(noted, () => {}),
+        recorder === undefined ? noted : recorder.storing(noted, () => {}),
         Effect.sync(() => ids.forEach((id) => batch.begun.add(id)))
       )
     },
@@ -174,6 +179,20 @@ const keep = (
   run.textStored = true
   return content.length === 0 ? Effect.void : append(run, Prompt.assistantMessage({ content }))
 }
+
+/** Keeps an answer with calls, which is stored with the beginning of the first of them where nothing comes between. */
+const keepCalls = (
+  run: RunState,
+  content: ReadonlyArray<Prompt.AssistantMessagePart>,
+  calls: ReadonlyArray<Prompt.ToolCallPart>
+): Effect.Effect<void, SessionStoreError, Services> =>
+  Effect.uninterruptible(Effect.suspend(() => {
+    run.textStored = true
+    const message = Prompt.assistantMessage({ content })
+    run.messages.push(message)
+    // Calls that are in the session are closed, wherever the run is cut.
+    return Effect.map(postponeMessages(run, [message]), () => void (run.batch = newBatch(calls)))
+  }))
 
 /** Nothing that a user could see. */
 const isBlank = (text: string): boolean => text.trim() === ""
@@ -333,8 +352,7 @@ const settled = Effect.fnUntraced(function*(
     return yield* truncated(run, content, text, calls.length > 0 || normalised.truncated)
   }
   if (calls.length === 0) return yield* answered(run, content, text, reason)
-  // Calls that are in the session are closed, wherever the run is cut.
-  yield* Effect.uninterruptible(Effect.andThen(keep(run, content), Effect.sync(() => void (run.batch = newBatch(calls)))))
+  yield* keepCalls(run, content, calls)
   const notes = notesOf(normalised, content)
   if (removed.size > 0) yield* closeRemoved(run, calls.filter(({ id }) => removed.has(id)), by)
   const changed = new Map(notes)

@@ -45,10 +45,26 @@ export interface Recorder {
    * Where session and record stand apart it is done at once.
    */
   readonly deferred: (write: SessionWrite) => SessionWrite
+  /**
+   * The same for a write that must be stored before anything else is done, with the events that follow from it: what comes next writes too,
+   * or calls {@link settled}. Unlike what is {@link deferred} it is never given up.
+   */
+  readonly postponed: <A>(write: Effect.Effect<A, SessionStoreError>, told: (value: A) => void) => SessionWrite
+  /** Stores what was postponed; nothing where nothing was. */
+  readonly settled: SessionWrite
 }
 
 /** A write to the session of a run. */
 type SessionWrite = Effect.Effect<void, SessionStoreError>
+
+/** A write that waits for a transaction. */
+interface Waiting {
+  readonly write: Effect.Effect<unknown, SessionStoreError>
+  /** Writes the events that follow from it; undefined of one that may be given up. */
+  readonly told: ((value: unknown) => void) | undefined
+  /** Number of entries that come before those events. */
+  readonly after: number
+}
 
 /**
  * Runs writes to one place in one transaction: all of them are done or none. The Effect runs again when the place was busy, so it
@@ -124,7 +140,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
   const asked: Array<Prompt.Message> = []
   let named: ReadonlyArray<Reference> = []
   let buffer: Array<Entry> = []
-  let waiting: ReadonlyArray<SessionWrite> = []
+  let waiting: ReadonlyArray<Waiting> = []
 
   const write = (event: RecordEvent): void => {
     buffer.push({ sessionId, turnId, at: now(), event })
@@ -174,27 +190,51 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
     }
     /** Entries of a transaction that may come to nothing; without the events that follow from the write. */
     let taken: Array<Entry> = []
-    let late: ReadonlyArray<SessionWrite> = []
+    let late: ReadonlyArray<Waiting> = []
     const takeBack = (): void => {
       buffer = [...taken, ...buffer]
       waiting = [...late, ...waiting]
       taken = []
       late = []
     }
+    /** Events of the writes that waited, by their place among the entries. */
+    let found: Array<{ readonly after: number; readonly entries: ReadonlyArray<Entry> }> = []
+    const waited = Effect.suspend(() =>
+      Effect.forEach(late, ({ after, told: follows, write }) =>
+        follows === undefined ? write : Effect.map(write, (value) => {
+          const others = buffer
+          buffer = []
+          follows(value)
+          found.push({ after, entries: buffer })
+          buffer = others
+        }), { discard: true }))
+    const inOrder = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
+      if (found.length === 0) return entries
+      const all: Array<Entry> = []
+      let at = 0
+      for (const { after, entries: added } of found) {
+        all.push(...entries.slice(at, after), ...added)
+        at = after
+      }
+      return all.concat(entries.slice(at))
+    }
     return Effect.suspend(() => {
       takeBack()
       late = waiting
       waiting = []
-      return Effect.flatMap(late.length === 0 ? write : Effect.andThen(Effect.all(late, { discard: true }), write), (value) => {
+      found = []
+      return Effect.flatMap(late.length === 0 ? write : Effect.andThen(waited, write), (value) => {
         taken = buffer
         buffer = []
         told(value)
-        const entries = [...taken, ...buffer]
+        const entries = [...inOrder(taken), ...buffer]
         buffer = []
         return Effect.as(sink(entries), value)
       })
     }).pipe(together, Effect.onError(() => Effect.sync(takeBack)))
   }
+
+  const nothing = (): void => {}
 
   return {
     turnId,
@@ -245,17 +285,26 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
     },
     flush: Effect.suspend(() => {
       if (waiting.length === 0) return kept()
-      return Effect.catch(storing(Effect.void, () => {}), (error) => {
-        waiting = []
-        return Effect.andThen(Effect.logWarning(error.message), kept())
+      return Effect.catch(storing(Effect.void, nothing), (error) => {
+        waiting = waiting.filter(({ told }) => told !== undefined)
+        // Entries keep their place beside what still waits.
+        return Effect.andThen(Effect.logWarning(error.message), waiting.length === 0 ? kept() : Effect.void)
       })
     }),
     storing,
     deferred: (write) => {
       if (together === undefined) return write
       return Effect.sync(() => {
-        waiting = [...waiting, write]
+        waiting = [...waiting, { write, told: undefined, after: buffer.length }]
       })
-    }
+    },
+    postponed: (write, told) => {
+      if (together === undefined) return Effect.map(write, told)
+      return Effect.sync(() => {
+        // It is given what its write succeeded with.
+        waiting = [...waiting, { write, told: told as (value: unknown) => void, after: buffer.length }]
+      })
+    },
+    settled: Effect.suspend(() => waiting.some(({ told }) => told !== undefined) ? storing(Effect.void, nothing) : Effect.void)
   }
 }

@@ -327,6 +327,10 @@ const outOfScope = Effect.fnUntraced(function*(
   return { ...refused(call, "blocked", result, "tool_scope_block"), invalid: true }
 })
 
+/** Nobody looks at calls before they are judged: no middleware, no listener. */
+export const isUnseen = ({ hooks, stack }: Interceptors): boolean =>
+  stack.toolRequest.length === 0 && stack.lifecycle === undefined && !ToolEvents.isHeard(hooks)
+
 /** Preparation of a tool call before it may run, in model order. */
 export const prepare = (given: CallEnvironment, call: Prompt.ToolCallPart): Effect.Effect<Prepared, never, Scope.Scope | ToolContext> => {
   const bound = given.tools.get(call.name)
@@ -344,8 +348,7 @@ export const prepare = (given: CallEnvironment, call: Prompt.ToolCallPart): Effe
   if (given.quota?.() === false) {
     return told(given, refused(call, "cancelled", new OverQuota({ tool }).message, "over_quota"), call.params)
   }
-  const { hooks, stack } = given.interceptors
-  if (stack.toolRequest.length === 0 && stack.lifecycle === undefined && !ToolEvents.isHeard(hooks)) return admitUnseen(given, call, bound, call.params)
+  if (isUnseen(given.interceptors)) return admitUnseen(given, call, bound, call.params)
   // The services of `tool_request` middleware are provided where the stack was made.
   return admit(given, call, bound, call.params) as Effect.Effect<Prepared, never, Scope.Scope | ToolContext>
 }

@@ -32,6 +32,8 @@ interface Batch<E> extends Prepare.CallEnvironment {
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   /** Says whether a call may start: while it may not, it waits to be interrupted. It always may when absent. */
   readonly mayStart?: (() => boolean) | undefined
+  /** Stores the answer of the calls where it is not yet: before anything of it is done but what {@link Batch.begin} is told of. */
+  readonly stored?: Effect.Effect<void, E> | undefined
   /** Notes calls that are about to start, before the first of them does. */
   readonly begin: (calls: ReadonlyArray<Prompt.ToolCallPart>) => Effect.Effect<void, E>
   /** Notes for the model, added to the results of calls that were changed before they came here. */
@@ -375,6 +377,8 @@ const runAll = Effect.fnUntraced(function*<E>(
   for (const call of batch.calls) {
     entries.push(yield* Prepare.prepare(batch, call))
   }
+  const [first] = entries
+  if (batch.stored !== undefined && (first?._tag !== "Ready" || !leavesTraces(first))) yield* batch.stored
   const concurrency = entries.length === 1 ? 1 : yield* concurrencyOf(batch.emit, entries)
   const recording = yield* CallRecording.of(batch, concurrency > 1)
   const begin = beginnings(batch, entries, concurrency, recording)
@@ -396,7 +400,7 @@ export const run = <E>(batch: Batch<E>): Effect.Effect<Completed, E, ToolContext
 
 /** A call that is run for somebody else than the model: its result is given back and stored nowhere. */
 export const runOne = (
-  batch: Omit<Batch<never>, "begin" | "calls" | "notes" | "settled">,
+  batch: Omit<Batch<never>, "begin" | "calls" | "notes" | "settled" | "stored">,
   { params, ...call }: Prompt.ToolCallPart
 ): Effect.Effect<NestedOutcome, never, ToolContext> => {
   const part = Prompt.toolCallPart({ ...call, params: Normalise.argumentsOf(call.name, params, batch.tools) })
@@ -416,4 +420,4 @@ export const runOne = (
  * Calls that a tool of the batch makes: run as those of the batch are, and told to nobody as results of the model's. Their
  * results go to the tool whole.
  */
-const nested = <E>(batch: Batch<E>): NestedRun => (call) => runOne({ ...batch, limits: ResultText.unlimited }, call)
+const nested = <E>({ stored: _, ...batch }: Batch<E>): NestedRun => (call) => runOne({ ...batch, limits: ResultText.unlimited }, call)

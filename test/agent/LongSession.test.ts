@@ -6,7 +6,7 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import { StatementSync } from "node:sqlite"
+import { DatabaseSync, StatementSync } from "node:sqlite"
 import * as H from "../../src/index.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
@@ -140,11 +140,46 @@ describe("a step in a database", () => {
       for (const { units } of given.slice(1)) assert.isAtMost(units, 2_600)
     }).pipe(Effect.scoped))
 
-  it.live("a call that can change something has one more, before it starts", () =>
+  it.live("a call that can change something begins in the transaction of its answer, before it starts", () =>
     Effect.gen(function*() {
       const path = `${yield* temporaryDirectory}/state.db`
       const { given, next } = yield* counting
       yield* longRun({ path, turns: 5, readonly: false, onTurn: next })
-      assert.deepStrictEqual(given.slice(1).map(({ transactions }) => transactions), [3, 3, 3, 3])
+      assert.deepStrictEqual(given.slice(1).map(({ transactions }) => transactions), [2, 2, 2, 2])
+    }).pipe(Effect.scoped))
+
+  it.live("the answer is stored before its call starts, and before somebody is asked about it or looks at it", () =>
+    Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      /** Messages and begun calls in the file, as another process finds them. */
+      const stored = (path: string) =>
+        Effect.acquireUseRelease(
+          Effect.sync(() => new DatabaseSync(path, { readOnly: true })),
+          (rows) => Effect.sync(() => ["messages", "begun_calls"].map((table) => rows.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.["n"])),
+          (rows) => Effect.sync(() => rows.close())
+        )
+      const seen: Record<string, unknown> = {}
+      const at = (place: string, path: string) => Effect.map(stored(path), (rows) => void (seen[place] ??= rows))
+      for (const kind of ["plain", "read", "asked", "heard"] as const) {
+        const path = `${directory}/${kind}.db`
+        const made = Tool.make("look", { parameters: Schema.Struct({}), success: Schema.String })
+        const annotated = kind === "read" ? made.annotate(Tool.Readonly, true) : kind === "asked" ? made.annotate(Tool.Destructive, true) : made
+        const toolkit = Toolkit.make(annotated)
+        yield* H.Agent.run({ prompt: "Go." }).pipe(Effect.provide(H.Runtime.layer({
+          provider: H.Scripted.layer([H.Scripted.complete({ toolCalls: [{ name: "look", params: {} }] }), H.Scripted.complete("done")]),
+          tools: [H.Toolset.make("test", toolkit, toolkit.toLayer({ look: () => Effect.as(at(`${kind}: handler`, path), "seen") }))],
+          store: H.SessionStore.layerSqlite({ path }),
+          approvals: H.Approvals.layerCallback(() => Effect.as(at(`${kind}: question`, path), "once")),
+          hooks: kind === "heard" ? [H.Hooks.observer({ label: "look" }, { pre_tool_call: () => at("heard: listener", path) })] : []
+        })))
+      }
+      assert.deepStrictEqual(seen, {
+        "plain: handler": [2, 1],
+        "read: handler": [2, 0],
+        "asked: question": [2, 0],
+        "asked: handler": [2, 1],
+        "heard: listener": [2, 0],
+        "heard: handler": [2, 1]
+      })
     }).pipe(Effect.scoped))
 })

@@ -75,6 +75,6 @@ describe("a turn of one tool call", () => {
       const [short, long] = [yield* run(10), yield* run(30)]
       const perTurn = { fibers: (long.fibers - short.fibers) / 20, steps: (long.steps - short.steps) / 20 }
       assert.strictEqual(perTurn.fibers, 2)
-      assert.isAtMost(perTurn.steps, 480)
+      assert.isAtMost(perTurn.steps, 350)
     }).pipe(Effect.scoped))
 })

@@ -93,6 +93,36 @@ describe("a write to the session", () => {
       assert.deepStrictEqual(sunk, [["before", "stored at 7"], ["before", "after"]])
     }))
 
+  it.effect("that was postponed is done with the next one, its events where it was written, also when that runs again", () =>
+    Effect.gen(function*() {
+      const { made, stored, sunk } = inTransaction((writes) => Effect.andThen(writes, writes))
+      let written = 0
+      yield* made.postponed(Effect.sync(() => ++written), () => made.write(notice("postponed")))
+      made.write(notice("between"))
+      assert.strictEqual(written, 0)
+      yield* stored
+      yield* made.settled
+      assert.strictEqual(written, 2)
+      const all = ["before", "postponed", "between", "stored at 7"]
+      assert.deepStrictEqual(sunk, [all, all])
+    }))
+
+  it.effect("that was postponed is never given up: a flush that fails leaves it and the record, and the next write fails or does it", () =>
+    Effect.gen(function*() {
+      const full = new SessionStoreError({ operation: "append", message: "the disk is full" })
+      let isFull = true
+      const { made, stored, sunk } = inTransaction((writes) => Effect.andThen(Effect.suspend(() => isFull ? Effect.fail(full) : Effect.void), writes))
+      yield* made.postponed(Effect.succeed(3), (position) => made.write(notice(`postponed at ${position}`)))
+      yield* made.flush
+      assert.deepStrictEqual(sunk, [])
+      assert.strictEqual(yield* Effect.flip(stored), full)
+      assert.strictEqual(yield* Effect.flip(made.settled), full)
+      isFull = false
+      yield* made.settled
+      yield* made.settled
+      assert.deepStrictEqual(sunk, [["before", "postponed at 3"]])
+    }))
+
   it.effect("that stands apart from the record does not hand it over", () =>
     Effect.gen(function*() {
       const { made, stored, sunk } = inTransaction(undefined)

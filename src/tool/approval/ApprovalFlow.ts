@@ -363,6 +363,9 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
       open: ["pre_approval_request", fields],
       otherwise: () => ["post_approval_response", () => ({ ...fields(), choice: "timeout" as const })]
     })
+    // The record of what led here, and what is asked about, is written before the wait.
+    const recorder = yield* RunRecorder.RunRecorder
+    if (recorder !== undefined) yield* recorder.flush
     const since = yield* Clock.currentTimeMillis
     const answer = yield* answered(place, presence, who, question)
     const waitedMillis = (yield* Clock.currentTimeMillis) - since
