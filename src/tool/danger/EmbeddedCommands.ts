@@ -7,7 +7,7 @@
  * One table for all programs: text is read as a script where it may be one. Programs whose arguments are prose or patterns
  * ({@link isProse}) have none.
  */
-import { type Command, type Field, known, named } from "./Command.ts"
+import { byName, type Command, type Field, known, named } from "./Command.ts"
 import { joined } from "./WordExpansion.ts"
 
 /** Programs that read a script: shells. */
@@ -87,17 +87,18 @@ export const embeddedCommands = (command: Command): ReadonlyArray<string> => {
 }
 
 /** Flags before a script, by the programs that take one. */
-const scriptFlags: ReadonlyArray<readonly [program: RegExp, flag: RegExp]> = [
-  [/^(?:(?:ba|z|da|k|mk|a|fi|c|tc|rba|ya)?sh|pwsh|powershell)$/, /^-[abd-zA-Z]*c[a-zA-Z]*$/i],
-  [/^(?:su|sg|runuser|script|flock)$/, /^(?:-[a-z]*c|--command)$/],
-  [/^cmd$/, /^\/[ck]$/i]
-]
+const scriptFlags = byName([
+  [Array.from(shells).join(" "), /^-[abd-zA-Z]*c[a-zA-Z]*$/i],
+  ["su sg runuser script flock", /^(?:-[a-z]*c|--command)$/],
+  ["cmd", /^\/[ck]$/i],
+  ["env", /^-(?:[a-zA-Z]*S|-split-string)/]
+])
 
 /** The script that a shell, `eval` or `env -S` is handed as an argument, if any: one that must parse. */
 export const scriptOf = (program: string, args: ReadonlyArray<Field>): Field | undefined => {
   if (program === "trap") return args[0]
   if (program === "eval") return joined(args.filter(({ text }, index) => index > 0 || text !== "--"))
-  const pattern = program === "env" ? /^-(?:[a-zA-Z]*S|-split-string)/ : scriptFlags.find(([name]) => name.test(program))?.[1]
+  const pattern = scriptFlags.get(program)
   const at = pattern === undefined ? -1 : args.findIndex(({ text }) => pattern.test(text))
   if (at === -1) return undefined
   if (program !== "env") return args.slice(at + 1).find(({ text }) => !/^[-+][a-zA-Z]*$/.test(text) && text !== "--")

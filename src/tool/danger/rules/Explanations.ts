@@ -98,20 +98,19 @@ const baseName = (path: string): string => path.replace(/[?#].*$/s, "").split("/
 /** Files that a command downloads, by their names alone. */
 const saved = (command: Command): ReadonlyArray<string> => {
   const { args, input, program } = command
-  if (program === "tee" && fetches(input)) return operands(args).map(baseName)
-  if (!downloaders.has(program)) return fetches(input) ? written(command).map(baseName) : []
-  const named = args.filter((_, index) => /^(?:-[a-zA-Z]*o|--output(?:-document)?|-O)$/.test(args[index - 1] ?? ""))
-  const bare = program === "wget" || args.some((arg) => /^-[a-zA-Z]*O/.test(arg)) ? operands(args) : []
-  return [...written(command), ...named, ...bare].map(baseName)
+  const [isDownload, isFed] = [downloaders.has(program), fetches(input)]
+  const named = isDownload ? args.filter((_, index) => /^(?:-[a-zA-Z]*o|--output(?:-document)?|-O)$/.test(args[index - 1] ?? "")) : []
+  const isBare = program === "tee" && isFed || isDownload && (program === "wget" || args.some((arg) => /^-[a-zA-Z]*O/.test(arg)))
+  return [...isDownload || isFed ? written(command) : [], ...named, ...isBare ? operands(args) : []].map(baseName)
 }
 
 /** A download whose file the same line runs. */
 export const runsDownload = (commands: ReadonlyArray<Command>): Finding | undefined => {
   const files = new Set<string>()
+  const isRun = ({ args, called: { text }, program }: Command): boolean =>
+    files.size > 0 && [...text.includes("/") ? [text] : [], ...runs(program) ? operands(args) : []].some((name) => files.has(baseName(name)))
   for (const command of commands) {
-    const { args, called: { text }, program } = command
-    const run = [...text.includes("/") ? [text] : [], ...runs(program) ? operands(args) : []]
-    if (files.size > 0 && run.some((name) => files.has(baseName(name)))) return download
+    if (isRun(command)) return download
     for (const file of saved(command)) files.add(file)
   }
   return undefined
