@@ -105,6 +105,8 @@ const image = Effect.fnUntraced(function*(path: string) {
     return yield* usage(`unsupported image type of --image ${path}: use PNG, JPEG, GIF or WebP`)
   }
   const data = yield* Effect.mapError(fs.readFile(path), unreadable("--image", path))
+  const Vision = yield* Effect.promise(() => import("../tool/builtin/Vision.ts"))
+  if (Vision.mediaType(data) === undefined) return yield* usage(`--image ${path} is no PNG, JPEG, GIF or WebP image, whatever its name says`)
   return Prompt.filePart({ mediaType, data, fileName: paths.basename(path) })
 })
 

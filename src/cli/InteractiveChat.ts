@@ -174,6 +174,7 @@ const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, sessio
   const { printOn, streams } = yield* Output
   const input = yield* RunOptions.prepare(flags, settings)
   const skills = yield* SkillStore
+  const memory = yield* MemoryCommand.store
   // Asked for once before the session begins, so that a wrong name is an error of the command line.
   yield* ChatSkills.preloaded(skills, flags, session.id)
   return yield* Interactive.run({
@@ -188,12 +189,14 @@ const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, sessio
     newSession: Ids.makeSessionId,
     input,
     places: yield* Places.make({ home: environment.get("HOME") ?? environment.get("USERPROFILE"), agentHome: home.root }),
-    commands: [MemoryCommand.dialogCommand(yield* MemoryCommand.store), ...pluginCommands((yield* plugins.loaded).commands), ...yield* ChatSkills.commands(skills)],
+    commands: [MemoryCommand.dialogCommand(memory), ...pluginCommands((yield* plugins.loaded).commands), ...yield* ChatSkills.commands(skills)],
     attach: plugins.attach,
     editText: yield* textEditor,
     mode: PermissionMode.ofSettings(settings.approvals),
     models: yield* ModelChoices.make,
     program: yield* ProgramCalls.make,
+    remember: (text) =>
+      Effect.as(memory.change("memory", [{ action: "add", content: text }]), paths.join(home.root, "memories", "MEMORY.md")),
     home: home.root,
     clipboard: yield* Clipboard.make,
     theme: yield* themeOptions(settings.display),

@@ -102,6 +102,8 @@ const display = F.defaulted({
   notifyAfterSeconds: F.withDefault(F.number({ least: 0 }), 10),
   /** The window's title names the folder and what the session is at. */
   terminalTitle: F.withDefault(F.flag, true),
+  /** Keys of the prompt of a conversation. */
+  editingMode: F.withDefault(F.choice(["emacs", "vi"]), "emacs"),
   /** `auto` (by the terminal's background), `dark`, `light`, `high-contrast`, or a name of `themes`. */
   theme: F.withDefault(F.text, "auto"),
   themes: F.withDefault(F.mapOf(theme), {}),

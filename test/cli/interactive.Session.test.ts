@@ -225,7 +225,7 @@ describe("Interactive session", () => {
   it.effect("Ctrl+C ends a command of the shell", () =>
     session({}, ({ type, until }) =>
       Effect.gen(function*() {
-        yield* type("!echo begun; sleep 100\r")
+        yield* type("!!echo begun; sleep 100\r")
         yield* until("begun\n")
         yield* type(ctrlC)
         yield* until("stopped")

@@ -243,6 +243,7 @@ display.status_line                                          cli/InteractiveChat
 display.notify                                               cli/InteractiveChat.ts
 display.notify_after_seconds                                 cli/InteractiveChat.ts
 display.terminal_title                                       cli/InteractiveChat.ts
+display.editing_mode                                         cli/interactive/Interactive.ts
 display.theme                                                cli/render/Theme.ts
 display.themes.<>.base                                       cli/render/Theme.ts
 display.themes.<>.muted                                      cli/render/Theme.ts

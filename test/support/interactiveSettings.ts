@@ -14,6 +14,7 @@ const defaults: Values["display"] = {
   notify: "bell",
   notifyAfterSeconds: 10,
   terminalTitle: true,
+  editingMode: "emacs",
   theme: "auto",
   themes: {},
   toolPreviewLength: 0

@@ -1,7 +1,8 @@
 /**
  * Files that a message names by `@path`, or `@path:10-20` for some lines of one: their contents follow the message, images stand
  * beside it. What is no file stays a word; a file that is too large is named in a note, and the agent can read it. What the file tools
- * would not read (credentials) is not attached, and secrets in a text are masked as in a result of theirs.
+ * would not read (credentials) is not attached, and secrets in a text are masked as in a result of theirs. A picture that is dragged into the
+ * terminal, or whose absolute path is pasted, is attached without a sign. What its first bytes do not tell to be an image is none.
  *
  * Source: `hermes-product.md` §1.2 and §1.8.
  */
@@ -52,6 +53,21 @@ const namedIn = (text: string): ReadonlyArray<Named> => {
   return found.filter((one, index) => found.findIndex(({ from, path, to }) => path === one.path && from === one.from && to === one.to) === index)
 }
 
+/** Absolute paths of pictures as terminals paste what is dragged into them: in quotes, with escaped blanks, as an address. */
+const picturesIn = (text: string): ReadonlyArray<Named> =>
+  Array.from(text.matchAll(/(?<=^|\s)(?:'(\/[^'\n]+)'|"(\/[^"\n]+)"|file:\/\/(\/\S+)|(\/(?:\\.|[^\s\\])+))/g), ([, single, double, address, bare]): string =>
+    single ?? double ?? (address === undefined ? (bare ?? "").replaceAll(/\\(.)/g, "$1") : decoded(address)))
+    .filter((path) => /\.(?:png|jpe?g|gif|webp)$/i.test(path)).map((path) => ({ path, from: undefined, to: undefined }))
+
+/** The path of an address; the address itself where it cannot be read. */
+const decoded = (address: string): string => {
+  try {
+    return decodeURIComponent(address)
+  } catch {
+    return address
+  }
+}
+
 type Part = { readonly text: string } | { readonly image: Prompt.FilePart } | { readonly note: string }
 
 const read = Effect.fnUntraced(function*(cwd: string, places: Places.Service, { from, path, to }: Named): Effect.fn.Return<Part | undefined, never, FileSystem.FileSystem | Path.Path> {
@@ -70,7 +86,12 @@ const read = Effect.fnUntraced(function*(cwd: string, places: Places.Service, { 
   }
   const bytes = yield* Effect.orElseSucceed(files.readFile(file), () => undefined)
   if (bytes === undefined) return { note: `${shown} cannot be read and is not attached.` }
-  if (mediaType !== undefined) return { image: Prompt.filePart({ mediaType, data: bytes, fileName: paths.basename(file) }) }
+  if (mediaType !== undefined) {
+    const Vision = yield* Effect.promise(() => import("../../tool/builtin/Vision.ts"))
+    const told = Vision.mediaType(bytes)
+    if (told === undefined) return { note: `${shown} is no PNG, JPEG, GIF or WebP image and is not attached.` }
+    return { image: Prompt.filePart({ mediaType: told, data: bytes, fileName: paths.basename(file) }) }
+  }
   if (bytes.includes(0)) return { note: `${shown} is no text and is not attached.` }
   const all = Redaction.redactText(new TextDecoder().decode(bytes), yield* Secrets).split("\n")
   const lines = from === undefined ? all : all.slice(Math.max(0, from - 1), to)
@@ -81,7 +102,7 @@ const read = Effect.fnUntraced(function*(cwd: string, places: Places.Service, { 
 /** A message with the files that it names, relative to the working directory. */
 const attach = Effect.fnUntraced(function*(text: string, cwd: string, places: Places.Service): Effect.fn.Return<Attached, never, FileSystem.FileSystem | Path.Path> {
   const parts: Array<Part> = []
-  const named = namedIn(text)
+  const named = [...namedIn(text), ...picturesIn(text)]
   for (const one of named.slice(0, mostFiles)) {
     const part = yield* read(cwd, places, one)
     if (part !== undefined) parts.push(part)
@@ -97,7 +118,7 @@ const nowhere: Places.Service = { home: undefined, homes: [], agentHomes: [], sa
 
 /** The prompt of a message with the files that it names; says what is not attached. */
 export const attached = Effect.fnUntraced(function*(dialog: Dialog, text: string): Effect.fn.Return<RunInput["prompt"], never, FileSystem.FileSystem | Path.Path> {
-  if (!text.includes("@")) return text
+  if (!/@|\.(?:png|jpe?g|gif|webp)/i.test(text)) return text
   const { cwd = dialog.options.about.cwd } = (yield* dialog.live.state).session
   const { notes, prompt } = yield* attach(text, cwd, dialog.options.places ?? nowhere)
   for (const line of notes) note(dialog, dialog.screen.asidePaint.text(line, "yellow"))

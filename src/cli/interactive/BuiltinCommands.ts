@@ -74,10 +74,11 @@ const help = doing((_, dialog) =>
       })),
       "",
       ...UsageText.pairs([
-        ["!COMMAND", "Run a shell command without the model"],
+        ["!COMMAND", "Run a shell command; the next message tells the model what it printed (!! does not)"],
+        ["#TEXT", "Keep a note in the memory, for new sessions"],
         ["Enter", "Send; during a turn, queue for the next one"],
         ["Alt+Enter, Ctrl+J, \\ Enter", "Insert a line break"],
-        ["Esc", "Stop the turn"],
+        ["Esc", "Stop the turn; twice at the prompt: go back to an earlier message"],
         ["Ctrl+C", "Stop the turn, or clear the line; twice to exit"],
         ["@PATH", "Attach a file; :10-20 behind it attaches these lines"],
         ["Tab", "Complete a command or a file"],

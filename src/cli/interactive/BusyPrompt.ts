@@ -38,10 +38,11 @@ const graceMillis = 1500
 /** A pause in typing after which a question was seen. */
 const pauseMillis = 700
 
-const isShell = (line: string): boolean => line.startsWith("!") && line.trim() !== "!"
+/** True for a line that is for the shell or for the memory, and no message. */
+const isShell = (line: string): boolean => /^!+\s*[^!\s]/.test(line) || /^#\s*\S[^\n]*$/.test(line)
 
 /** A message is never taken for a command. */
-const literal = (text: string): string => /^[/!]/.test(text) ? ` ${text}` : text
+const literal = (text: string): string => /^[/!#]/.test(text) ? ` ${text}` : text
 
 /** Effect of a key on the line that it edits. */
 interface Edited {

@@ -110,7 +110,7 @@ const askAbout = (dialog: Dialog, { conflicts, direction, steps }: ChangeUndo.Pl
 }
 
 /** Changes the files of a run; false where the user decides to change nothing. */
-const moveFiles = Effect.fnUntraced(function*(dialog: Dialog, set: ChangeSets.ChangeSet, direction: ChangeUndo.Plan["direction"], { conflicts }: Wanted) {
+export const moveFiles = Effect.fnUntraced(function*(dialog: Dialog, set: ChangeSets.ChangeSet, direction: ChangeUndo.Plan["direction"], conflicts: Wanted["conflicts"]) {
   const undo = yield* FileUndo
   const plan = yield* undo.plan(set, direction)
   const isOpen = plan.conflicts.length > 0 && conflicts === "ask"
@@ -126,7 +126,7 @@ const moveFiles = Effect.fnUntraced(function*(dialog: Dialog, set: ChangeSets.Ch
 })
 
 /** Goes on in a session with the messages of another one before a position. */
-const forkAt = Effect.fnUntraced(function*(dialog: Dialog, from: ChangeSets.ChangeSet["sessionId"], position: number) {
+export const forkAt = Effect.fnUntraced(function*(dialog: Dialog, from: ChangeSets.ChangeSet["sessionId"], position: number) {
   const store = yield* SessionStore
   const session = Option.getOrUndefined(yield* store.get(from))
   if (session === undefined) return say(dialog, `The session ${from} is gone; the conversation stays as it is.`, "")
@@ -148,7 +148,7 @@ const undo = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog)
   }
   const sets = history.runs.filter(({ at, undone }) => at >= target.at && undone === undefined).toReversed()
   for (const set of sets) {
-    if (wanted.files && !(yield* moveFiles(dialog, set, "undo", wanted))) return
+    if (wanted.files && !(yield* moveFiles(dialog, set, "undo", wanted.conflicts))) return
   }
   if (!wanted.conversation || target.position === undefined) return say(dialog, "")
   // Turns that are left with their files as they are count as undone too.
@@ -162,7 +162,7 @@ const redo = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog)
   const history = yield* historyOf(dialog)
   const set = Option.getOrUndefined(ChangeSets.toRedo(history))
   if (set === undefined) return say(dialog, "Nothing to redo: no turn was undone, or a later one was made since.", "")
-  if (wanted.files && !(yield* moveFiles(dialog, set, "redo", wanted))) return
+  if (wanted.files && !(yield* moveFiles(dialog, set, "redo", wanted.conflicts))) return
   const isLeft = history.left.includes(set)
   if (!wanted.conversation || !isLeft) return say(dialog, "")
   const next = history.left.find(({ at, position, sessionId }) => sessionId === set.sessionId && at > set.at && position !== undefined)

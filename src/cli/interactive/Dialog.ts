@@ -12,7 +12,9 @@ import type { Children } from "../../agent/Children.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
 import type { PermissionMode } from "../../config/PermissionMode.ts"
 import type { Values } from "../../config/Settings.ts"
+import type { ConfigError } from "../../domain/AgentError.ts"
 import type { SessionId } from "../../domain/Ids.ts"
+import type { MemoryRefused } from "../../prompt/MemoryStore.ts"
 import type { Hooks } from "../../hooks/Hooks.ts"
 import type { OpenQuestion } from "../../host/HostEvent.ts"
 import type { LiveSession, Reader } from "../../host/LiveSession.ts"
@@ -40,6 +42,7 @@ import type { Pending } from "./Questions.ts"
 import type { ArgumentWord, Command } from "./SlashCommands.ts"
 import type { StatusLine } from "./StatusLine.ts"
 import type { Keyboard, Terminal } from "./TerminalDevice.ts"
+import type { ViState } from "./ViKeys.ts"
 import type { ThemeChoice, ThemeOptions } from "./ThemeCommand.ts"
 
 /** Services that a session uses. */
@@ -95,6 +98,8 @@ export interface InteractiveOptions {
   readonly program?: ProgramCall | undefined
   /** The agent's home directory, for what commands write. */
   readonly home?: string | undefined
+  /** Keeps a note of the user's in the memory; says where. */
+  readonly remember?: ((text: string) => Effect.Effect<string, ConfigError | MemoryRefused>) | undefined
   /** The clipboard of this machine. */
   readonly clipboard?: Clipboard | undefined
   /** Themes to choose from; the dark one when absent. */
@@ -141,6 +146,10 @@ export interface Dialog {
   verbosity: Verbosity
   /** Themes; undefined where nothing is painted. */
   readonly themes: ThemeChoice | undefined
+  /** Mode of the keys of vi; undefined where keys are those of Emacs. */
+  vi: ViState | undefined
+  /** Commands of the user's with their output, which go along with the next message. */
+  shared: ReadonlyArray<string>
   /** True where a plan was presented that nobody decided on. */
   isPlanned: boolean
   /** Typed text, also during a turn. */

@@ -222,16 +222,19 @@ const requests: Readonly<Record<string, Request>> = {
   "tab": "Complete"
 }
 
-const press = (state: State, name: string, history: ReadonlyArray<string>): Applied => {
+const pressed = (state: State, name: string, history: ReadonlyArray<string>): Applied => {
   if (name === "enter") return enter(state)
   if (name === "ctrl-d") {
-    return state.text === "" ? { state, action: { _tag: "Leave" } } : press(state, "delete", history)
+    return state.text === "" ? { state, action: { _tag: "Leave" } } : pressed(state, "delete", history)
   }
   const edit = edits[aliases[name] ?? name]
   const request = requests[name]
   if (request !== undefined) return { state, action: { _tag: request } }
   return { state: edit === undefined ? state : edit(state, history), action: none }
 }
+
+/** The text after a key that edits it or moves in it. */
+export const press = (state: State, name: string, history: ReadonlyArray<string> = []): State => pressed(state, name, history).state
 
 /** Converts pasted or typed input to text: its line ends are those of this editor, and nothing in it drives a terminal. */
 const clean = (text: string): string => SafeText.text(text.replaceAll("\r\n", "\n").replaceAll("\r", "\n"))
@@ -247,7 +250,7 @@ export const apply = (state: State, key: Key, history: ReadonlyArray<string>): A
       return { state: { ...insert(state, text), pastes }, action: none }
     }
     case "Key":
-      return press(state, key.name, history)
+      return pressed(state, key.name, history)
   }
 }
 

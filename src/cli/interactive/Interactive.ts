@@ -1,8 +1,8 @@
 /**
  * The interactive session of `hermes chat`: a prompt, what the agent does with it, and the next prompt.
  *
- * - A line goes to the agent, unless it begins with `!` (the shell, without the model) or is a command (`/name`). A line
- *   that begins with a space is never either of them.
+ * - A line goes to the agent, unless it begins with `!` (the shell, without the model; its output goes along with the next message), with
+ *   `#` (a note for the memory) or is a command (`/name`). A line that begins with a space is never any of them.
  * - Ctrl+C stops what runs; what was said so far stays, and so does the session. A second one within two seconds leaves, with
  *   130; at the prompt it clears the line. Ctrl+D leaves with 0.
  * - What the runtime logs stands between the lines of the session, not across them.
@@ -29,6 +29,7 @@ import * as LiveStatus from "../../host/LiveStatus.ts"
 import { either } from "../Failure.ts"
 import { reviewSeconds } from "../SingleQuery.ts"
 import * as LogLine from "../LogLine.ts"
+import * as GoBack from "./GoBack.ts"
 import * as ModeCommands from "./ModeCommands.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Screen from "../render/Screen.ts"
@@ -51,6 +52,7 @@ import type { Next } from "./SlashCommands.ts"
 import { keyboard } from "./TerminalDevice.ts"
 import * as TranscriptView from "./TranscriptView.ts"
 import * as Turn from "./Turn.ts"
+import * as ViKeys from "./ViKeys.ts"
 
 /** The line that a command stands for; undefined for one that says nothing. */
 const quickLineOf = ({ command, target, type }: Values["quickCommands"][string]): string | undefined => {
@@ -163,6 +165,8 @@ const make = Effect.fnUntraced(function*(
     ],
     verbosity: display.toolProgress,
     isPlanned: false,
+    shared: [],
+    vi: display.editingMode === "vi" ? ViKeys.begin : undefined,
     editor: Editor.empty,
     interruptedAt: -Infinity,
     waiting: [],
@@ -206,14 +210,22 @@ const send = ({ echoed, live }: Dialog, message: LiveSession.NewMessage): Effect
     return undefined
   })
 
+/** Keeps a note of the user's in the memory. */
+const keepNote = (dialog: Dialog, text: string, remember: NonNullable<InteractiveOptions["remember"]>): Effect.Effect<undefined> =>
+  Effect.match(remember(text), {
+    onFailure: (error) => void complain(dialog, error),
+    onSuccess: (where) => void say(dialog, dialog.screen.asidePaint.text(`Remembered in ${SafeText.line(where)}. New sessions begin with it.`, "muted"), "")
+  })
+
 /** Does what a line says; what the terminal does itself keeps turns waiting. */
 const perform: (dialog: Dialog, typed: TypedLine, depth: number) => Effect.Effect<Outcome, never, SessionServices> = Effect.fnUntraced(
   function*(dialog, { shown, text: line }, depth) {
     const held = <A, R>(work: Effect.Effect<A, never, R>) => Effect.scoped(Effect.andThen(dialog.live.hold, work))
     if (line.trim() === "") return undefined
-    if (line.startsWith("!") && line.trim() !== "!") return yield* held(ShellLine.run(dialog, line.slice(1).trim()))
+    if (line.startsWith("!") && !/^!+\s*$/.test(line)) return yield* held(ShellLine.run(dialog, line))
+    if (/^#\s*\S[^\n]*$/.test(line) && dialog.options.remember !== undefined) return yield* keepNote(dialog, line.slice(1).trim(), dialog.options.remember)
     const parsed = SlashCommands.parse(line)
-    if (parsed === undefined) return yield* Effect.flatMap(attached(dialog, line.trim()), (prompt) => send(dialog, { prompt, shown }))
+    if (parsed === undefined) return yield* Effect.flatMap(attached(dialog, line.trim()), (prompt) => send(dialog, { prompt: ShellLine.withShared(dialog, prompt), shown }))
     const found = SlashCommands.find(dialog.commands, parsed.name)
     if (found._tag !== "Command" || depth > maxTyped) {
       const said = found._tag === "Command" ? `/${parsed.name} names itself: correct quick_commands.` : misunderstood(parsed.name, found)
@@ -302,6 +314,10 @@ const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<n
     if (line._tag === "Leave") return line.code
     if (line._tag === "Search") {
       yield* searchHistory(dialog)
+      continue
+    }
+    if (line._tag === "GoBack") {
+      yield* GoBack.goBack(dialog)
       continue
     }
     if (line._tag === "Transcript") {

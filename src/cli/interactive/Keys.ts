@@ -122,6 +122,8 @@ const named = (name: string, length: number): Step => ({ key: { _tag: "Key", nam
 
 const escape = (input: string): Step | undefined => {
   const rest = input.slice(1)
+  // Two presses, unless a sequence follows.
+  if (rest === "\u001b") return undefined
   if (sequenceBegun.test(rest) || rest.length < longestReport && reportBegun.test(rest)) return undefined
   const told = report.exec(rest)
   if (told !== null) return { key: undefined, length: 1 + told[0].length, report: told[1] ?? "" }
@@ -141,6 +143,8 @@ const escape = (input: string): Step | undefined => {
   const name = code < 32 || code === 127 ? controlName(char) : char
   return named(`alt-${name}`, 1 + char.length)
 }
+
+const isEscapes = (input: string): boolean => input === "\u001b" || input === "\u001b\u001b"
 
 const printable = /^[^\p{Cc}]+/u
 
@@ -173,11 +177,12 @@ export const make = (told: (report: string) => void = () => undefined): Decoder 
   }
 
   return {
-    isEscape: () => pasted === undefined && input === "\u001b",
+    isEscape: () => pasted === undefined && isEscapes(input),
     flush: () => {
-      if (pasted !== undefined || input !== "\u001b") return []
+      if (pasted !== undefined || !isEscapes(input)) return []
+      const keys = Array.from(input, (): Key => ({ _tag: "Key", name: "escape" }))
       input = ""
-      return [{ _tag: "Key", name: "escape" }]
+      return keys
     },
     push: (piece) => {
       input += piece

@@ -17,9 +17,13 @@ import * as Editor from "./Editor.ts"
 import type { Key } from "./Keys.ts"
 import * as Pastes from "./Pastes.ts"
 import * as StatusLine from "./StatusLine.ts"
+import * as ViKeys from "./ViKeys.ts"
 
 /** Two Ctrl+C within this time leave. */
 export const leaveMillis = 2000
+
+/** Two Esc within this time go back to an earlier message. */
+const againMillis = 800
 
 /** The exit code of leaving by Ctrl+C. */
 export const interruptedCode = 130
@@ -31,6 +35,8 @@ export type Prompted =
   | { readonly _tag: "Leave"; readonly code: number }
   /** The history is to be searched for a line. */
   | { readonly _tag: "Search" }
+  /** The user wants to go back to an earlier message. */
+  | { readonly _tag: "GoBack" }
   /** The conversation is to be gone through. */
   | { readonly _tag: "Transcript" }
 
@@ -174,6 +180,8 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
   const { commands, files, live, options, screen } = dialog
   let below: ReadonlyArray<string> = []
   let popup: Popup | undefined
+  /** Time of the last Esc. */
+  let escapedAt = -Infinity
   /** Words of the command whose argument is typed. */
   let words: { readonly command: string | undefined; readonly list: ReadonlyArray<SlashCommands.ArgumentWord> } = { command: undefined, list: [] }
   /** The line whose list was put away. */
@@ -259,7 +267,11 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
     if (key._tag === "Key" && key.name === "backtab") return yield* Effect.as(nextMode(dialog), undefined)
     const listedKey = inPopup(key)
     if (listedKey !== undefined) return listedKey.line
-    const { action, state } = Editor.apply(dialog.editor, key, options.history.entries())
+    const entries = options.history.entries()
+    const vi = dialog.vi === undefined ? undefined : ViKeys.apply(dialog.vi, dialog.editor, key, entries)
+    const { action, state } = vi?.applied ?? Editor.apply(dialog.editor, key, entries)
+    dialog.vi = vi?.vi
+    if (vi?.vi.mode === "normal") below = [screen.asidePaint.text(`  normal${vi.vi.operator === "" ? "" : ` ${vi.vi.operator}`}`, "muted")]
     dialog.editor = state
     switch (action._tag) {
       case "Submit":
@@ -286,8 +298,13 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
         return { _tag: "Search" }
       case "OpenTranscript":
         return { _tag: "Transcript" }
+      case "Escape": {
+        const now = yield* Clock.currentTimeMillis
+        const isSecond = now - escapedAt < againMillis && state.text === ""
+        escapedAt = now
+        return isSecond ? { _tag: "GoBack" } : undefined
+      }
       case "Complete":
-      case "Escape":
       case "None":
         return undefined
     }

@@ -1,7 +1,8 @@
 /**
  * `!command`: the user's own command, run in the shell without the model. What it prints is shown, and how it ended.
  *
- * It gets no input, and nothing of it is part of the conversation. Secrets in what it prints are masked, as everywhere. Ctrl+C ends it with all that it started. It needs no
+ * It gets no input. What it printed goes along with the next message, so that "what does this mean?" has an answer; behind `!!` it does
+ * not. Secrets in what it prints are masked, as everywhere. Ctrl+C ends it with all that it started. It needs no
  * approval, as the user typed it; what nothing can allow does not run here either.
  *
  * Source: `hermes-product.md` §1.8.
@@ -10,6 +11,8 @@ import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Prompt from "effect/ai/Prompt"
+import type { RunInput } from "../../agent/RunInput.ts"
 import * as RedactionStream from "../../domain/RedactionStream.ts"
 import * as Shell from "../../tool/builtin/terminal/Shell.ts"
 import * as Danger from "../../tool/danger/Danger.ts"
@@ -19,9 +22,35 @@ import * as Dialogs from "./Dialog.ts"
 import type { Dialog, SessionServices } from "./Dialog.ts"
 import * as BusyPrompt from "./BusyPrompt.ts"
 
-/** Gives the exit code with which the program is left, if it is. */
-export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string): Effect.fn.Return<number | undefined, never, SessionServices> {
+/** Characters of an output that are shared: its beginning and its end. */
+const mostShared = 20_000
+
+/** Characters of each end of an output that are kept, and commands whose output is. */
+const mostOutput = 100_000
+const mostCommands = 10
+
+/** A command with its output, for the model. */
+const sharedText = (command: string, output: string, ending: string): string => {
+  const half = mostShared / 2
+  const shown = output.length <= mostShared ? output : `${output.slice(0, half)}\n… ${output.length - mostShared} characters left out …\n${output.slice(-half)}`
+  return `<user_shell command=${JSON.stringify(command)} ending=${JSON.stringify(ending)}>\n${shown.replace(/\n?$/, "\n")}</user_shell>`
+}
+
+/** A message with the output of the commands before it, which are taken. */
+export const withShared = (dialog: Dialog, prompt: RunInput["prompt"]): RunInput["prompt"] => {
+  const { shared } = dialog
+  if (shared.length === 0) return prompt
+  dialog.shared = []
+  const before = shared.join("\n\n")
+  return typeof prompt === "string" ? `${before}\n\n${prompt}` : [Prompt.textPart({ text: before }), ...prompt]
+}
+
+/** Runs a line with its marks. Gives the exit code with which the program is left, if it is. */
+export const run = Effect.fnUntraced(function*(dialog: Dialog, line: string): Effect.fn.Return<number | undefined, never, SessionServices> {
   const { screen } = dialog
+  const isShared = !line.startsWith("!!")
+  const command = line.replace(/^!+/, "").trim()
+  let output = ""
   const { floor } = Danger.judge(command)
   if (floor !== undefined) {
     const { asidePaint } = screen
@@ -33,7 +62,12 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string):
   const decoder = new TextDecoder()
   const harmless = SafeText.stream()
   const hidden = RedactionStream.make()
-  const show = (text: string): void => screen.say(harmless.push(hidden.push(text)))
+  const print = (text: string): void => {
+    output += text
+    if (output.length > 2 * mostOutput) output = output.slice(0, mostOutput) + output.slice(-mostOutput)
+    screen.say(text)
+  }
+  const show = (text: string): void => print(harmless.push(hidden.push(text)))
   const startedAt = yield* Clock.currentTimeMillis
   const worked = yield* BusyPrompt.during(dialog, {
     run: Effect.scoped(Effect.flatMap(
@@ -53,7 +87,7 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string):
       now - startedAt < 1000 ? [] : [screen.asidePaint.text(`┊ running · ${elapsed(now - startedAt)} · Ctrl+C stops`, "dim")]
   })
   show(decoder.decode())
-  screen.say(harmless.push(hidden.end()) + harmless.end())
+  print(harmless.push(hidden.end()) + harmless.end())
   screen.endLine()
   if (worked._tag === "Leave") {
     Dialogs.say(dialog, "")
@@ -65,6 +99,7 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string):
   }
   const code = Exit.isSuccess(worked.exit) ? worked.exit.value.code : undefined
   const told = code === undefined ? "stopped" : `exit ${code}`
-  Dialogs.say(dialog, screen.asidePaint.text(told, code === 0 ? "dim" : "yellow"), "")
+  if (isShared) dialog.shared = [...dialog.shared, sharedText(command, output, told)].slice(-mostCommands)
+  Dialogs.say(dialog, screen.asidePaint.text(isShared ? `${told} · goes along with your next message (!! keeps it out)` : told, code === 0 ? "muted" : "warning"), "")
   return undefined
 })
