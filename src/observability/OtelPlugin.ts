@@ -72,7 +72,8 @@ export const view = (settings: OtelSettings.Settings): RunSpans.View => {
   const { captureContent, duplicateNames: duplicate, maxValueChars } = settings
   const whole = Attributes.view({ agentName, captureContent, duplicate }, placing(settings).trace)
   if (maxValueChars === undefined) return whole
-  const cut = (value: RunSpans.Value): RunSpans.Value => typeof value === "string" ? TextCut.head(value, maxValueChars) : value
+  const cut = (value: RunSpans.Value): RunSpans.Value =>
+    typeof value === "string" || value instanceof RunSpans.JoinedText ? TextCut.head(value.toString(), maxValueChars) : value
   return {
     ...whole,
     attributes: (node, outcome, tree) =>
@@ -92,16 +93,15 @@ const build = (
     const excludes = (other: string) => other === Telemetry.tracerTarget || other === target
     if (!(yield* LiveSpans.claim(target, { excludes, remedy: Telemetry.exclusive }))) return { middleware: [] }
     const { make } = yield* Effect.promise(() => import("./otel/Exporters.ts"))
-    const { exemplars, loggers, registry, send } = yield* make(settings)
+    const { loggers, metrics, send } = yield* make(settings)
     const run = Effect.runSyncWith(yield* Effect.context<never>())
     yield* LiveSpans.listen(view(settings), {
       close: (span) => {
         const { endedAt: at, spanId, traceId } = span
         const isShown = settings.exemplars === "always_on" || (settings.exemplars === "trace_based" && span.sampled && send !== undefined)
-        if (registry !== undefined) {
-          Metrics.count(span, agentName, registry, isShown
-            ? (metric, labels, value) => exemplars.note(metric, labels, { traceId, spanId, at, value })
-            : undefined)
+        if (metrics !== undefined) {
+          const exemplar = isShown ? { traceId, spanId, at } : undefined
+          Metrics.count(span, agentName, (instrument, labels, value) => metrics.record(instrument, labels, value, exemplar))
         }
         if (loggers !== undefined) run(Telemetry.logSpan(span, agentName, loggers))
         send?.(span)

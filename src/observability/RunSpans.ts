@@ -19,8 +19,29 @@ import * as RunTree from "./RunTree.ts"
 /** Name and version of the instrumentation. */
 export const scope = { name: "hermes-effect", version: "0.1.0" }
 
+/** A part of a text. Later texts may have the same one: what is made of it, such as its bytes, is kept with it. */
+export interface TextPart {
+  readonly text: string
+}
+
+/** A text that is a list of parts, separated by commas, between two others. */
+export class JoinedText {
+  readonly before: string
+  readonly parts: ReadonlyArray<TextPart>
+  readonly after: string
+  constructor(before: string, parts: ReadonlyArray<TextPart>, after: string) {
+    this.before = before
+    this.parts = parts
+    this.after = after
+  }
+  /** The text. */
+  toString(): string {
+    return `${this.before}${this.parts.map(({ text }) => text).join(",")}${this.after}`
+  }
+}
+
 /** A value of an attribute. */
-export type Value = string | number | boolean | ReadonlyArray<string>
+export type Value = string | number | boolean | ReadonlyArray<string> | JoinedText
 
 /** Attributes by name. */
 export type Attributes = Readonly<Record<string, Value>>

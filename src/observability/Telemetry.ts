@@ -165,11 +165,17 @@ const build = (options: Options): Effect.Effect<Contribution, never, RunRecord |
       sampled: true
     })
     yield* Effect.addFinalizer(() => Effect.sync(() => spans.close(clock.currentTimeMillisUnsafe())))
+    const registries = new WeakMap<Context.Context<never>, Metrics.Recorded>()
+    const recordInto = (into: Context.Context<never>): Metrics.Recorded => {
+      const known = registries.get(into) ?? Metrics.toRegistry(into)
+      registries.set(into, known)
+      return known
+    }
     yield* LiveSpans.listen(Attributes.view({ agentName, captureContent }, trace), {
       open: spans.sink.open,
       close: (span) => {
         const into = registry ?? spans.contextOf(RunSpans.runOf(span.node).turnId)
-        if (into !== undefined) Metrics.count(span, agentName, into)
+        if (into !== undefined) Metrics.count(span, agentName, recordInto(into))
         spans.sink.close(span)
       }
     }, captureContent)

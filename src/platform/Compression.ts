@@ -74,6 +74,12 @@ export const gzip = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Strea
     (failure) => "error" in failure ? Stream.fail(failure.error) : Stream.die(failure)
   )
 
+/** Compresses a body by gzip. */
+export const gzipBytes = (content: string | Uint8Array): Promise<Uint8Array> =>
+  new Promise((resolve, reject) => {
+    Zlib.gzip(content, (error, bytes) => error === null ? resolve(bytes) : reject(error))
+  })
+
 /** Decompresses a gzip file of up to `most` bytes; undefined for one that is none, is damaged or holds more. */
 export const gunzip = (bytes: Uint8Array, most: number): Uint8Array | undefined => {
   try {

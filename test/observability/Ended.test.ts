@@ -5,6 +5,7 @@ import { PreventSchedulerYield } from "effect/Scheduler"
 import * as OtlpResource from "effect/observability/OtlpResource"
 import { spawn } from "node:child_process"
 import { existsSync } from "node:fs"
+import * as ExportQueue from "../../src/observability/otlp/ExportQueue.ts"
 import * as SpanExport from "../../src/observability/otlp/SpanExport.ts"
 import * as Transport from "../../src/observability/otlp/Transport.ts"
 import type { Span } from "../../src/observability/RunSpans.ts"
@@ -75,7 +76,7 @@ describe("SpanExport", () => {
     withWarnings((warnings) =>
       Effect.gen(function*() {
         const server = yield* collector(() => "hang")
-        const text = "x".repeat(SpanExport.maxRequestChars - 1000)
+        const text = "x".repeat(ExportQueue.maxRequestChars - 1000)
         yield* sending(server.url, Array.from({ length: Transport.maxInFlight + Transport.maxWaiting + 5 }, (_, n) => span(n, text)), {
           shutdownMillis: 1000,
           timeoutMillis: 60_000
@@ -88,9 +89,9 @@ describe("SpanExport", () => {
     Effect.gen(function*() {
       const server = yield* collector()
       const text = "x".repeat(700_000)
-      yield* sending(server.url, [...Array.from({ length: 7 }, (_, n) => span(n, text)), span(7, "y".repeat(SpanExport.maxRequestChars))])
+      yield* sending(server.url, [...Array.from({ length: 7 }, (_, n) => span(n, text)), span(7, "y".repeat(ExportQueue.maxRequestChars))])
       assert.deepStrictEqual(server.spans().map(({ name }) => name).toSorted(), ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"])
       assert.strictEqual(server.requests.length, 5)
-      assert.strictEqual(server.requests.filter(({ body }) => body.length < SpanExport.maxRequestChars + 10_000).length, 5)
+      assert.strictEqual(server.requests.filter(({ body }) => body.length < ExportQueue.maxRequestChars + 10_000).length, 5)
     }))
 })

@@ -181,7 +181,8 @@ describe("Content", () => {
   })
 
   it("messages of the record have the same form; a file is described", () => {
-    const of = (...messages: ReadonlyArray<Prompt.Message>) => Content.input(sentOf(messages), undefined)
+    const of = (...messages: ReadonlyArray<Prompt.Message>) =>
+      Object.fromEntries(Object.entries(Content.input(sentOf(messages), undefined)).map(([name, value]) => [name, String(value)]))
     assert.deepStrictEqual(
       of(
         Prompt.systemMessage({ content: "be kind" }),

@@ -6,8 +6,9 @@ import type * as HttpBody from "effect/http/HttpBody"
 import * as OtlpResource from "effect/observability/OtlpResource"
 import * as OtlpSerialization from "effect/observability/OtlpSerialization"
 import type { TraceData } from "effect/observability/OtlpTracer"
+import type { Body } from "../../src/observability/otlp/SignalEncoding.ts"
 import * as SpanEncoding from "../../src/observability/otlp/SpanEncoding.ts"
-import { scope, type Span } from "../../src/observability/RunSpans.ts"
+import { JoinedText, scope, type Span, type Value } from "../../src/observability/RunSpans.ts"
 import type { Run } from "../../src/observability/RunTree.ts"
 import { effectProp } from "../support/property.ts"
 import * as Otlp from "./support/otlpWire.ts"
@@ -68,7 +69,8 @@ const byEffect = (spans: ReadonlyArray<Span>, schemaUrl: string | undefined) =>
     return traces(data)
   })
 
-const bytesOf = (body: HttpBody.HttpBody): Buffer => {
+const bytesOf = (body: HttpBody.HttpBody | Body): Buffer => {
+  if ("content" in body) return typeof body.content === "string" ? Buffer.from(body.content) : Buffer.from(body.content)
   assert.strictEqual(body._tag, "Uint8Array")
   return Buffer.from(body._tag === "Uint8Array" ? body.body : [])
 }
@@ -96,6 +98,21 @@ describe("SpanEncoding", () => {
       const own = bytesOf(body(spans.map(encode))).toString("utf8")
       assert.deepStrictEqual(JSON.parse(own), JSON.parse(bytesOf(yield* byEffect(spans, schema)).toString("utf8")))
     }).pipe(Effect.provide(OtlpSerialization.layerJson)))
+
+  effectProp("a text of parts is in both what the same text in one piece is", { before: Text, parts: Schema.Array(Text).check(Schema.isMaxLength(4)), after: Text }, ({ after, before, parts }) =>
+    Effect.sync(() => {
+      const joined = new JoinedText(before, parts.map((text) => ({ text })), after)
+      const span = (value: Value): Span => ({
+        node, traceId: "1".repeat(32), spanId: "1".repeat(16), parentSpanId: undefined, sampled: true, name: "s", kind: "client", startedAt: 1, endedAt: 2, order: 0,
+        attributes: { value }, events: [], outcome: { _tag: "Done" }
+      })
+      assert.strictEqual(joined.toString(), before + parts.join(",") + after)
+      const [json, protobuf] = [SpanEncoding.json(resource, undefined), SpanEncoding.protobuf(resource, undefined)]
+      const inJson = (value: Value) => bytesOf(json.body([json.encode(span(value))]))
+      const inProtobuf = (value: Value) => bytesOf(protobuf.body([protobuf.encode(span(value))]))
+      // Twice: the second one has its parts from the first.
+      for (const of of [inJson, inProtobuf, inJson, inProtobuf]) assert.isTrue(of(joined).equals(of(joined.toString())))
+    }))
 
   it("NaN and the infinities are doubles in both", () => {
     const span: Span = {

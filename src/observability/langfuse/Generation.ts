@@ -15,7 +15,7 @@ import type { AnswerPart } from "../../domain/RecordEvent.ts"
 import * as Usage from "../../domain/Usage.ts"
 import * as ApiPayload from "../../hooks/ApiPayload.ts"
 import * as Content from "../otel/Content.ts"
-import type { Attributes, Outcome, Value } from "../RunSpans.ts"
+import { type Attributes, JoinedText, type Outcome, type TextPart, type Value } from "../RunSpans.ts"
 import type { Attempt, Sent, Tree } from "../RunTree.ts"
 import * as Values from "./Values.ts"
 
@@ -78,25 +78,25 @@ export const serialised = (message: Prompt.Message, maxChars: number): ReadonlyA
 }
 
 /** JSON texts of messages, which requests send again and again; the limit is that of the exporter. */
-const texts = new WeakMap<Prompt.Message, { readonly maxChars: number; readonly made: ReadonlyArray<string> }>()
+const texts = new WeakMap<Prompt.Message, { readonly maxChars: number; readonly made: ReadonlyArray<TextPart> }>()
 
-const textsOf = (message: Prompt.Message, maxChars: number): ReadonlyArray<string> => {
+const textsOf = (message: Prompt.Message, maxChars: number): ReadonlyArray<TextPart> => {
   const known = texts.get(message)
   if (known?.maxChars === maxChars) return known.made
-  const made = serialised(message, maxChars).map((form) => JSON.stringify(form))
+  const made = serialised(message, maxChars).map((form) => ({ text: JSON.stringify(form) }))
   texts.set(message, { maxChars, made })
   return made
 }
 
 /** The system prompt and the last messages of a request, each as JSON text. */
-const inputTexts = (sent: Sent, maxChars: number): ReadonlyArray<string> => {
-  const last: Array<ReadonlyArray<string>> = []
+const inputTexts = (sent: Sent, maxChars: number): ReadonlyArray<TextPart> => {
+  const last: Array<ReadonlyArray<TextPart>> = []
   sent.newest((message) => last.push(textsOf(message, maxChars)) < shown)
   return [...sent.system.flatMap((message) => textsOf(message, maxChars)), ...last.reverse().flat().slice(-shown)]
 }
 
 /** The system prompt and the last messages of a request as a JSON list. */
-export const input = (sent: Sent, maxChars: number): string => `[${inputTexts(sent, maxChars).join(",")}]`
+export const input = (sent: Sent, maxChars: number): JoinedText => new JoinedText("[", inputTexts(sent, maxChars), "]")
 
 /** A part of a message in the form of the GenAI conventions that is neither text, reasoning, call nor result. */
 const otherPart = ({ type, ...rest }: Content.Part, maxChars: number): Schema.Json =>

@@ -7,8 +7,8 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Base64 from "effect/encoding/Base64"
-import * as OtlpResource from "effect/observability/OtlpResource"
 import type { RunRecord } from "../../session/RunRecord.ts"
+import * as SignalEncoding from "../otlp/SignalEncoding.ts"
 import * as SpanExport from "../otlp/SpanExport.ts"
 import type { Trouble } from "../otlp/Transport.ts"
 import { scope } from "../RunSpans.ts"
@@ -53,7 +53,7 @@ export const make = (settings: Settings): Effect.Effect<void, never, RunRecord |
         "x-langfuse-ingestion-version": "4"
       },
       encoding: "json",
-      resource: OtlpResource.make({ serviceName: "hermes", serviceVersion: scope.version }),
+      resource: SignalEncoding.resource({ "service.name": "hermes", "service.version": scope.version }),
       exportIntervalMillis,
       shutdownMillis,
       transport: { timeoutMillis: requestMillis, told: new Set(), warning },

@@ -52,6 +52,7 @@ const present = (facts: Readonly<Record<string, unknown>>): RunSpans.Attributes 
   for (const name of Object.keys(facts).toSorted()) {
     const value = facts[name]
     if (typeof value === "number" || typeof value === "boolean" || (typeof value === "string" && value !== "")) out[name] = value
+    else if (value instanceof RunSpans.JoinedText) out[name] = value
     else if (Array.isArray(value) && value.length > 0) out[name] = value.map(String)
   }
   return out

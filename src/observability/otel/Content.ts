@@ -15,6 +15,7 @@ import * as Json from "../../domain/Json.ts"
 import { redactValue } from "../../domain/Redaction.ts"
 import type { AnswerPart } from "../../domain/RecordEvent.ts"
 import type { Sent } from "../RunContents.ts"
+import { JoinedText, type TextPart } from "../RunSpans.ts"
 
 type Fields = Readonly<Record<string, Schema.Json>>
 /** A part of a message. */
@@ -160,20 +161,17 @@ export const ofMessage = ({ content, role }: Prompt.Message): Message => ({
 })
 
 /** Texts of messages, which requests send again and again. */
-const texts = new WeakMap<Prompt.Message, string>()
+const texts = new WeakMap<Prompt.Message, TextPart>()
 
-/** A message as JSON text; of a system prompt the list of its parts. */
-const textOf = (message: Prompt.Message): string => {
+/** A message as JSON text; of a system prompt the parts of it. */
+const textOf = (message: Prompt.Message): TextPart => {
   const known = texts.get(message)
   if (known !== undefined) return known
   const said = ofMessage(message)
-  const made = text(message.role === "system" ? said.parts : said)
+  const made = { text: message.role === "system" ? text(said.parts).slice(1, -1) : text(said) }
   texts.set(message, made)
   return made
 }
-
-/** Lists in JSON as one. */
-const joined = (lists: ReadonlyArray<string>): string => `[${lists.map((one) => one.slice(1, -1)).filter((one) => one !== "").join(",")}]`
 
 /** Characters of the messages that a request repeats, the newest first; a span does not grow with its session. */
 export const maxRepeatedChars = 32_768
@@ -182,7 +180,7 @@ export const maxRepeatedChars = 32_768
  * The attributes for the input of an attempt: what came behind the last answer, whole, before it as many messages as fit into
  * {@link maxRepeatedChars}, and a message before those that is new all the same, such as the summary of a compaction. Every message is whole in the span of the first attempt that was sent it.
  */
-export const input = (sent: Sent, rewritten: unknown): Readonly<Record<string, string | number>> => {
+export const input = (sent: Sent, rewritten: unknown): Readonly<Record<string, string | number | JoinedText>> => {
   if (rewritten !== undefined) {
     const asked = ofRequest(rewritten)
     return {
@@ -190,14 +188,14 @@ export const input = (sent: Sent, rewritten: unknown): Readonly<Record<string, s
       ...(asked.system.length === 0 ? {} : { "gen_ai.system_instructions": text(asked.system) })
     }
   }
-  const system = joined(sent.system.map(textOf))
-  const shown: Array<string> = []
+  const system = sent.system.map(textOf).filter(({ text }) => text !== "")
+  const shown: Array<TextPart> = []
   let [isRepeated, chars] = [false, 0]
   sent.newest((message) => {
     isRepeated ||= message.role === "assistant"
     const more = textOf(message)
-    if (isRepeated && chars + more.length > maxRepeatedChars) return false
-    if (isRepeated) chars += more.length
+    if (isRepeated && chars + more.text.length > maxRepeatedChars) return false
+    if (isRepeated) chars += more.text.length
     shown.push(more)
     return true
   })
@@ -207,9 +205,9 @@ export const input = (sent: Sent, rewritten: unknown): Readonly<Record<string, s
   }
   const omitted = sent.said - shown.length
   return {
-    "gen_ai.input.messages": `[${shown.reverse().join(",")}]`,
+    "gen_ai.input.messages": new JoinedText("[", shown.reverse(), "]"),
     ...(omitted === 0 ? {} : { "hermes.input.omitted_messages": omitted }),
-    ...(system === "[]" ? {} : { "gen_ai.system_instructions": system })
+    ...(system.length === 0 ? {} : { "gen_ai.system_instructions": new JoinedText("[", system, "]") })
   }
 }
 

@@ -3,19 +3,16 @@
  *
  * Source: OpenTelemetry, "OpenTelemetry Protocol Exporter".
  */
-import * as ConfigProvider from "effect/ConfigProvider"
-import * as Context from "effect/Context"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import * as Metric from "effect/Metric"
 import * as Scope from "effect/Scope"
-import type * as HttpClient from "effect/http/HttpClient"
-import * as OtlpLogger from "effect/observability/OtlpLogger"
-import * as OtlpMetrics from "effect/observability/OtlpMetrics"
-import * as OtlpResource from "effect/observability/OtlpResource"
-import type * as OtlpSerialization from "effect/observability/OtlpSerialization"
-import * as Exemplars from "../otlp/Exemplars.ts"
+import type { Resource } from "effect/observability/OtlpResource"
+import * as ExportQueue from "../otlp/ExportQueue.ts"
+import * as LogEncoding from "../otlp/LogEncoding.ts"
+import * as MetricEncoding from "../otlp/MetricEncoding.ts"
+import * as MetricPoints from "../otlp/MetricPoints.ts"
+import * as SignalEncoding from "../otlp/SignalEncoding.ts"
 import * as SpanExport from "../otlp/SpanExport.ts"
 import * as Transport from "../otlp/Transport.ts"
 import type { Span } from "../RunSpans.ts"
@@ -25,8 +22,7 @@ import type { Export, Settings } from "./OtelSettings.ts"
 /** Targets of what is exported; a signal that is not exported is absent. */
 export interface Exporters {
   readonly send: ((span: Span) => void) | undefined
-  readonly registry: Context.Context<never> | undefined
-  readonly exemplars: Exemplars.Exemplars
+  readonly metrics: MetricPoints.MetricPoints | undefined
   readonly loggers: ReadonlySet<Logger.Logger<unknown, unknown>> | undefined
 }
 
@@ -48,53 +44,79 @@ const saying = (trouble: Transport.Trouble, place: string): string => {
 const warning = (trouble: Transport.Trouble, place: string): string =>
   `otel: telemetry is lost, ${saying(trouble, place)}: check OTEL_EXPORTER_OTLP_ENDPOINT, or disable observability/otel`
 
-/** Target and pace as Effect's exporters take them. */
-const pace = ({ compression, exportIntervalMillis, headers, maxBatchSize, shutdownMillis, url }: Export) => ({
-  url,
-  headers,
-  compression,
-  exportInterval: exportIntervalMillis,
-  maxBatchSize,
-  shutdownTimeout: shutdownMillis
+const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text.trim())
+  } catch {
+    // A value that is not URL-encoded.
+    return text.trim()
+  }
+}
+
+/** Facts about the program, as the variables state them. */
+const resourceOf = (variables: Settings["variables"]): Resource => {
+  const pairs = (variables["OTEL_RESOURCE_ATTRIBUTES"] ?? "").split(",").flatMap((pair) => {
+    const at = pair.indexOf("=")
+    return at <= 0 ? [] : [[decoded(pair.slice(0, at)), decoded(pair.slice(at + 1))] as const]
+  })
+  const [name, version] = [variables["OTEL_SERVICE_NAME"], variables["OTEL_SERVICE_VERSION"]]
+  return SignalEncoding.resource({
+    ...Object.fromEntries(pairs),
+    ...(name === undefined ? {} : { "service.name": name }),
+    ...(version === undefined ? {} : { "service.version": version })
+  })
+}
+
+/** Milliseconds between two exports of metrics, and of log records. */
+const [metricMillis, logMillis] = [10_000, 1000]
+
+const maxLogRecords = 1000
+
+/** Exports what is counted. */
+const exportMetrics = Effect.fnUntraced(function*(target: Export, temporality: Settings["temporality"], resource: Resource, options: Transport.Options) {
+  const clock = yield* Clock.Clock
+  const points = MetricPoints.make(temporality ?? "cumulative", clock.currentTimeMillisUnsafe())
+  const body = MetricEncoding.make(target.encoding, resource)
+  const pace = { ...target, intervalMillis: target.exportIntervalMillis ?? metricMillis, shutdownMillis: target.shutdownMillis ?? shutdownMillis }
+  yield* ExportQueue.periodic(pace, yield* Transport.client(options), () => {
+    const { sent, snapshot } = points.take(clock.currentTimeMillisUnsafe())
+    return { body: body(snapshot), sent: Effect.sync(sent) }
+  }, () => undefined)
+  return points
 })
 
-/** Builds the exporter of a signal in a scope of its own, with what it leaves in the context. */
-const build = <A>(
-  { encoding, timeoutMillis }: Export,
-  layer: Layer.Layer<A, never, HttpClient.HttpClient | OtlpSerialization.OtlpSerialization>,
-  told: Set<string>,
-  scope: Scope.Scope,
-  exemplars?: Exemplars.Exemplars
-): Effect.Effect<Context.Context<A>> =>
-  Effect.flatMap(Scope.fork(scope), (own) =>
-    Layer.buildWithScope(Layer.provide(layer, Transport.layer({ timeoutMillis, told, warning, exemplars }, encoding)), own))
+/** Exports what a logger is given. */
+const exportLogs = Effect.fnUntraced(function*(target: Export, resource: Resource, options: Transport.Options) {
+  const clock = yield* Clock.Clock
+  const pace = {
+    ...target,
+    intervalMillis: target.exportIntervalMillis ?? logMillis,
+    maxBatchSize: target.maxBatchSize ?? maxLogRecords,
+    shutdownMillis: target.shutdownMillis ?? shutdownMillis
+  }
+  const client = yield* Transport.client(options)
+  const push = target.encoding === "json"
+    ? yield* ExportQueue.make(pace, LogEncoding.json(resource), client)
+    : yield* ExportQueue.make(pace, LogEncoding.protobuf(resource), client)
+  return Logger.make((said) => push(LogEncoding.recordOf(said, clock.currentTimeMillisUnsafe())))
+})
+
+/** Milliseconds that the end waits for metrics and log records. */
+const shutdownMillis = 3000
 
 /** The exporters, for as long as the scope lives; at its end what waits is sent, within the time of a request. */
-export const make = ({ exports, temporality, variables }: Settings): Effect.Effect<Exporters, never, Scope.Scope> => {
-  const registry = Context.make(Metric.MetricRegistry, new Map())
-  return Effect.gen(function*() {
-    const { LOGS, METRICS, TRACES } = exports
+export const make = ({ exports: { LOGS, METRICS, TRACES }, temporality, variables }: Settings): Effect.Effect<Exporters, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const resource = resourceOf(variables)
     const told = new Set<string>()
-    const exemplars = Exemplars.make()
     // Closing in parallel: signals that still wait are sent side by side, so that a collector which is down is waited for once.
     const scope = yield* Effect.acquireRelease(Scope.make("parallel"), (scope, exit) => Scope.close(scope, exit))
-    const own = yield* Scope.fork(scope)
-    const send = TRACES && (yield* Effect.provideService(
-      SpanExport.make({
-        ...TRACES,
-        resource: yield* OtlpResource.fromConfig(),
-        schemaUrl,
-        shutdownMillis: TRACES.shutdownMillis ?? TRACES.timeoutMillis,
-        transport: { timeoutMillis: TRACES.timeoutMillis, told, warning }
-      }),
-      Scope.Scope,
-      own
-    ))
-    const logs = LOGS && (yield* build(LOGS, OtlpLogger.layer({ ...pace(LOGS), mergeWithExisting: false }), told, scope))
-    if (METRICS !== undefined) yield* build(METRICS, OtlpMetrics.layer({ ...pace(METRICS), temporality }), told, scope, exemplars)
-    return { send, exemplars, registry: METRICS && registry, loggers: logs && Context.get(logs, Logger.CurrentLoggers) }
-  }).pipe(
-    Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: variables })),
-    Effect.updateContext((input: Context.Context<Scope.Scope>) => Context.merge(input, registry))
-  )
-}
+    const within = <A, B>(target: A | undefined, build: (target: A) => Effect.Effect<B, never, Scope.Scope>): Effect.Effect<B | undefined> =>
+      target === undefined ? Effect.undefined : Effect.flatMap(Scope.fork(scope), (own) => Scope.provide(build(target), own))
+    const transport = ({ timeoutMillis }: Export): Transport.Options => ({ timeoutMillis, told, warning })
+    const send = yield* within(TRACES, (target) =>
+      SpanExport.make({ ...target, resource, schemaUrl, shutdownMillis: target.shutdownMillis ?? target.timeoutMillis, transport: transport(target) }))
+    const logger = yield* within(LOGS, (target) => exportLogs(target, resource, transport(target)))
+    const metrics = yield* within(METRICS, (target) => exportMetrics(target, temporality, resource, transport(target)))
+    return { send, metrics, loggers: logger && new Set([logger]) }
+  })

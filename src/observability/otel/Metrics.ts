@@ -7,6 +7,7 @@
 import type * as Context from "effect/Context"
 import * as Metric from "effect/Metric"
 import * as Usage from "../../domain/Usage.ts"
+import type { Instrument, Labels } from "../otlp/MetricPoints.ts"
 import type { Span } from "../RunSpans.ts"
 import type { Attempt, Node } from "../RunTree.ts"
 import { dollarsOf, firstChunkOf, providerOf, providerOfRun, server } from "./Attributes.ts"
@@ -15,39 +16,28 @@ const seconds = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.
 const runSeconds = Array.from({ length: 13 }, (_, power) => Math.round(2 ** power) / 10)
 const tokens = Array.from({ length: 14 }, (_, power) => 4 ** power)
 
-const duration = (name: string, description: string, boundaries: ReadonlyArray<number> = seconds) =>
-  Metric.histogram(name, { description, boundaries, attributes: { unit: "s" } })
+const duration = (name: string, description: string, boundaries: ReadonlyArray<number> = seconds): Instrument => ({ name, description, unit: "s", boundaries })
 
 /** Tokens of model calls; `gen_ai.token.type` tells those that went in from those that came out. */
-export const tokenUsage = Metric.histogram("gen_ai.client.token.usage", {
-  description: "Tokens of a model call",
-  boundaries: tokens,
-  attributes: { unit: "{token}" }
-})
+const tokenUsage: Instrument = { name: "gen_ai.client.token.usage", description: "Tokens of a model call", unit: "{token}", boundaries: tokens }
 /** Of single attempts. */
-export const modelDuration = duration("gen_ai.client.operation.duration", "Time that a request to a model took")
+const modelDuration = duration("gen_ai.client.operation.duration", "Time that a request to a model took")
 /** Of answers that stream. */
-export const timeToFirstChunk = duration("gen_ai.client.operation.time_to_first_chunk", "Time until an answer that streams begins")
+const timeToFirstChunk = duration("gen_ai.client.operation.time_to_first_chunk", "Time until an answer that streams begins")
 /** Of tool calls, with what they waited for. */
-export const toolDuration = duration("gen_ai.execute_tool.duration", "Time that a tool call took")
+const toolDuration = duration("gen_ai.execute_tool.duration", "Time that a tool call took")
 /** Of requests to MCP servers. */
-export const mcpDuration = duration(
+const mcpDuration = duration(
   "mcp.client.operation.duration",
   "Time that a request to an MCP server took",
   [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300]
 )
 /** Of runs, and of children. */
-export const runDuration = duration("gen_ai.invoke_agent.duration", "Time that a run took", runSeconds)
+const runDuration = duration("gen_ai.invoke_agent.duration", "Time that a run took", runSeconds)
 /** Failed model calls, tool calls and runs; `error.type` names the failure. */
-export const errors = Metric.counter("hermes.errors", {
-  description: "Model calls, tool calls and runs that failed",
-  attributes: { unit: "{error}" },
-  incremental: true
-})
+const errors: Instrument = { name: "hermes.errors", description: "Model calls, tool calls and runs that failed", unit: "{error}" }
 /** In US dollars, by the list of prices. */
-export const cost = Metric.counter("hermes.cost", { description: "Estimated cost", attributes: { unit: "USD" }, incremental: true })
-
-type Labels = Readonly<Record<string, string>>
+const cost: Instrument = { name: "hermes.cost", description: "Estimated cost", unit: "USD" }
 
 /** Leaves out labels that say nothing. */
 const present = (labels: Readonly<Record<string, unknown>>): Labels =>
@@ -88,44 +78,45 @@ export const labelsOf = (node: Node, agentName: string): Labels =>
     ? labelsOf(node.kind === "step" ? node.run : node.call, agentName)
     : { "gen_ai.operation.name": operationOf(node), ...ownLabels(node, agentName) }
 
-type Counted = Metric.Metric<number, unknown>
+/** Labels by what they are made of: those of calls come again and again. */
+const known = new Map<string, Labels>()
 
-/** A metric with labels; the labels are the same object for all of its values. */
-interface Labelled {
-  readonly metric: Counted
-  readonly labels: Labels
-}
+const maxKnown = 1024
 
-/** Metrics with labels, by metric and labels, of a registry: one that is used again has its key already. */
-const labelled = new WeakMap<Context.Context<never>, Map<string, Labelled>>()
-
-const withLabels = (metric: Counted, labels: Labels, into: Context.Context<never>): Labelled => {
-  const all = labelled.get(into) ?? new Map<string, Labelled>()
-  labelled.set(into, all)
-  const key = `${metric.id} ${JSON.stringify(labels)}`
-  const known = all.get(key)
-  if (known !== undefined) return known
-  const made = { metric: Metric.withAttributes(metric, labels), labels }
-  all.set(key, made)
+const labelled = (parts: ReadonlyArray<string | undefined>, make: () => Labels): Labels => {
+  const key = parts.join("\n")
+  const before = known.get(key)
+  if (before !== undefined) return before
+  if (known.size >= maxKnown) known.clear()
+  const made = make()
+  known.set(key, made)
   return made
 }
 
-/** Receives what was counted, with the labels of the data point. */
-export type Noted = (metric: string, labels: Labels, value: number) => void
+/** What the labels of a span are made of. */
+const partsOf = (node: Node, agentName: string): ReadonlyArray<string | undefined> => {
+  if (node.kind === "attempt") {
+    const { end, start: { route } } = node
+    return ["attempt", route.provider, route.model, end?.model, route.baseUrl]
+  }
+  if (node.kind === "call") return ["call", agentName, node.name]
+  const run = node.kind === "child" ? node.run ?? node.parent : node.kind === "run" ? node : undefined
+  return ["run", agentName, run && providerOfRun(run), run?.start?.model]
+}
 
-/** Counts a span that is over into a registry of metrics. */
-export const count = ({ endedAt, node, outcome, startedAt }: Span, agentName: string, into: Context.Context<never>, noted?: Noted): void => {
+/** Receives a value of a metric, with its labels. */
+export type Recorded = (instrument: Instrument, labels: Labels, value: number) => void
+
+/** Counts a span that is over. */
+export const count = ({ endedAt, node, outcome, startedAt }: Span, agentName: string, record: Recorded): void => {
   if (node.kind === "step" || node.kind === "approval") return
-  const labels = ownLabels(node, agentName)
-  const failed: Labels = outcome._tag === "Failed" ? { "error.type": outcome.failure.type } : {}
-  const record = (metric: Counted, given: Labels, value: number): void => {
-    const { labels, metric: counted } = withLabels(metric, given, into)
-    counted.updateUnsafe(value, into)
-    noted?.(metric.id, labels, value)
+  const parts = partsOf(node, agentName)
+  const failure = outcome._tag === "Failed" ? outcome.failure.type : undefined
+  const update = (instrument: Instrument, value: number | undefined, more: Labels = {}): void => {
+    if (value === undefined) return
+    record(instrument, labelled([...parts, ...Object.values(more)], () => ({ ...ownLabels(node, agentName), ...more })), value)
   }
-  const update = (metric: Counted, value: number | undefined, more: Labels = {}): void => {
-    if (value !== undefined) record(metric, { ...labels, ...more }, value)
-  }
+  const failed: Labels = failure === undefined ? {} : { "error.type": failure }
   const ofAnswer = (attempt: Attempt): void => {
     const usage = attempt.end?.usage
     update(tokenUsage, usage && Usage.promptTokens(usage), { "gen_ai.token.type": "input" })
@@ -150,5 +141,33 @@ export const count = ({ endedAt, node, outcome, startedAt }: Span, agentName: st
     })
     record(mcpDuration, facts, Math.max(0, endedAt - node.mcp.at) / 1000)
   }
-  if (outcome._tag === "Failed") update(errors, 1, { "gen_ai.operation.name": operationOf(node), ...failed })
+  if (failure !== undefined) update(errors, 1, { "gen_ai.operation.name": operationOf(node), ...failed })
+}
+
+type Counted = Metric.Metric<number, unknown>
+
+/** Effect's metrics of the instruments. */
+const metrics = new Map<Instrument, Counted>()
+
+const metricOf = (instrument: Instrument): Counted => {
+  const before = metrics.get(instrument)
+  if (before !== undefined) return before
+  const { boundaries, description, name, unit } = instrument
+  const made: Counted = boundaries === undefined
+    ? Metric.counter(name, { description, attributes: { unit }, incremental: true })
+    : Metric.histogram(name, { description, boundaries, attributes: { unit } })
+  metrics.set(instrument, made)
+  return made
+}
+
+/** Records into a registry of Effect's metrics. One with the same labels is looked up in it once. */
+export const toRegistry = (into: Context.Context<never>): Recorded => {
+  const made = new Map<Instrument, WeakMap<Labels, Counted>>()
+  return (instrument, labels, value) => {
+    const ofInstrument = made.get(instrument) ?? new WeakMap<Labels, Counted>()
+    made.set(instrument, ofInstrument)
+    const metric = ofInstrument.get(labels) ?? Metric.withAttributes(metricOf(instrument), labels)
+    ofInstrument.set(labels, metric)
+    metric.updateUnsafe(value, into)
+  }
 }

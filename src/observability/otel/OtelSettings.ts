@@ -15,8 +15,8 @@
  * | `OTEL_SEMCONV_STABILITY_OPT_IN` | `gen_ai_latest_experimental`; `gen_ai/dup` adds the names before 1.37 | current names |
  * | `OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG` | which runs are traced | `parentbased_always_on` |
  * | `OTEL_METRICS_EXEMPLAR_FILTER` | spans that metrics refer to: `trace_based`, `always_on`, `always_off` | `trace_based` |
- * | `OTEL_BSP_*`, `OTEL_BLRP_*`, `OTEL_METRIC_EXPORT_INTERVAL`, `OTEL_METRIC_EXPORT_TIMEOUT` | groups, intervals, time at the end | Effect's |
- * | `OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE` | `delta` or `cumulative` | Effect's |
+ * | `OTEL_BSP_*`, `OTEL_BLRP_*`, `OTEL_METRIC_EXPORT_INTERVAL`, `OTEL_METRIC_EXPORT_TIMEOUT` | size of a group, interval, time at the end | 1000; 5 s, 10 s of metrics, 1 s of logs; 3 s |
+ * | `OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE` | `delta` or `cumulative` | `cumulative` |
  * | `OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT`, `OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT` | characters of an attribute of a span | no limit |
  * | `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` | whether what was said is exported | `false` |
  * | `TRACEPARENT`, `TRACESTATE` | the trace that the program was started in | none |
@@ -48,7 +48,7 @@ export interface Target {
 export interface Export extends Target {
   readonly encoding: "json" | "protobuf"
   readonly timeoutMillis: number
-  /** Time that the end of the program waits; the exporter's own when undefined. */
+  /** Time that the end of the program waits; the exporter's default when undefined. */
   readonly shutdownMillis: number | undefined
 }
 

@@ -1,36 +1,30 @@
 /**
- * Encoding and transport of OTLP requests by Effect's exporters, under this package's scope and so that no collector can do
- * harm.
+ * Sends requests of OTLP so that no collector can do harm.
  *
  * **Details**
  *
  * At most {@link maxInFlight} requests are under way, each within its time, and {@link maxWaiting} wait for them; a further one
- * fails. The user is told once of each trouble with a collector: at once when it refuses a request or drops some of it, else when
- * three requests in a row failed, or when the last one had failed at the end.
+ * fails. What may succeed later is sent again, {@link maxRepeats} times at most, after the time that the collector asks for. The user is told
+ * once of each trouble with a collector: at once when it refuses a request or drops some of it, else when three requests in a row failed, or
+ * when the last one had failed at the end.
  *
- * Requests go by the transport of model calls: through a proxy of the environment, never to another host.
+ * Requests go by the transport of model calls, which is loaded already: through a proxy of the environment, never to another host. All
+ * exporters of the process have one.
  *
- * Source: OpenTelemetry Protocol, "OTLP/HTTP Response".
+ * Source: OpenTelemetry Protocol, "OTLP/HTTP Response" and "OTLP/HTTP Throttling".
  */
+import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as References from "effect/References"
+import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
-import * as FetchHttpClient from "effect/http/FetchHttpClient"
-import * as HttpClient from "effect/http/HttpClient"
-import { HttpClientError, TransportError } from "effect/http/HttpClientError"
-import type * as HttpClientResponse from "effect/http/HttpClientResponse"
-import type { LogsData } from "effect/observability/OtlpLogger"
-import type { MetricsData } from "effect/observability/OtlpMetrics"
-import type { KeyValue } from "effect/observability/OtlpResource"
-import * as OtlpSerialization from "effect/observability/OtlpSerialization"
 import * as Json from "../../domain/Json.ts"
-import { redactValue } from "../../domain/Redaction.ts"
+import type { HttpTransport } from "../../platform/HttpTransport.ts"
 import { scope } from "../RunSpans.ts"
-import * as Exemplars from "./Exemplars.ts"
+import type { Body } from "./SignalEncoding.ts"
 
 /** Requests of a client that are under way. */
 export const maxInFlight = 4
@@ -38,7 +32,13 @@ export const maxInFlight = 4
 /** Requests that wait for those. */
 export const maxWaiting = 16
 
+/** Times that a request is sent again. */
+export const maxRepeats = 3
+
 const failuresInARow = 3
+
+/** Shortest body that is compressed. */
+const minCompressedBytes = 1024
 
 /** Trouble with a collector. */
 export type Trouble =
@@ -56,9 +56,17 @@ export interface Options {
   readonly warning: (trouble: Trouble, place: string) => string
   /** Warnings that were given. */
   readonly told: Set<string>
-  /** Exemplars of the metrics that are sent. */
-  readonly exemplars?: Exemplars.Exemplars | undefined
 }
+
+/** Collector of a signal. */
+export interface Target {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly compression?: "gzip" | "none" | undefined
+}
+
+/** Sends a body; false where the collector did not take it. */
+export type Send = (target: Target, body: Body) => Effect.Effect<boolean>
 
 /** Reads the number of rejected items of an answer. */
 const complaintOf = (body: string): Trouble | undefined => {
@@ -69,19 +77,49 @@ const complaintOf = (body: string): Trouble | undefined => {
   return Number(rejected) > 0 ? { _tag: "Partial", rejected: Number(rejected), message: String(partial["errorMessage"] ?? "") } : undefined
 }
 
-const partialOf = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<Trouble | undefined> =>
-  response.headers["content-type"]?.includes("json") === true
-    // The body that the exporter reads too; not every collector answers with JSON.
-    ? response.arrayBuffer.pipe(
-      Effect.map((bytes) => complaintOf(new TextDecoder().decode(bytes))),
-      Effect.orElseSucceed(() => undefined)
-    )
-    : Effect.succeed(undefined)
+let shared: { readonly transport: HttpTransport; users: number } | undefined
+
+/** The transport of all exporters, until the last of them ends. */
+const transport: Effect.Effect<HttpTransport, never, Scope.Scope> = Effect.map(
+  Effect.acquireRelease(
+    Effect.map(Effect.promise(() => import("../../platform/HttpTransport.ts")), ({ make }) => {
+      shared ??= { transport: make(), users: 0 }
+      shared.users++
+      return shared
+    }),
+    (used) =>
+      Effect.sync(() => {
+        if (--used.users > 0) return
+        used.transport.close()
+        if (shared === used) shared = undefined
+      })
+  ),
+  (used) => used.transport
+)
+
+interface Answer {
+  readonly status: number
+  readonly text: string
+  readonly retryAfter: string | null
+}
+
+const withGzip = async ({ content, contentType }: Body): Promise<Body> => {
+  const { gzipBytes } = await import("../../platform/Compression.ts")
+  return { contentType, content: await gzipBytes(content) }
+}
+
+/** Milliseconds until a request may be sent again; undefined where it may not. */
+const repeatAfter = ({ retryAfter, status }: Answer, now: number): number | undefined => {
+  if (![408, 429, 500, 502, 503, 504].includes(status)) return undefined
+  const asked = retryAfter === null ? Number.NaN : /^\d+$/u.test(retryAfter) ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - now
+  return Number.isNaN(asked) ? status === 429 ? 5000 : 1000 : Math.max(0, asked)
+}
 
 /** A client with the limits of this module. */
-export const client = ({ timeoutMillis, told, warning }: Options) =>
+export const client = ({ timeoutMillis, told, warning }: Options): Effect.Effect<Send, never, Scope.Scope> =>
   Effect.gen(function*() {
-    const inner = yield* HttpClient.HttpClient
+    const fetch = yield* transport
+    const clock = yield* Clock.Clock
     const permits = yield* Semaphore.make(maxInFlight)
     let [begun, failures] = [0, 0]
     let last: readonly [Trouble, string] | undefined
@@ -98,127 +136,62 @@ export const client = ({ timeoutMillis, told, warning }: Options) =>
         return isFinal || failures >= failuresInARow ? tell : Effect.void
       })
     yield* Effect.addFinalizer(() => failures > 0 ? tell : Effect.void)
-    return HttpClient.transform(inner, (effect, request) => {
-      const place = URL.parse(request.url)?.origin ?? "the collector"
-      const refuse = (description: string) => new HttpClientError({ reason: new TransportError({ request, description }) })
-      const sent = effect.pipe(
-        Effect.tapError(() => failed({ _tag: "Unreachable" }, place, false)),
-        Effect.timeoutOrElse({
-          duration: Duration.millis(timeoutMillis),
-          orElse: () => Effect.andThen(failed({ _tag: "Late" }, place, false), Effect.fail(refuse("it did not answer in time")))
-        }),
-        Effect.tap((response) => {
-          const { status } = response
-          if (status >= 400) return failed({ _tag: "Status", status }, place, status < 500 && status !== 429)
+
+    const post = ({ headers, url }: Target, { content, contentType }: Body, isCompressed: boolean) => async (signal: AbortSignal): Promise<Answer> => {
+      const response = await fetch(url, {
+        method: "POST",
+        headers: {
+          "user-agent": `OTel-OTLP-Exporter-JavaScript ${scope.name}/${scope.version}`,
+          ...headers,
+          "content-type": contentType,
+          ...(isCompressed ? { "content-encoding": "gzip" } : {})
+        },
+        // A view of bytes of its own; the type of a body excludes shared memory.
+        body: content as string | Uint8Array<ArrayBuffer>,
+        signal
+      })
+      const text = await response.text()
+      const isJson = response.headers.get("content-type")?.includes("json") === true
+      return { status: response.status, text: isJson ? text : "", retryAfter: response.headers.get("retry-after") }
+    }
+    /** Milliseconds until the request is to be sent again, or its outcome. */
+    const once = (target: Target, body: Body, isCompressed: boolean): Effect.Effect<number | boolean> => {
+      const place = URL.parse(target.url)?.origin ?? "the collector"
+      const sent = Effect.tryPromise(post(target, body, isCompressed)).pipe(
+        Effect.timeoutOption(Duration.millis(timeoutMillis)),
+        Effect.flatMap((answered): Effect.Effect<number | boolean> => {
+          if (Option.isNone(answered)) return Effect.as(failed({ _tag: "Late" }, place, false), 1000)
+          const { status, text } = answered.value
+          if (status >= 400) {
+            return Effect.as(failed({ _tag: "Status", status }, place, status < 500 && status !== 429), repeatAfter(answered.value, clock.currentTimeMillisUnsafe()) ?? false)
+          }
           failures = 0
-          return Effect.flatMap(partialOf(response), (trouble) => {
-            if (trouble === undefined) return Effect.void
-            last = [trouble, place]
-            return tell
-          })
+          const trouble = complaintOf(text)
+          if (trouble === undefined) return Effect.succeed(true)
+          last = [trouble, place]
+          return Effect.as(tell, true)
         }),
+        Effect.catch(() => Effect.as(failed({ _tag: "Unreachable" }, place, false), 1000)),
         // One that the end of the program cuts off has failed too.
         Effect.onInterrupt(() => failed({ _tag: "Late" }, place, false))
       )
       return Effect.suspend(() => {
-        if (begun >= maxInFlight + maxWaiting) {
-          return Effect.andThen(failed({ _tag: "TooMany" }, place, true), Effect.fail(refuse("too many requests are under way")))
-        }
+        if (begun >= maxInFlight + maxWaiting) return Effect.as(failed({ _tag: "TooMany" }, place, true), false)
         begun++
         return Effect.ensuring(permits.withPermit(sent), Effect.sync(() => {
           begun--
         }))
       })
+    }
+    return Effect.fnUntraced(function*(target, given) {
+      const isCompressed = target.compression === "gzip" && given.content.length >= minCompressedBytes
+      // Compressing fails for no input.
+      const body = isCompressed ? yield* Effect.promise(() => withGzip(given)) : given
+      for (let repeats = 0;; repeats++) {
+        const outcome = yield* once(target, body, isCompressed)
+        if (typeof outcome === "boolean") return outcome
+        if (repeats === maxRepeats) return false
+        yield* Effect.sleep(Duration.millis(outcome))
+      }
     })
   })
-
-/** The transport of model calls, which takes a third of the CPU of the platform's `fetch` for a request, and is loaded already. */
-const layerFetch: Layer.Layer<never> = Layer.effect(
-  FetchHttpClient.Fetch,
-  Effect.acquireRelease(
-    Effect.map(Effect.promise(() => import("../../platform/HttpTransport.ts")), ({ make }) => make()),
-    ({ close }) => Effect.sync(close)
-  )
-)
-
-/** A client with the limits of this module, over HTTP. */
-export const layerClient = (options: Options): Layer.Layer<HttpClient.HttpClient> =>
-  Layer.effect(HttpClient.HttpClient, client(options)).pipe(Layer.provide(FetchHttpClient.layer), Layer.provide(layerFetch))
-
-/** Every string of a batch is looked at; its number is bounded by the exporter. */
-const unbounded = { nodes: Number.POSITIVE_INFINITY }
-
-/** Labels of a data point as the conventions have them: without the one that tells Effect's exporter a unit, ports as numbers. */
-const labelsOf = (attributes: ReadonlyArray<KeyValue>): Array<KeyValue> =>
-  attributes
-    .filter(({ key }) => key !== "unit")
-    .map((one) => one.key === "server.port" ? { key: one.key, value: { intValue: Number(one.value.stringValue) } } : one)
-    .toSorted((a, b) => a.key < b.key ? -1 : 1)
-
-/** Puts metrics under the scope, with labels of the conventions and exemplars; those are returned too, point by point. */
-const labelled = ({ resourceMetrics }: MetricsData, exemplars: Exemplars.Exemplars | undefined) => {
-  const added: Array<Exemplars.Added> = []
-  const data: MetricsData = {
-    resourceMetrics: resourceMetrics.map((resource) => ({
-      ...resource,
-      scopeMetrics: resource.scopeMetrics.map(({ metrics, ...rest }) => {
-        for (const { gauge, histogram, name, sum } of metrics) {
-          for (const point of (gauge ?? sum)?.dataPoints ?? []) {
-            point.attributes = labelsOf(point.attributes)
-            const found = exemplars?.take(name, point.attributes, []) ?? []
-            added.push({ field: 5, exemplars: found })
-            if (found.length > 0) point.exemplars = Exemplars.toJson(found)
-          }
-          for (const point of histogram?.dataPoints ?? []) {
-            point.attributes = labelsOf(point.attributes ?? [])
-            const found = exemplars?.take(name, point.attributes, point.explicitBounds ?? []) ?? []
-            added.push({ field: 8, exemplars: found })
-            if (found.length > 0) point.exemplars = Exemplars.toJson(found)
-          }
-        }
-        return { ...rest, scope, metrics }
-      })
-    }))
-  }
-  return { data, added }
-}
-
-/** Puts log records under the scope, where Effect's exporter names the service, without its own facts about fibers. */
-const scoped = ({ resourceLogs }: LogsData): LogsData => ({
-  resourceLogs: resourceLogs.map((resource) => ({
-    ...resource,
-    scopeLogs: resource.scopeLogs.map(({ logRecords = [], ...logs }) => ({
-      ...logs,
-      scope,
-      logRecords: logRecords.map((one) => ({
-        ...one,
-        attributes: one.attributes.filter(({ key }) => !key.startsWith("effect.")).toSorted((a, b) => a.key < b.key ? -1 : 1)
-      }))
-    }))
-  }))
-})
-
-/** Writes log records without secrets: they hold text of models, tools and applications. */
-const redacted = (layer: Layer.Layer<OtlpSerialization.OtlpSerialization>, exemplars: Exemplars.Exemplars | undefined) =>
-  Layer.effect(
-    OtlpSerialization.OtlpSerialization,
-    Effect.map(OtlpSerialization.OtlpSerialization, ({ logs, metrics, traces }) =>
-      OtlpSerialization.OtlpSerialization.of({
-        // Strings are changed and nothing else.
-        logs: (data) => logs(scoped(redactValue(data, unbounded) as typeof data)),
-        traces,
-        metrics: (given) => {
-          const { added, data } = labelled(given, exemplars)
-          return Exemplars.into(metrics(data), added)
-        }
-      }))
-  ).pipe(Layer.provide(layer))
-
-const serializations = { json: OtlpSerialization.layerJson, protobuf: OtlpSerialization.layerProtobuf }
-
-/** Client and encoding for Effect's exporters of logs and metrics. */
-export const layer = (options: Options, encoding: "json" | "protobuf") =>
-  Layer.merge(
-    layerClient(options),
-    redacted(serializations[encoding], options.exemplars)
-  )

@@ -1,0 +1,128 @@
+/**
+ * Exports a signal of OTLP in requests: of a queue of encoded items, or of what is counted by then. What waits is sent at intervals, and when
+ * the scope ends.
+ *
+ * **Details**
+ *
+ * A queue is sent when it has as many items as it may, or as large ones as {@link maxRequestChars}, because collectors refuse larger
+ * requests and a span of a model call holds whole texts. After a request that failed for good nothing is taken for a minute.
+ *
+ * Source: OpenTelemetry, "OpenTelemetry Protocol Exporter".
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
+import type { Body, Encoding } from "./SignalEncoding.ts"
+import type { Send, Target } from "./Transport.ts"
+
+/** Characters or bytes of the items of one request, unless a single item has more. */
+export const maxRequestChars = 2_000_000
+
+/** Milliseconds without exports after a request that failed for good. */
+const offMillis = 60_000
+
+/** Collector and pace of a signal. */
+export interface Options extends Target {
+  readonly intervalMillis: number
+  /** Time that the end of the scope waits for requests. */
+  readonly shutdownMillis: number
+}
+
+/** Next request; undefined where there is nothing to send. `sent` is run when the collector took it. */
+interface Next {
+  readonly body: Body
+  readonly sent: Effect.Effect<void>
+}
+
+/** Exports of a signal that are under way. */
+interface Exports {
+  /** Sends what there is now. */
+  readonly flush: () => void
+  /** Tests whether nothing is taken, after a failure. */
+  readonly isOff: () => boolean
+}
+
+/** Exports what `next` gives, for as long as the scope lives. `dropped` is called when what waits is not to be sent. */
+export const periodic = (
+  { intervalMillis, shutdownMillis, ...target }: Options,
+  send: Send,
+  next: () => Next | undefined,
+  dropped: () => void
+): Effect.Effect<Exports, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const clock = yield* Clock.Clock
+    const fork = Effect.runForkWith(yield* Effect.context<never>())
+    const underWay = new Set<Fiber.Fiber<void>>()
+    let offUntil = 0
+    const isOff = (): boolean => offUntil > clock.currentTimeMillisUnsafe()
+
+    const sending = ({ body, sent }: Next): Effect.Effect<void> =>
+      Effect.flatMap(send(target, body), (isTaken) => {
+        if (isTaken) return sent
+        if (isOff()) return Effect.void
+        offUntil = clock.currentTimeMillisUnsafe() + offMillis
+        dropped()
+        return Effect.logDebug(`Nothing is exported to ${target.url} for a minute: a request failed.`)
+      }).pipe(Effect.withTracerEnabled(false))
+    const flush = (): void => {
+      const request = isOff() ? undefined : next()
+      if (request === undefined) return
+      const fiber = fork(sending(request))
+      underWay.add(fiber)
+      fiber.addObserver(() => underWay.delete(fiber))
+    }
+    yield* Effect.forkScoped(Effect.forever(Effect.andThen(
+      Effect.sleep(Duration.millis(intervalMillis)),
+      Effect.suspend(() => {
+        flush()
+        return Fiber.awaitAll(underWay)
+      })
+    )))
+    yield* Effect.addFinalizer(() =>
+      Effect.suspend(() => {
+        flush()
+        return Effect.timeoutOption(Fiber.awaitAll(underWay), Duration.millis(shutdownMillis))
+      }).pipe(Effect.andThen(Effect.suspend(() => Fiber.interruptAll(underWay))))
+    )
+    return { flush, isOff }
+  })
+
+/** Properties of a queue. */
+interface QueueOptions extends Options {
+  readonly maxBatchSize: number
+  /** Told how many items a request took. */
+  readonly onSent?: ((items: number) => Effect.Effect<void>) | undefined
+}
+
+/** A way to hand in items, for as long as the scope lives. */
+export const make = <Item, A>(
+  options: QueueOptions,
+  { body, encode, sizeOf }: Encoding<Item, A>,
+  send: Send
+): Effect.Effect<(item: Item) => void, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const { maxBatchSize, onSent } = options
+    let waiting: Array<A> = []
+    let size = 0
+    const take = (): ReadonlyArray<A> => {
+      const items = waiting
+      waiting = []
+      size = 0
+      return items
+    }
+    const { flush, isOff } = yield* periodic(options, send, () => {
+      if (waiting.length === 0) return undefined
+      const items = take()
+      return { body: body(items), sent: onSent?.(items.length) ?? Effect.void }
+    }, take)
+    return (item) => {
+      if (isOff()) return
+      const encoded = encode(item)
+      const more = sizeOf(encoded)
+      if (size > 0 && size + more > maxRequestChars) flush()
+      size += more
+      if (waiting.push(encoded) >= maxBatchSize) flush()
+    }
+  })

@@ -1,0 +1,154 @@
+/**
+ * Counters and histograms by their labels, with exemplars: for each bucket of a histogram and each counter the last value that a span
+ * gave, with the span, so that a number leads to a trace.
+ *
+ * **Details**
+ *
+ * A snapshot takes the exemplars, and what is `delta` counts from the last snapshot that was sent. The smallest and the largest value are
+ * those of all values, so a later `delta` has none.
+ *
+ * Source: OpenTelemetry, "Metrics SDK" and "Metrics Data Model".
+ */
+
+/** Labels of a data point; the same object for all values with them costs least. */
+export type Labels = Readonly<Record<string, string>>
+
+/** A metric: a histogram where it has boundaries, else a counter. */
+export interface Instrument {
+  readonly name: string
+  readonly description: string
+  readonly unit: string
+  readonly boundaries?: ReadonlyArray<number> | undefined
+}
+
+/** A value and the span that gave it. */
+export interface Exemplar {
+  readonly traceId: string
+  readonly spanId: string
+  /** Epoch milliseconds. */
+  readonly at: number
+  readonly value: number
+}
+
+/** Sums of the values with the same labels. */
+export interface Sums {
+  readonly count: number
+  readonly sum: number
+  /** Values of each bucket of a histogram, the last one above all boundaries. */
+  readonly buckets: ReadonlyArray<number>
+}
+
+/** A data point of a snapshot. */
+export interface Point extends Sums {
+  readonly labels: Labels
+  /** Undefined where they are not known. */
+  readonly range: { readonly min: number; readonly max: number } | undefined
+  /** In the order of their buckets. */
+  readonly exemplars: ReadonlyArray<Exemplar>
+}
+
+/** Data points of a metric. */
+export interface Metric {
+  readonly instrument: Instrument
+  readonly points: ReadonlyArray<Point>
+}
+
+/** Metrics of a time. */
+export interface Snapshot {
+  readonly metrics: ReadonlyArray<Metric>
+  readonly temporality: "cumulative" | "delta"
+  /** Epoch milliseconds. */
+  readonly from: number
+  readonly to: number
+}
+
+/** Metrics that are counted. */
+export interface MetricPoints {
+  readonly record: (instrument: Instrument, labels: Labels, value: number, exemplar: Omit<Exemplar, "value"> | undefined) => void
+  /** Metrics at a time; `sent` is called once they have been sent. */
+  readonly take: (at: number) => { readonly snapshot: Snapshot; readonly sent: () => void }
+}
+
+interface Counted {
+  readonly labels: Labels
+  count: number
+  sum: number
+  min: number
+  max: number
+  readonly buckets: Array<number>
+  exemplars: Map<number, Exemplar>
+  sent: Sums | undefined
+}
+
+interface Known {
+  readonly instrument: Instrument
+  readonly byText: Map<string, Counted>
+  /** The same by the labels themselves, which come again and again. */
+  readonly byLabels: WeakMap<Labels, Counted>
+}
+
+const bucketOf = (boundaries: ReadonlyArray<number>, value: number): number => {
+  for (let index = 0; index < boundaries.length; index++) if (value <= (boundaries[index] ?? 0)) return index
+  return boundaries.length
+}
+
+const textOf = (labels: Labels): string => JSON.stringify(Object.entries(labels).toSorted(([a], [b]) => a < b ? -1 : 1))
+
+const copyOf = ({ buckets, count, sum }: Counted): Sums => ({ count, sum, buckets: buckets.slice() })
+
+/** Counts from a time on, in epoch milliseconds. */
+export const make = (temporality: Snapshot["temporality"], since: number): MetricPoints => {
+  const all = new Map<string, Known>()
+  let from = since
+
+  const countedOf = (instrument: Instrument, labels: Labels): Counted => {
+    const known: Known = all.get(instrument.name) ?? { instrument, byText: new Map(), byLabels: new WeakMap() }
+    all.set(instrument.name, known)
+    const before = known.byLabels.get(labels)
+    if (before !== undefined) return before
+    const text = textOf(labels)
+    const counted = known.byText.get(text) ?? {
+      labels, count: 0, sum: 0, min: Number.POSITIVE_INFINITY, max: Number.NEGATIVE_INFINITY,
+      buckets: Array.from(instrument.boundaries === undefined ? [] : [...instrument.boundaries, 0], () => 0),
+      exemplars: new Map(),
+      sent: undefined
+    }
+    known.byText.set(text, counted)
+    known.byLabels.set(labels, counted)
+    return counted
+  }
+  const pointOf = (counted: Counted): Point => {
+    const { buckets, count, exemplars, labels, max, min, sent, sum } = counted
+    counted.exemplars = new Map()
+    const shown = Array.from(exemplars).toSorted(([a], [b]) => a - b).map(([, exemplar]) => exemplar)
+    return temporality === "delta" && sent !== undefined
+      ? { labels, count: count - sent.count, sum: sum - sent.sum, buckets: buckets.map((one, index) => one - (sent.buckets[index] ?? 0)), range: undefined, exemplars: shown }
+      : { labels, ...copyOf(counted), range: { min, max }, exemplars: shown }
+  }
+
+  return {
+    record: (instrument, labels, value, exemplar) => {
+      const counted = countedOf(instrument, labels)
+      const bucket = instrument.boundaries === undefined ? 0 : bucketOf(instrument.boundaries, value)
+      counted.count++
+      counted.sum += value
+      counted.min = Math.min(counted.min, value)
+      counted.max = Math.max(counted.max, value)
+      if (instrument.boundaries !== undefined) counted.buckets[bucket] = (counted.buckets[bucket] ?? 0) + 1
+      if (exemplar !== undefined) counted.exemplars.set(bucket, { ...exemplar, value })
+    },
+    take: (at) => {
+      const points = Array.from(all.values(), ({ byText, instrument }) => ({ instrument, counted: Array.from(byText.values()) }))
+      const metrics = points.map(({ counted, instrument }) => ({ instrument, points: counted.map(pointOf) }))
+      const sums = points.flatMap(({ counted }) => counted.map((one) => [one, copyOf(one)] as const))
+      return {
+        snapshot: { metrics, temporality, from, to: at },
+        sent: () => {
+          if (temporality === "cumulative") return
+          for (const [one, sum] of sums) one.sent = sum
+          from = at
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * Writes protobuf from its end to its beginning: the length of a message, which stands before it, is known then, and no text is
+ * copied from one message into the next. Fields of a message are written in the opposite order.
+ *
+ * Source: Protocol Buffers, "Encoding".
+ */
+const encoder = new TextEncoder()
+
+/** Buffer that is filled from its end on; `at` is the first byte that is written. */
+let buffer = new Uint8Array(65_536)
+let at = buffer.length
+
+/** Makes room for so many bytes before what is written. */
+const claim = (count: number): void => {
+  if (count > at) {
+    const larger = new Uint8Array(Math.max(buffer.length * 2, buffer.length + count))
+    larger.set(buffer.subarray(at), larger.length - buffer.length + at)
+    at += larger.length - buffer.length
+    buffer = larger
+  }
+  at -= count
+}
+
+/** Bytes as they are. */
+export const bytes = (given: Uint8Array): void => {
+  claim(given.length)
+  buffer.set(given, at)
+}
+
+/** An integer; a negative one has ten bytes. */
+export const varint = (value: number): void => {
+  if (value < 0 || !Number.isSafeInteger(value)) return bigVarint(BigInt.asUintN(64, BigInt(value)))
+  let length = 1
+  for (let rest = value; rest > 127; rest = Math.floor(rest / 128)) length++
+  claim(length)
+  let rest = value
+  for (let index = 0; index < length; index++) {
+    buffer[at + index] = (rest % 128) + (index < length - 1 ? 128 : 0)
+    rest = Math.floor(rest / 128)
+  }
+}
+
+const bigVarint = (value: bigint): void => {
+  const out: Array<number> = []
+  for (let rest = value; rest > 0n; rest >>= 7n) out.push(Number(rest & 127n) + (rest > 127n ? 128 : 0))
+  bytes(Uint8Array.from(out))
+}
+
+/** Types of fields. */
+export const wire = { varint: 0, fixed64: 1, delimited: 2 } as const
+
+/** Number and type of the field that was written. */
+export const tag = (field: number, type: number): void => varint(field * 8 + type)
+
+/** A field of what `write` writes. */
+export const delimited = <A>(field: number, write: (value: A) => void, value: A): void => {
+  const end = buffer.length - at
+  write(value)
+  varint(buffer.length - at - end)
+  tag(field, wire.delimited)
+}
+
+/** Longest text that is written character by character: a call of the encoder costs more. */
+const shortText = 48
+
+/** Writes a short text of ASCII; false, with nothing written, of every other one. */
+const ascii = (value: string): boolean => {
+  const { length } = value
+  for (let index = 0; index < length; index++) if (value.charCodeAt(index) > 127) return false
+  claim(length)
+  for (let index = 0; index < length; index++) buffer[at + index] = value.charCodeAt(index)
+  return true
+}
+
+/** Writes where the longest encoding would begin, and moves it to its end. */
+export const text = (value: string): void => {
+  if (value.length <= shortText && ascii(value)) return
+  const room = value.length * 3
+  claim(room)
+  const { written } = encoder.encodeInto(value, buffer.subarray(at, at + room))
+  buffer.copyWithin(at + room - written, at, at + written)
+  at += room - written
+}
+
+/** Bytes of hexadecimal digits. */
+export const bytesOfHex = (hex: string): void => {
+  claim(hex.length / 2)
+  for (let index = 0; index < hex.length; index += 2) buffer[at + index / 2] = Number.parseInt(hex.slice(index, index + 2), 16)
+}
+
+/** A field that is an integer. */
+export const number = (field: number, value: number): void => {
+  varint(value)
+  tag(field, wire.varint)
+}
+
+/** A field of eight bytes. */
+export const fixed = (field: number, set: (view: DataView) => void): void => {
+  claim(8)
+  set(new DataView(buffer.buffer, at, 8))
+  tag(field, wire.fixed64)
+}
+
+/** A field that is an instant in nanoseconds. */
+export const time = (field: number, value: bigint): void => fixed(field, (view) => view.setBigUint64(0, value, true))
+
+/** A field of eight bytes that is a number with a fraction. */
+export const double = (field: number, value: number): void => fixed(field, (view) => view.setFloat64(0, value, true))
+
+/** Bytes that are written so far: the end of a message that is written next. */
+export const mark = (): number => buffer.length - at
+
+/** Makes a field of what was written since the mark. */
+export const close = (field: number, end: number): void => {
+  varint(buffer.length - at - end)
+  tag(field, wire.delimited)
+}
+
+/** Writes a field of what `write` writes. */
+export const message = (field: number, write: () => void): void => {
+  const end = mark()
+  write()
+  close(field, end)
+}
+
+/** The largest buffer that is kept for the next span. */
+const maxKept = 1_048_576
+
+/** Bytes of what `write` writes. */
+export const written = (write: () => void): Uint8Array<ArrayBuffer> => {
+  at = buffer.length
+  write()
+  const out = buffer.slice(at)
+  if (buffer.length > maxKept) buffer = new Uint8Array(65_536)
+  return out
+}

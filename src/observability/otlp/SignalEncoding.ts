@@ -1,0 +1,221 @@
+/**
+ * What the requests of all signals of OTLP have in common, in both encodings: attributes, and the resource and scope around spans,
+ * metrics and log records. Each of these is encoded by itself; a request puts encoded ones together.
+ *
+ * Source: OpenTelemetry Protocol, "OTLP/HTTP", `opentelemetry/proto/common/v1/common.proto`.
+ */
+import type { Resource } from "effect/observability/OtlpResource"
+import { type Attributes, JoinedText, scope, type TextPart, type Value } from "../RunSpans.ts"
+import * as Protobuf from "./Protobuf.ts"
+
+/** Content of a request. */
+export interface Body {
+  readonly contentType: "application/json" | "application/x-protobuf"
+  readonly content: string | Uint8Array
+}
+
+/** Form of the items of a signal. */
+export interface Form<Item> {
+  /** Names of the lists around the items in JSON, the outermost first. */
+  readonly names: readonly [resources: string, scopes: string, items: string]
+  /** An item in JSON. */
+  readonly text: (item: Item) => string
+  /** Writes the fields of an item in protobuf. */
+  readonly write: (item: Item) => void
+}
+
+/** Encoding of the items of one resource. */
+export interface Encoding<Item, A> {
+  readonly encode: (item: Item) => A
+  /** Characters or bytes of an encoded item. */
+  readonly sizeOf: (encoded: A) => number
+  readonly body: (items: ReadonlyArray<A>) => Body
+}
+
+/** An instant of epoch milliseconds in nanoseconds. */
+export const nanos = (millis: number): bigint => BigInt(Math.round(millis * 1000)) * 1000n
+
+/** Bound of the integers of OTLP. */
+const int64Bound = 2 ** 63
+
+const isInteger = (value: number): boolean => Number.isInteger(value) && value >= -int64Bound && value < int64Bound
+
+/** Makes a function of attribute names that keeps its results; the conventions have few names. */
+const ofName = <A>(make: (name: string) => A): (name: string) => A => {
+  const known = new Map<string, A>()
+  return (name) => {
+    const before = known.get(name)
+    if (before !== undefined) return before
+    if (known.size >= maxNames) known.clear()
+    const made = make(name)
+    known.set(name, made)
+    return made
+  }
+}
+
+const maxNames = 1024
+
+const quoted = (text: string): string => JSON.stringify(text).slice(1, -1)
+
+/** Parts of texts in JSON, which later texts have too. */
+const partTexts = new WeakMap<TextPart, string>()
+
+const partText = (part: TextPart): string => {
+  const known = partTexts.get(part)
+  if (known !== undefined) return known
+  const made = quoted(part.text)
+  partTexts.set(part, made)
+  return made
+}
+
+const joinedText = ({ before, parts, after }: JoinedText): string => {
+  let out = `{"stringValue":"${quoted(before)}`
+  for (const [index, part] of parts.entries()) out += `${index === 0 ? "" : ","}${partText(part)}`
+  return `${out}${quoted(after)}"}`
+}
+
+const valueText = (value: Value): string => {
+  switch (typeof value) {
+    case "string":
+      return `{"stringValue":${JSON.stringify(value)}}`
+    case "boolean":
+      return `{"boolValue":${value}}`
+    case "number":
+      if (isInteger(value)) return `{"intValue":${Number.isSafeInteger(value) ? JSON.stringify(value) : `"${BigInt(value)}"`}}`
+      // JSON has no number for NaN and the infinities.
+      return `{"doubleValue":${Number.isFinite(value) ? JSON.stringify(value) : `"${value}"`}}`
+    default:
+      return value instanceof JoinedText ? joinedText(value) : `{"arrayValue":{"values":[${value.map(valueText).join(",")}]}}`
+  }
+}
+
+const keyText = ofName((name) => `{"key":${JSON.stringify(name)},"value":`)
+
+/** Attributes in JSON, without the brackets of their list. */
+export const attributesText = (attributes: Attributes): string => {
+  let out = ""
+  for (const name of Object.keys(attributes)) {
+    const value = attributes[name]
+    if (value !== undefined) out += `${out === "" ? "" : ","}${keyText(name)}${valueText(value)}}`
+  }
+  return out
+}
+
+const encoder = new TextEncoder()
+
+const anyValue = (value: Value): void => {
+  switch (typeof value) {
+    case "string":
+      return Protobuf.delimited(1, Protobuf.text, value)
+    case "boolean":
+      return Protobuf.number(2, value ? 1 : 0)
+    case "number":
+      return isInteger(value) ? Protobuf.number(3, value) : Protobuf.double(4, value)
+    default:
+      return value instanceof JoinedText ? Protobuf.delimited(1, joined, value) : Protobuf.delimited(5, values, value)
+  }
+}
+
+/** Parts of texts in UTF-8, which later texts have too. */
+const partBytes = new WeakMap<TextPart, Uint8Array>()
+
+const joined = ({ after, before, parts }: JoinedText): void => {
+  Protobuf.text(after)
+  for (let index = parts.length - 1; index >= 0; index--) {
+    const part = parts[index]
+    if (part === undefined) continue
+    const known = partBytes.get(part) ?? encoder.encode(part.text)
+    partBytes.set(part, known)
+    Protobuf.bytes(known)
+    if (index > 0) Protobuf.text(",")
+  }
+  Protobuf.text(before)
+}
+
+const values = (list: ReadonlyArray<string>): void => {
+  for (const value of list.toReversed()) Protobuf.delimited(1, anyValue, value)
+}
+
+/** Field of an attribute's name. */
+const keyField = ofName((key) => {
+  const name = encoder.encode(key)
+  const length: Array<number> = []
+  let rest = name.length
+  for (; rest > 127; rest = Math.floor(rest / 128)) length.push((rest % 128) + 128)
+  return Uint8Array.from([8 + Protobuf.wire.delimited, ...length, rest, ...name])
+})
+
+const attribute = (key: string, value: Value): void => {
+  Protobuf.delimited(2, anyValue, value)
+  Protobuf.bytes(keyField(key))
+}
+
+/** Writes attributes as a field of what is written. */
+export const attributesField = (field: number, attributes: Attributes): void => {
+  const names = Object.keys(attributes)
+  for (let index = names.length - 1; index >= 0; index--) {
+    const name = names[index] ?? ""
+    const value = attributes[name]
+    if (value === undefined) continue
+    const end = Protobuf.mark()
+    attribute(name, value)
+    Protobuf.close(field, end)
+  }
+}
+
+/** A resource with these attributes and those of this exporter. */
+export const resource = (attributes: Readonly<Record<string, string>>): Resource => ({
+  attributes: Object.entries({
+    "telemetry.sdk.name": scope.name,
+    "telemetry.sdk.language": "nodejs",
+    "telemetry.sdk.version": scope.version,
+    ...attributes
+  }).map(([key, stringValue]) => ({ key, value: { stringValue } })),
+  droppedAttributesCount: 0
+})
+
+/** Names and values of a resource. */
+const factsOf = ({ attributes }: Resource): Attributes =>
+  Object.fromEntries(attributes.map(({ key, value }) =>
+    [key, value.stringValue ?? value.boolValue ?? Number(value.intValue ?? value.doubleValue)] as const))
+
+/** Items as JSON. */
+export const json = <Item>({ names: [resources, scopes, items], text }: Form<Item>, resource: Resource, schemaUrl: string | undefined): Encoding<Item, string> => {
+  const schema = schemaUrl === undefined ? {} : { schemaUrl }
+  const head = JSON.stringify({ [resources]: [{ resource, ...schema, [scopes]: [{ scope, ...schema, [items]: [] }] }] })
+  const end = "]}]}]}"
+  return {
+    encode: text,
+    sizeOf: ({ length }) => length,
+    body: (encoded) => ({ contentType: "application/json", content: head.slice(0, -end.length) + encoded.join(",") + end })
+  }
+}
+
+/** Items as protobuf; an encoded one is a field of its list. */
+export const protobuf = <Item>({ write }: Form<Item>, resource: Resource, schemaUrl: string | undefined): Encoding<Item, Uint8Array> => {
+  const schema = (): void => {
+    if (schemaUrl !== undefined) Protobuf.delimited(3, Protobuf.text, schemaUrl)
+  }
+  const ofResource = (): void => attributesField(1, factsOf(resource))
+  const ofScope = (): void => {
+    Protobuf.delimited(2, Protobuf.text, scope.version)
+    Protobuf.delimited(1, Protobuf.text, scope.name)
+  }
+  return {
+    encode: (item) => Protobuf.written(() => Protobuf.delimited(2, write, item)),
+    sizeOf: ({ length }) => length,
+    body: (encoded) => {
+      const ofItems = (): void => {
+        schema()
+        for (const one of encoded.toReversed()) Protobuf.bytes(one)
+        Protobuf.message(1, ofScope)
+      }
+      const ofResources = (): void => {
+        schema()
+        Protobuf.message(2, ofItems)
+        Protobuf.message(1, ofResource)
+      }
+      return { contentType: "application/x-protobuf", content: Protobuf.written(() => Protobuf.message(1, ofResources)) }
+    }
+  }
+}
