@@ -9,7 +9,10 @@ import type { Attempt, Message } from "./RunNodes.ts"
 
 type Tagged<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readonly _tag: Tag }>
 
-/** Request of an attempt. A message that cannot be resolved is undefined: the record has lost it. */
+/**
+ * Request of an attempt. A message that cannot be resolved is undefined: the record has lost it. The lists of messages are those of the
+ * request before it where it begins with the same messages, and grow with the next one.
+ */
 export interface Request {
   readonly messages: ReadonlyArray<Prompt.Message | undefined>
   readonly tools: ReadonlyArray<ToolDefinition>
@@ -41,9 +44,32 @@ interface Session {
   readonly systems: Set<number>
   /** For each position the number of known messages before it that are no system prompts, as far as it was asked for. */
   readonly counts: Array<number>
+  /** The last request of a step: one that begins with the same messages is the same lists, grown. */
+  last: Resolved | undefined
+}
+
+/** Messages of a request, and the references that they are of. */
+interface Resolved {
+  references: ReadonlyArray<Record.Reference>
+  readonly messages: Array<Prompt.Message | undefined>
+  readonly names: Array<number | string>
+  readonly origins: Array<Record.Origin | undefined>
 }
 
 const isSaid = (message: Prompt.Message | undefined): message is Prompt.Message => message !== undefined && message.role !== "system"
+
+/** First and last position of a reference to stored messages. */
+const rangeOf = (reference: Exclude<Record.Reference, string>): readonly [number, number] =>
+  typeof reference === "number" ? [reference, reference] : [reference[0], reference[1]]
+
+/** True where references begin with earlier ones; the last range of those may have grown. */
+const isGrown = (references: ReadonlyArray<Record.Reference>, before: ReadonlyArray<Record.Reference>): boolean =>
+  references.length >= before.length && before.every((one, index) => {
+    const reference = references[index]
+    if (reference === undefined || typeof one === "string" || typeof reference === "string") return reference === one
+    const [[from, to], [first, last]] = [rangeOf(one), rangeOf(reference)]
+    return first === from && (index === before.length - 1 ? last >= to : last === to)
+  })
 
 /** Known messages of the session before a position that are no system prompts. */
 const countBefore = ({ counts, positions }: Session, position: number): number => {
@@ -54,10 +80,6 @@ const countBefore = ({ counts, positions }: Session, position: number): number =
   }
   return counts[position] ?? 0
 }
-
-/** First and last position of a reference to stored messages. */
-const rangeOf = (reference: Exclude<Record.Reference, string>): readonly [number, number] =>
-  typeof reference === "number" ? [reference, reference] : [reference[0], reference[1]]
 
 /** The attempt before another one in its run; none for side tasks. */
 const attemptBefore = (attempt: Attempt): Attempt | undefined => {
@@ -72,7 +94,7 @@ export const make = () => {
   const sessions = new Map<string, Session>()
   const of = (sessionId: string): Session => {
     const known = sessions.get(sessionId) ??
-      { positions: new Map(), named: new Map(), tools: new Map(), systems: new Set(), counts: [0] }
+      { positions: new Map(), named: new Map(), tools: new Map(), systems: new Set(), counts: [0], last: undefined }
     sessions.set(sessionId, known)
     return known
   }
@@ -81,16 +103,21 @@ export const make = () => {
 
   return {
     keep: ({ at, sessionId }: Record.Entry, { copyOf, id, message, origin, position }: Tagged<"MessageAppended">): Message => {
-      const { counts, named, positions, systems } = of(sessionId)
+      const session = of(sessionId)
+      const { counts, named, positions, systems } = session
       const kept: Message = { at, origin, position, message, ...(copyOf === undefined ? {} : { copyOf }) }
       if (position !== undefined) {
+        if (positions.has(position)) session.last = undefined
         positions.set(position, kept)
         if (message?.role === "system") systems.add(position)
         else systems.delete(position)
         if (position < counts.length - 1) counts.length = position + 1
       }
       // An id is a hash: the message is the one that was known, so that views make their forms of it once.
-      if (id !== undefined && named.get(id) === undefined) named.set(id, message)
+      if (id !== undefined && named.get(id) === undefined) {
+        if (named.has(id)) session.last = undefined
+        named.set(id, message)
+      }
       return kept
     },
     offered: ({ sessionId }: Record.Entry, { definitions, hash }: Tagged<"ToolsOffered">): void => {
@@ -99,25 +126,35 @@ export const make = () => {
       if (!known.has(hash)) known.set(hash, definitions as ReadonlyArray<ToolDefinition>)
     },
     request: (attempt: Attempt): Request => {
-      const { named, positions } = of(attempt.run.sessionId)
-      const messages: Array<Prompt.Message | undefined> = []
-      const names: Array<number | string> = []
-      const origins: Array<Record.Origin | undefined> = []
-      for (const reference of attempt.start.messages) {
+      const { run, start: { messages: references, task } } = attempt
+      const session = of(run.sessionId)
+      const { last, named, positions } = session
+      const resolved: Resolved = last !== undefined && task === undefined && isGrown(references, last.references)
+        ? last
+        : { references: [], messages: [], names: [], origins: [] }
+      const { messages, names, origins, references: known } = resolved
+      const add = (message: Prompt.Message | undefined, name: number | string, origin: Record.Origin | undefined): void => {
+        messages.push(message)
+        names.push(name)
+        origins.push(origin)
+      }
+      for (let index = Math.max(0, known.length - 1); index < references.length; index++) {
+        const [reference, before] = [references[index], known[index]]
+        if (reference === undefined) continue
         if (typeof reference === "string") {
-          messages.push(named.get(reference))
-          names.push(reference)
-          origins.push(undefined)
+          if (before === undefined) add(named.get(reference), reference, undefined)
           continue
         }
         const [from, to] = rangeOf(reference)
-        for (let at = from; at <= to; at++) {
+        const next = before === undefined || typeof before === "string" ? from : rangeOf(before)[1] + 1
+        for (let at = next; at <= to; at++) {
           const kept = positions.get(at)
-          messages.push(kept?.message)
-          names.push(at)
-          origins.push(kept?.origin)
+          add(kept?.message, at, kept?.origin)
         }
       }
+      resolved.references = references
+      // One that names what is not there yet may find it later.
+      if (task === undefined) session.last = messages.includes(undefined) ? undefined : resolved
       return { messages, names, origins, tools: tools(attempt) }
     },
     /** `begun` are messages with which the session began before this attempt, its first one. */

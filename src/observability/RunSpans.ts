@@ -106,7 +106,19 @@ export interface View {
   readonly events?: ((node: RunTree.Node) => ReadonlyArray<Event>) | undefined
 }
 
-const spanIdOf = (seed: string): string => Digest.hex(seed, 16)
+/** Ids by what they are made of: a call that begins is given its id before its span is made. */
+const known = new Map<string, string>()
+
+const maxKnown = 4096
+
+const spanIdOf = (seed: string): string => {
+  const before = known.get(seed)
+  if (before !== undefined) return before
+  if (known.size >= maxKnown) known.clear()
+  const made = Digest.hex(seed, 16)
+  known.set(seed, made)
+  return made
+}
 
 /** Trace id of a run that nothing leads to. */
 export const traceIdOf = (turnId: string): string => Digest.hex(`trace ${turnId}`, 32)
@@ -139,8 +151,8 @@ const ids = new WeakMap<RunTree.Node, string>()
 
 /** Span id of a part of the tree. */
 export const idOf = (node: RunTree.Node): string => {
-  const known = ids.get(node)
-  if (known !== undefined) return known
+  const before = ids.get(node)
+  if (before !== undefined) return before
   const made = madeId(node)
   // The request of a call that did not begin may become known.
   const call = node.kind === "approval" ? node.call : node.kind === "call" ? node : undefined

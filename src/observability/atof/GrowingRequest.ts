@@ -29,6 +29,8 @@ export type Reader = (request: Pick<RunTree.Request, "messages" | "names" | "ori
 /** Reads requests; none was read yet. */
 export const make = (): Reader => {
   let given: ReadonlyArray<Prompt.Message | undefined> = []
+  /** Length of that list when it was read: the same one may have grown. */
+  let read = 0
   let names: ReadonlyArray<Name> = []
   let origins: ReadonlyArray<Record.Origin | undefined> = []
   let forms: Array<Facts> = []
@@ -40,6 +42,7 @@ export const make = (): Reader => {
 
   const begin = (): void => {
     given = []
+    read = 0
     forms = []
     text = ""
     ranges = []
@@ -65,18 +68,19 @@ export const make = (): Reader => {
   }
 
   return (request) => {
-    let same = 0
+    let same = given === request.messages ? read : 0
     while (
-      same < given.length && given[same] === request.messages[same] && names[same] === request.names[same] && origins[same] === request.origins[same]
+      same < read && given[same] === request.messages[same] && names[same] === request.names[same] && origins[same] === request.origins[same]
     ) same++
-    if (same < given.length) {
+    if (same < read) {
       begin()
       same = 0
     }
-    request.messages.forEach((message, index) => {
-      if (index >= same) add(message, request.names[index] ?? "", request.origins[index])
-    })
+    for (let index = same; index < request.messages.length; index++) {
+      add(request.messages[index], request.names[index] ?? "", request.origins[index])
+    }
     given = request.messages
+    read = given.length
     names = request.names
     origins = request.origins
     return { messages: remember(forms.slice(), `[${text}]`), references: closed(), foreignOrigins: Object.keys(foreign).length === 0 ? {} : { message_origins: foreign } }

@@ -32,11 +32,23 @@ const shown = 12
 /** A value of an attribute: text as it is, any other value as JSON. */
 export const json = (value: Schema.Json): string => typeof value === "string" ? value : JSON.stringify(value)
 
+/** Names of attributes of metadata by the names of the facts, which are few. */
+const metadataNames = new Map<string, string>()
+
+const metadataName = (name: string): string => {
+  const known = metadataNames.get(name)
+  if (known !== undefined) return known
+  const made = `langfuse.observation.metadata.${name}`
+  metadataNames.set(name, made)
+  return made
+}
+
 /** Attributes of the metadata of an observation, where they say something. */
 export const metadata = (facts: Readonly<Record<string, Schema.Json | undefined>>): Record<string, Value> => {
   const out: Record<string, Value> = {}
-  for (const [name, value] of Object.entries(facts)) {
-    if (value !== undefined && value !== null && value !== "") out[`langfuse.observation.metadata.${name}`] = json(value)
+  for (const name of Object.keys(facts)) {
+    const value = facts[name]
+    if (value !== undefined && value !== null && value !== "") out[metadataName(name)] = json(value)
   }
   return out
 }

@@ -46,10 +46,14 @@ const providers: Readonly<Record<string, string>> = {
 /** Name of a provider in the conventions. */
 export const providerOf = (name: string): string => Object.hasOwn(providers, name) ? providers[name] ?? name : name
 
-/** Attributes by name, without those that say nothing. */
+/** Attributes by name, without those that say nothing. Facts that are sorted already are not sorted again. */
 const present = (facts: Readonly<Record<string, unknown>>): RunSpans.Attributes => {
   const out: Record<string, RunSpans.Value> = {}
-  for (const name of Object.keys(facts).toSorted()) {
+  const names = Object.keys(facts)
+  let last = ""
+  for (const name of names) {
+    if (name < last) return present(Object.fromEntries(names.toSorted().map((one) => [one, facts[one]])))
+    last = name
     const value = facts[name]
     if (typeof value === "number" || typeof value === "boolean" || (typeof value === "string" && value !== "")) out[name] = value
     else if (value instanceof RunSpans.JoinedText) out[name] = value
@@ -77,14 +81,6 @@ const serverOf = (baseUrl: string | undefined): RunSpans.Attributes => {
   return { "server.address": url.hostname, "server.port": url.port === "" ? standard : Number(url.port) }
 }
 
-const usageOf = (usage: Usage.Usage | undefined) => usage === undefined ? {} : {
-  "gen_ai.usage.input_tokens": Usage.promptTokens(usage),
-  "gen_ai.usage.output_tokens": usage.outputTokens,
-  "gen_ai.usage.cache_read.input_tokens": usage.cacheReadTokens,
-  "gen_ai.usage.cache_creation.input_tokens": usage.cacheWriteTokens,
-  "gen_ai.usage.reasoning.output_tokens": usage.reasoningTokens
-}
-
 /** Cost of a call in US dollars; undefined where no price is known. */
 export const dollarsOf = ({ end }: Attempt): number | undefined =>
   end?.cost === undefined || end.cost.status === "unknown" ? undefined : end.cost.usd ?? undefined
@@ -95,38 +91,62 @@ export const firstChunkOf = ({ end, startedAt }: Attempt): number | undefined =>
 
 const maxTokens = ["max_tokens", "max_completion_tokens", "max_output_tokens"]
 
-const ofAttempt = (attempt: Attempt, tree: Pick<Tree, "sent">, { captureContent }: Options) => {
+const withoutInput: ReturnType<typeof Content.input> = {}
+
+const maxTokensOf = (parameters: Attempt["start"]["parameters"]): unknown => {
+  for (const name of maxTokens) if (typeof parameters[name] === "number") return parameters[name]
+  return undefined
+}
+
+/** Facts of the outcome of a span. */
+interface Ending {
+  readonly errorType: string | undefined
+  readonly interrupted: boolean | undefined
+}
+
+const ofAttempt = (attempt: Attempt, tree: Pick<Tree, "sent">, { captureContent }: Options, { errorType, interrupted }: Ending) => {
   const { end, run, start: { apiRequestId, parameters, rewritten, route, step, task } } = attempt
   const usage = end?.usage
+  const input = captureContent ? Content.input(tree.sent(attempt), rewritten) : withoutInput
+  const address = server(route.baseUrl)
   return {
-    "gen_ai.operation.name": "chat",
-    "gen_ai.provider.name": providerOf(route.provider),
-    "gen_ai.request.model": route.model,
+    "error.type": errorType,
     "gen_ai.conversation.id": run.sessionId,
-    "gen_ai.request.max_tokens": maxTokens.map((name) => parameters[name]).find((count) => typeof count === "number"),
-    "gen_ai.request.temperature": parameters["temperature"],
-    "gen_ai.request.top_p": parameters["top_p"],
-    "gen_ai.request.stream": parameters["stream"],
-    "hermes.api_mode": route.apiMode,
-    "hermes.platform": task === undefined ? run.start?.platform : `auxiliary:${task}`,
-    "hermes.api_request_id": apiRequestId,
-    "hermes.step": task === undefined ? step : undefined,
-    "hermes.task": task,
-    "hermes.retry_count": attempt.start.attempt,
-    ...server(route.baseUrl),
-    "gen_ai.response.model": end?.model,
-    "gen_ai.response.id": end?.responseId,
-    "gen_ai.response.finish_reasons": end?.finishReason === undefined ? undefined : [ApiPayload.finishReason(end.finishReason)],
-    "gen_ai.response.time_to_first_chunk": firstChunkOf(attempt),
-    ...usageOf(usage),
-    "hermes.cost_usd": dollarsOf(attempt),
-    "http.response.status_code": end?.failure?.status,
-    "hermes.error.reason": end?.failure?.reason,
-    "hermes.error.retryable": end?.failure?.retryable,
-    ...(captureContent ? Content.input(tree.sent(attempt), rewritten) : {}),
+    "gen_ai.input.messages": input["gen_ai.input.messages"],
+    "gen_ai.operation.name": "chat",
     "gen_ai.output.messages": captureContent && end !== undefined && end.answer.length > 0
       ? Content.text([Content.answer(end.answer, end.finishReason === undefined ? "error" : ApiPayload.finishReason(end.finishReason))])
-      : undefined
+      : undefined,
+    "gen_ai.provider.name": providerOf(route.provider),
+    "gen_ai.request.max_tokens": maxTokensOf(parameters),
+    "gen_ai.request.model": route.model,
+    "gen_ai.request.stream": parameters["stream"],
+    "gen_ai.request.temperature": parameters["temperature"],
+    "gen_ai.request.top_p": parameters["top_p"],
+    "gen_ai.response.finish_reasons": end?.finishReason === undefined ? undefined : [ApiPayload.finishReason(end.finishReason)],
+    "gen_ai.response.id": end?.responseId,
+    "gen_ai.response.model": end?.model,
+    "gen_ai.response.time_to_first_chunk": firstChunkOf(attempt),
+    "gen_ai.system_instructions": input["gen_ai.system_instructions"],
+    "gen_ai.usage.cache_creation.input_tokens": usage?.cacheWriteTokens,
+    "gen_ai.usage.cache_read.input_tokens": usage?.cacheReadTokens,
+    "gen_ai.usage.input_tokens": usage && Usage.promptTokens(usage),
+    "gen_ai.usage.output_tokens": usage?.outputTokens,
+    "gen_ai.usage.reasoning.output_tokens": usage?.reasoningTokens,
+    "hermes.api_mode": route.apiMode,
+    "hermes.api_request_id": apiRequestId,
+    "hermes.cost_usd": dollarsOf(attempt),
+    "hermes.error.reason": end?.failure?.reason,
+    "hermes.error.retryable": end?.failure?.retryable,
+    "hermes.input.omitted_messages": input["hermes.input.omitted_messages"],
+    "hermes.interrupted": interrupted,
+    "hermes.platform": task === undefined ? run.start?.platform : `auxiliary:${task}`,
+    "hermes.retry_count": attempt.start.attempt,
+    "hermes.step": task === undefined ? step : undefined,
+    "hermes.task": task,
+    "http.response.status_code": end?.failure?.status,
+    "server.address": address["server.address"],
+    "server.port": address["server.port"]
   }
 }
 
@@ -142,43 +162,36 @@ export const providerOfRun = ({ start, steps }: Run): string | undefined => {
   return name === undefined ? undefined : providerOf(name)
 }
 
-/** Facts of the request that a tool of an MCP server made; none where it was stopped before. */
-const mcpRequest = ({ mcp }: Call) => {
-  if (mcp === undefined) return {}
-  const { address, method, port, protocol, server, session, target, uri } = mcp.event
-  return {
-    "mcp.method.name": method,
-    "mcp.protocol.version": protocol,
-    "mcp.session.id": session,
-    "mcp.resource.uri": clean(uri),
-    "gen_ai.prompt.name": method === "prompts/get" ? target : undefined,
-    "network.transport": address === undefined ? "pipe" : "tcp",
-    "network.protocol.name": address === undefined ? undefined : "http",
-    "server.address": address,
-    "server.port": port,
-    "hermes.mcp.server": server,
-    "hermes.mcp.tool": method === "tools/call" ? target : undefined
-  }
-}
-
-const ofCall = (call: Call, { captureContent }: Options) => {
+const ofCall = (call: Call, { captureContent }: Options, { errorType, interrupted }: Ending) => {
   const { args, end, id, name, run, start } = call
   const mcp = mcpOf(name)
   const route = call.step?.attempts.at(-1)?.start.route
+  // Of a tool of an MCP server that was stopped before its request there is none.
+  const request = call.mcp?.event
   return {
+    "error.type": errorType,
+    "gen_ai.conversation.id": run.sessionId,
     "gen_ai.operation.name": "execute_tool",
+    "gen_ai.prompt.name": request?.method === "prompts/get" ? request.target : undefined,
     "gen_ai.provider.name": route === undefined ? providerOfRun(run) : providerOf(route.provider),
+    "gen_ai.tool.call.arguments": captureContent ? Content.text(start?.args ?? args ?? {}) : undefined,
+    "gen_ai.tool.call.id": id,
+    "gen_ai.tool.call.result": captureContent ? clean(RunSpans.resultOf(call)) : undefined,
     "gen_ai.tool.name": name,
     "gen_ai.tool.type": "function",
-    "gen_ai.tool.call.id": id,
-    "gen_ai.conversation.id": run.sessionId,
-    "hermes.mcp.server": mcp?.server,
-    "hermes.mcp.tool": mcp?.tool,
-    ...mcpRequest(call),
+    "hermes.interrupted": interrupted,
+    "hermes.mcp.server": request?.server ?? mcp?.server,
+    "hermes.mcp.tool": request === undefined ? mcp?.tool : request.method === "tools/call" ? request.target : undefined,
     "hermes.tool.parallel": start?.parallel === true ? true : undefined,
     "hermes.tool.status": end?.status,
-    "gen_ai.tool.call.arguments": captureContent ? Content.text(start?.args ?? args ?? {}) : undefined,
-    "gen_ai.tool.call.result": captureContent ? clean(RunSpans.resultOf(call)) : undefined
+    "mcp.method.name": request?.method,
+    "mcp.protocol.version": request?.protocol,
+    "mcp.resource.uri": clean(request?.uri),
+    "mcp.session.id": request?.session,
+    "network.protocol.name": request?.address === undefined ? undefined : "http",
+    "network.transport": request === undefined ? undefined : request.address === undefined ? "pipe" : "tcp",
+    "server.address": request?.address,
+    "server.port": request?.port
   }
 }
 
@@ -262,24 +275,28 @@ const ofChild = (child: Child, options: Options) => {
   }
 }
 
-const factsOf = (node: Node, tree: Pick<Tree, "sent">, options: Options): Readonly<Record<string, unknown>> => {
+const factsOf = (node: Node, tree: Pick<Tree, "sent">, options: Options, ending: Ending): Readonly<Record<string, unknown>> => {
+  const { errorType, interrupted } = ending
+  const outcome = { "error.type": errorType, "hermes.interrupted": interrupted }
   switch (node.kind) {
     case "run":
-      return ofRun(node, options)
+      return { ...ofRun(node, options), ...outcome }
     case "child":
-      return ofChild(node, options)
+      return { ...ofChild(node, options), ...outcome }
     case "step":
       return {
-        "hermes.step": node.number,
+        "error.type": errorType,
         "gen_ai.conversation.id": node.run.sessionId,
-        "gen_ai.provider.name": providerOfRun(node.run)
+        "gen_ai.provider.name": providerOfRun(node.run),
+        "hermes.interrupted": interrupted,
+        "hermes.step": node.number
       }
     case "attempt":
-      return ofAttempt(node, tree, options)
+      return ofAttempt(node, tree, options, ending)
     case "call":
-      return ofCall(node, options)
+      return ofCall(node, options, ending)
     case "approval":
-      return ofApproval(node, options)
+      return { ...ofApproval(node, options), ...outcome }
   }
 }
 
@@ -304,11 +321,10 @@ export const nameOf = (node: Node, agentName: string): string => {
 
 /** Attributes of a span that is over. */
 export const of = (node: Node, outcome: RunSpans.Outcome, tree: Pick<Tree, "sent">, options: Options): RunSpans.Attributes => {
-  const attributes = present({
-    ...factsOf(node, tree, options),
-    "hermes.interrupted": outcome._tag === "Cut" ? true : node.kind === "run" || node.kind === "child" ? false : undefined,
-    "error.type": outcome._tag === "Failed" ? outcome.failure.type : undefined
-  })
+  const attributes = present(factsOf(node, tree, options, {
+    errorType: outcome._tag === "Failed" ? outcome.failure.type : undefined,
+    interrupted: outcome._tag === "Cut" ? true : node.kind === "run" || node.kind === "child" ? false : undefined
+  }))
   if (options.duplicate !== true) return attributes
   const old = Object.entries(earlier).flatMap(([name, before]) => attributes[name] === undefined ? [] : [[before, attributes[name]] as const])
   return present({ ...attributes, ...Object.fromEntries(old) })

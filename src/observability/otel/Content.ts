@@ -176,11 +176,19 @@ const textOf = (message: Prompt.Message): TextPart => {
 /** Characters of the messages that a request repeats, the newest first; a span does not grow with its session. */
 export const maxRepeatedChars = 32_768
 
+/** Attributes for the input of an attempt. */
+interface Input {
+  readonly "gen_ai.input.messages"?: string | JoinedText
+  readonly "gen_ai.system_instructions"?: string | JoinedText
+  /** Messages that came before those. */
+  readonly "hermes.input.omitted_messages"?: number
+}
+
 /**
  * The attributes for the input of an attempt: what came behind the last answer, whole, before it as many messages as fit into
  * {@link maxRepeatedChars}, and a message before those that is new all the same, such as the summary of a compaction. Every message is whole in the span of the first attempt that was sent it.
  */
-export const input = (sent: Sent, rewritten: unknown): Readonly<Record<string, string | number | JoinedText>> => {
+export const input = (sent: Sent, rewritten: unknown): Input => {
   if (rewritten !== undefined) {
     const asked = ofRequest(rewritten)
     return {

@@ -119,14 +119,20 @@ const anyValue = (value: Value): void => {
 /** Parts of texts in UTF-8, which later texts have too. */
 const partBytes = new WeakMap<TextPart, Uint8Array>()
 
+const bytesOf = (part: TextPart): Uint8Array => {
+  const known = partBytes.get(part)
+  if (known !== undefined) return known
+  const made = encoder.encode(part.text)
+  partBytes.set(part, made)
+  return made
+}
+
 const joined = ({ after, before, parts }: JoinedText): void => {
   Protobuf.text(after)
   for (let index = parts.length - 1; index >= 0; index--) {
     const part = parts[index]
     if (part === undefined) continue
-    const known = partBytes.get(part) ?? encoder.encode(part.text)
-    partBytes.set(part, known)
-    Protobuf.bytes(known)
+    Protobuf.bytes(bytesOf(part))
     if (index > 0) Protobuf.text(",")
   }
   Protobuf.text(before)
