@@ -140,9 +140,13 @@ export const repeated = (value: Schema.Json): string => {
 
 /** Text of an object whose members `special` writes, where it does. */
 const object = <A extends object>(fields: A, special: (name: string, value: A[keyof A]) => string | undefined): string => {
+  // Texts are put together without copying them: a request has the whole conversation.
+  let written = ""
   const members: ReadonlyArray<[string, A[keyof A] | undefined]> = Object.entries(fields)
-  const written = members.flatMap(([name, value]) => value === undefined ? [] : [`${JSON.stringify(name)}:${special(name, value) ?? JSON.stringify(value)}`])
-  return `{${written.join(",")}}`
+  for (const [name, value] of members) {
+    if (value !== undefined) written += `${written === "" ? "" : ","}${JSON.stringify(name)}:${special(name, value) ?? JSON.stringify(value)}`
+  }
+  return `{${written}}`
 }
 
 /** The event as JSON. A message of a request and a set of tools are encoded once, however many requests have them. */

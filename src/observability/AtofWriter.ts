@@ -118,7 +118,8 @@ const makeFile = (options: Options, fs: FileSystem.FileSystem, paths: Path.Path)
 
 /** Lines in groups that fit into a file of `maxBytes`, so that a burst is spread over files as single events would be. */
 const groups = (lines: ReadonlyArray<string>, maxBytes: number | undefined): ReadonlyArray<string> => {
-  if (maxBytes === undefined) return lines.length === 0 ? [] : [lines.join("")]
+  // Not `join`, which copies every text.
+  if (maxBytes === undefined) return lines.length === 0 ? [] : [lines.reduce((text, line) => text + line)]
   const out: Array<string> = []
   for (const line of lines) {
     const last = out.at(-1)

@@ -20,7 +20,7 @@ import { type Listener, RunRecord, type Service } from "../session/RunRecord.ts"
 import * as StoredForm from "../session/StoredForm.ts"
 
 /** Time between two groups. */
-export const pause = Duration.millis(50)
+export const pause = Duration.millis(100)
 
 /** Groups of entries for several listeners. */
 interface Batches {

@@ -336,11 +336,19 @@ export const inside = ({ sideTasks, steps }: RunTree.Run): ReadonlyArray<RunTree
   ...sideTasks
 ]
 
+const addChildren = (calls: ReadonlyArray<RunTree.Call>, into: Array<RunTree.Child>): void => {
+  for (const call of calls) {
+    for (const child of call.children) into.push(child)
+    addChildren(call.calls, into)
+  }
+}
+
 /** Children of a run, in all its calls. */
-export const childrenOf = (run: RunTree.Run): ReadonlyArray<RunTree.Child> => [
-  ...run.children,
-  ...inside(run).flatMap((node) => node.kind === "call" ? node.children : [])
-]
+export const childrenOf = (run: RunTree.Run): ReadonlyArray<RunTree.Child> => {
+  const children = run.children.slice()
+  for (const { calls } of run.steps) addChildren(calls, children)
+  return children
+}
 
 const lastTime = (run: RunTree.Run): number =>
   Math.max(run.startedAt, run.endedAt ?? 0, ...[...inside(run), ...childrenOf(run)].map((node) => node.endedAt ?? startOf(node)))

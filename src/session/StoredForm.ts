@@ -320,12 +320,12 @@ const ownMembers: ReadonlySet<string> = new Set([
 ])
 
 /** An event without secrets; the event itself where it has none. */
-const maskedEvent = (event: Entry["event"], mask: (text: string) => string): Entry["event"] => {
+const maskedEvent = (event: Entry["event"], mask: (text: string, key?: string) => string): Entry["event"] => {
   let changed: Record<string, unknown> | undefined
   for (const key of Object.keys(event)) {
     if (ownMembers.has(key)) continue
     const value: unknown = Reflect.get(event, key)
-    const safe = masked(value, mask, 1)
+    const safe = masked(value, mask, 1, key)
     if (safe === value) continue
     changed ??= { ...event }
     changed[key] = safe
@@ -379,8 +379,7 @@ export const forExport: Effect.Effect<(given: ReadonlyArray<Entry>) => ReadonlyA
     return given.map((entry) => {
       const before = known.get(entry)
       if (before !== undefined) return before
-      // Strings are changed and nothing else, so an event stays one.
-      const event = masked(entry.event, exported, 0) as Entry["event"]
+      const event = maskedEvent(entry.event, exported)
       const safe = event === entry.event ? entry : { ...entry, event }
       known.set(entry, safe)
       return safe

@@ -1,5 +1,5 @@
-// `npm run bench:exporters`: sessions with all exporters beside the same without any, each in a process of its own, in turns, on the
-// built package. CPU from building the layer to closing it; `A/A` is the ratio of two that are the same. `--quick` is a look.
+// `npm run bench:exporters`: sessions with all exporters, and with `Telemetry` and Effect's exporter, beside the same without any, each in
+// a process of its own, in turns, on the built package. CPU from building the layer to closing it; `A/A` is the ratio of two that are the same. `--quick` is a look.
 // `--rounds n` and `--turns n,…` choose.
 import { fork, spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -19,7 +19,9 @@ const port = await new Promise<number>((resolve, reject) => {
 })
 const directory = mkdtempSync(join(tmpdir(), "hermes-bench-"))
 
-const run = (exporters: "off" | "on", turns: number): Sample => {
+const kinds = ["on", "telemetry"] as const
+
+const run = (exporters: "off" | (typeof kinds)[number], turns: number): Sample => {
   const { status, stderr, stdout } = spawnSync(
     process.execPath,
     [join(import.meta.dirname, "exportersRun.ts"), exporters, String(turns), `http://127.0.0.1:${port}`, join(directory, "out")],
@@ -43,23 +45,26 @@ const ratio = (over: ReadonlyArray<number>, under: ReadonlyArray<number>): strin
   return `${(median(over) / median(under)).toFixed(2)} (${at(0.25)}–${at(0.75)})`
 }
 
-process.stdout.write("| turns | session | off, CPU | on, CPU | on × off (quartiles) | A/A |\n|---:|---|---:|---:|---:|---:|\n")
+process.stdout.write("| turns | exporters | session | off, CPU | CPU | × off (quartiles) | A/A |\n|---:|---|---|---:|---:|---:|---:|\n")
 try {
   for (const turns of sizes) {
     const samples = Array.from({ length: rounds }, (_, round) => {
-      const order = round % 2 === 0 ? (["off", "on", "off"] as const) : (["on", "off", "off"] as const)
-      const found = order.map((kind) => [kind, run(kind, turns)] as const)
-      const [off, again] = found.flatMap(([kind, sample]) => kind === "off" ? [sample] : [])
-      const on = found.find(([kind]) => kind === "on")?.[1]
-      if (off === undefined || again === undefined || on === undefined) throw new Error("a run is missing")
-      return { off, again, on }
+      // Off stands at both ends, so that what changes during a round changes nothing in its ratios.
+      const off = run("off", turns)
+      const order = round % 2 === 0 ? kinds : kinds.toReversed()
+      const on = new Map(order.map((kind) => [kind, run(kind, turns)] as const))
+      return { off, on, again: run("off", turns) }
     })
-    for (const session of ["first", "later"] as const) {
-      const of = (kind: "again" | "off" | "on"): ReadonlyArray<number> => samples.map((sample) => sample[kind][session])
-      const [off, again, on] = [of("off"), of("again"), of("on")]
-      process.stdout.write(
-        `| ${turns} | ${session} | ${median(off).toFixed(0)} ms | ${median(on).toFixed(0)} ms | ${ratio(on, off)} | ${ratio(again, off)} |\n`
-      )
+    for (const kind of kinds) {
+      for (const session of ["first", "later"] as const) {
+        const off = samples.map((sample) => sample.off[session])
+        const again = samples.map((sample) => sample.again[session])
+        const both = off.map((one, index) => (one + (again[index] ?? Number.NaN)) / 2)
+        const on = samples.map((sample) => sample.on.get(kind)?.[session] ?? Number.NaN)
+        process.stdout.write(
+          `| ${turns} | ${kind} | ${session} | ${median(both).toFixed(0)} ms | ${median(on).toFixed(0)} ms | ${ratio(on, both)} | ${ratio(again, off)} |\n`
+        )
+      }
     }
   }
 } finally {

@@ -40,7 +40,7 @@ describe("RecordBatches", () => {
       assert.notInclude(texts()[0]?.[1], secret)
       yield* record.append([notice("b")])
       yield* record.append([notice("c")])
-      yield* TestClock.adjust("49 millis")
+      yield* TestClock.adjust("99 millis")
       assert.strictEqual(one.length, 1)
       yield* TestClock.adjust("1 millis")
       assert.deepStrictEqual(texts()[1], ["b", "c"])

@@ -70,7 +70,10 @@ const partText = (part: TextPart): string => {
 
 const joinedText = ({ before, parts, after }: JoinedText): string => {
   let out = `{"stringValue":"${quoted(before)}`
-  for (const [index, part] of parts.entries()) out += `${index === 0 ? "" : ","}${partText(part)}`
+  for (let index = 0; index < parts.length; index++) {
+    const part = parts[index]
+    if (part !== undefined) out += index === 0 ? partText(part) : `,${partText(part)}`
+  }
   return `${out}${quoted(after)}"}`
 }
 
