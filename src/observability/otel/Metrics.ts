@@ -93,7 +93,7 @@ const labelled = (parts: ReadonlyArray<string | undefined>, make: () => Labels):
   return made
 }
 
-/** What the labels of a span are made of. */
+/** Facts that the labels of a span follow from. */
 const partsOf = (node: Node, agentName: string): ReadonlyArray<string | undefined> => {
   if (node.kind === "attempt") {
     const { end, start: { route } } = node

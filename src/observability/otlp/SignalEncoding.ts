@@ -1,6 +1,6 @@
 /**
- * What the requests of all signals of OTLP have in common, in both encodings: attributes, and the resource and scope around spans,
- * metrics and log records. Each of these is encoded by itself; a request puts encoded ones together.
+ * Parts that the requests of all signals of OTLP have, in both encodings: attributes, and the resource and scope around spans, metrics
+ * and log records. Each of these is encoded by itself; a request puts encoded ones together.
  *
  * Source: OpenTelemetry Protocol, "OTLP/HTTP", `opentelemetry/proto/common/v1/common.proto`.
  */
