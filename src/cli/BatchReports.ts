@@ -92,7 +92,7 @@ export const merge = Effect.fn("hermes batch merge")(function*({ directory: refe
   const results = keepWithoutReasoning
     ? Stream.map(rows, (row) => row.discarded === noReasoning ? { ...row, discarded: undefined } : row)
     : rows
-  const { merged } = yield* Effect.mapError(BatchRun.finish(directory, { results }, manifest, 0), ({ message }) => notDone(message))
+  const { merged } = yield* Effect.mapError(BatchRun.finish(directory, { results }, manifest), ({ message }) => notDone(message))
   const paths = yield* Path.Path
   yield* line(`${paths.join(directory, BatchFiles.names.trajectories)}: ${merged.written} rows; left out: ${merged.discarded} discarded, ${merged.withUnknownTools} with unknown tools`)
 }, Effect.scoped)

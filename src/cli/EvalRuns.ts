@@ -138,6 +138,9 @@ const pathText = (path: string, paths: Path.Path): string => {
 const agentFileOf = (reference: string | undefined) =>
   reference === undefined ? Effect.undefined : Effect.flatMap(Effect.promise(() => import("./AgentChoice.ts")), ({ choose }) => choose(reference, true))
 
+/** Rows that cannot be used and are told one by one. */
+const shownProblems = 10
+
 /** Runs an evaluation. */
 export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
   const output = yield* Output
@@ -148,10 +151,13 @@ export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
   const shared = yield* hermes
   const rules = yield* rulesOf(flags)
   const ks = yield* kOf(flags.k)
-  const dataset = yield* Effect.mapError(Dataset.read(flags.dataset, { idField: flags.idField, limit: flags.limit, split: flags.split }), ({ message }) => usage(message))
-  yield* warn(dataset.problems.map(({ file, line, message }) => SafeText.line(`${file}${line === undefined ? "" : ` line ${line}`}: ${message}`)))
-  const problem = EvalRun.problemOf(dataset.rows, rules)
-  if (problem !== undefined) return yield* usage(SafeText.line(problem))
+  const read = yield* Effect.mapError(Dataset.read(flags.dataset, { idField: flags.idField, limit: flags.limit, split: flags.split }), ({ message }) => usage(message))
+  yield* warn(read.problems.map(({ file, line, message }) => SafeText.line(`${file}${line === undefined ? "" : ` line ${line}`}: ${message}`)))
+  const { problems, rows: usable } = EvalRun.usable(read.rows, rules)
+  if (usable.length === 0 && problems[0] !== undefined) return yield* usage(SafeText.line(problems[0]))
+  yield* warn(problems.slice(0, shownProblems).map((problem) => SafeText.line(`${problem}; left out`)))
+  if (problems.length > shownProblems) yield* warn([`${problems.length - shownProblems} further rows are left out`])
+  const dataset = { ...read, rows: usable }
   const agentFile: AgentFile | undefined = yield* agentFileOf(flags.agent)
   const settings = yield* RunnerRuntime.settingsOf([{ name: "--max-turns", key: "agent.max_turns", value: flags.maxTurns }], agentFile)
 

@@ -10,6 +10,12 @@ import * as Config from "../config/Config.ts"
 import { Environment, Home } from "../config/Environment.ts"
 import type { Values } from "../config/Settings.ts"
 import { RolloutPort, type RolloutRefused } from "../domain/RolloutPort.ts"
+import * as Atropos from "../runner/rollout/Atropos.ts"
+import * as EnvironmentCatalogue from "../runner/rollout/EnvironmentCatalogue.ts"
+import * as EpisodeExport from "../runner/rollout/EpisodeExport.ts"
+import * as Episodes from "../runner/rollout/Episodes.ts"
+import * as EpisodeStore from "../runner/rollout/EpisodeStore.ts"
+import * as RolloutModel from "../runner/rollout/RolloutModel.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import { failed, notDone, silent, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
@@ -18,11 +24,10 @@ import * as OutputFile from "./OutputFile.ts"
 import { line, note, Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import * as SafeText from "./render/SafeText.ts"
-import * as Services from "./RolloutServices.ts"
 
 /** Lists environments. */
 export const environments = Effect.fn("hermes rl environments")(function*({ json }: { readonly json: boolean }) {
-  const { list } = Services.EnvironmentCatalogue
+  const { list } = EnvironmentCatalogue
   if (json) return yield* line(SafeText.json(list, 2))
   for (const { description, name } of list) yield* line(`${name.padEnd(12)}${description}`)
   yield* note("A dataset (tasks.jsonl) or a module (./env.ts#name) is named by its path.")
@@ -43,7 +48,6 @@ const keysOf = (environment: Environment["Service"]): ReadonlyArray<Finding> =>
 
 /** Asks the model for one word, and looks what came with it. */
 const tokensOf = Effect.fnUntraced(function*(settings: Values, script: string | undefined) {
-  const { Episodes, EpisodeStore, RolloutModel } = Services
   const program = yield* Program
   const layer = RolloutModel.layer({ defaults: { sampling: { max_tokens: 16 } } }).pipe(
     Layer.provideMerge(Episodes.layer),
@@ -72,7 +76,7 @@ export const check = Effect.fn("hermes rl check")(function*({ atropos, script }:
     Effect.catch((error) => Effect.succeed({ what: "model", isFine: false, text: error.message }))
   )
   const server: ReadonlyArray<Finding> = atropos === undefined ? [] : [yield* Effect.scoped(Effect.gen(function*() {
-    const client = yield* Services.Atropos.make(atropos)
+    const client = yield* Atropos.make(atropos)
     yield* client.check
     const { current_step: step, queue_size: waiting } = yield* client.status
     return { what: "atropos", isFine: true, text: `${client.url} is at step ${step}, ${waiting} groups wait` }
@@ -89,7 +93,6 @@ interface Stored {
 
 const inStore = <A, R>({ rollouts }: Stored, work: Effect.Effect<A, RolloutRefused, R>) =>
   Effect.gen(function*() {
-    const { Episodes, EpisodeStore } = Services
     const home = yield* Home
     const paths = yield* Path.Path
     const fs = yield* FileSystem.FileSystem
@@ -102,15 +105,15 @@ const inStore = <A, R>({ rollouts }: Stored, work: Effect.Effect<A, RolloutRefus
   }).pipe(Effect.catchTag("RolloutRefused", ({ message, reason }) => Effect.fail(reason === "unknown_rollout" ? usage(message) : notDone(message))))
 
 const read = Effect.gen(function*() {
-  const episodes = yield* Services.Episodes.Episodes
+  const episodes = yield* Episodes.Episodes
   return yield* Effect.forEach(yield* episodes.ids, episodes.get)
 })
 
 /** Lists episodes. */
 export const list = Effect.fn("hermes rl list")(function*({ json, ...stored }: Stored & { readonly json: boolean }) {
-  const views = yield* inStore(stored, Effect.map(read, (all) => all.map(Services.EpisodeExport.view)))
+  const views = yield* inStore(stored, Effect.map(read, (all) => all.map(EpisodeExport.view)))
   if (json) return yield* line(SafeText.json(views, 2))
-  if (views.length === 0) return yield* line("No rollouts. `hermes rl rollout arithmetic` makes some.")
+  if (views.length === 0) return yield* line("No rollouts of `hermes serve`. List those of a run by --rollouts data/rl/ENVIRONMENT; `hermes rl rollout arithmetic` makes some.")
   for (const { calls, not_trainable: reason, reward, rollout_id: id, status, trained_tokens: tokens } of views) {
     const facts = [status, `${calls} calls`, `reward ${reward ?? "-"}`, reason === null ? `${tokens} tokens` : "no tokens"]
     yield* line(`${SafeText.line(id)}\n  ${facts.join(", ")}`)
@@ -122,7 +125,7 @@ export const exported = Effect.fn("hermes rl export")(function*(
   { format, output, ...stored }: Stored & { readonly format: "groups" | "episodes" | "messages" | undefined; readonly output: string | undefined }
 ) {
   const all = yield* inStore(stored, read)
-  const { compared, group, scored, supervised } = Services.EpisodeExport
+  const { compared, group, scored, supervised } = EpisodeExport
   const results = compared(all).map((episode) => ({ episode, result: scored(episode) }))
   const trainable = results.flatMap(({ result }) => result._tag === "Success" ? [result.success] : [])
   const refused = results.flatMap(({ result }) => result._tag === "Failure" ? [result.failure.message] : [])

@@ -14,8 +14,15 @@ import { ModelRouter } from "../routing/ModelRouter.ts"
 import * as Distributions from "../runner/batch/Distributions.ts"
 import type { Values } from "../config/Settings.ts"
 import type { RolloutEnvironment } from "../runner/rollout/RolloutEnvironment.ts"
-import type * as RolloutRun from "../runner/rollout/RolloutRun.ts"
 import type { GroupReport, Summary } from "../runner/rollout/RolloutRun.ts"
+import * as EnvironmentCatalogue from "../runner/rollout/EnvironmentCatalogue.ts"
+import * as Episodes from "../runner/rollout/Episodes.ts"
+import * as EpisodeStore from "../runner/rollout/EpisodeStore.ts"
+import * as RolloutCapture from "../runner/rollout/RolloutCapture.ts"
+import * as RolloutRun from "../runner/rollout/RolloutRun.ts"
+import * as RolloutSettings from "../runner/rollout/RolloutSettings.ts"
+import * as ToolCallParser from "../runner/rollout/ToolCallParser.ts"
+import * as TrainingOutput from "../runner/rollout/TrainingOutput.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import { type Failure, InterruptCode, notDone, silent, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
@@ -23,7 +30,6 @@ import { hermes } from "./Hermes.ts"
 import { line, note, Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import * as SafeText from "./render/SafeText.ts"
-import * as Services from "./RolloutServices.ts"
 
 /** Flags of `hermes rl rollout`. */
 export interface RolloutFlags {
@@ -91,7 +97,6 @@ interface Given {
 
 /** Rolls an environment out into a directory. */
 export const rollOut = Effect.fnUntraced(function*({ atropos, directory, environment, options, safeMode, savesTrajectories, script, settings }: Given) {
-  const { Episodes, EpisodeStore, RolloutCapture, RolloutRun, RolloutSettings, TrainingOutput } = Services
   const paths = yield* Path.Path
   const fs = yield* FileSystem.FileSystem
   const program = yield* Program
@@ -137,7 +142,7 @@ export const settingsOf = Effect.gen(function*() {
 
 /** Rolls out an environment. */
 export const rollout = Effect.fn("hermes rl rollout")(function*(flags: RolloutFlags) {
-  const { EnvironmentCatalogue, RolloutSettings: { defaults }, ToolCallParser } = Services
+  const { defaults } = RolloutSettings
   for (const [name, value] of [["groups", flags.groups], ["group-size", flags.groupSize], ["concurrency", flags.concurrency], ["max-agent-turns", flags.maxTurns]] as const) {
     yield* positive(name, value)
   }

@@ -59,8 +59,14 @@ const serve = Effect.fn("hermes serve")(function*(given: Flags.Parsed<typeof fla
   const capture = (yield* oneOf("capture", given.capture, captures)) ?? "auto"
   const onDivergence = yield* oneOf("on-divergence", given.onDivergence, divergences)
   if (port < 0 || port > 65_535) return yield* usage(`--port "${port}" is invalid: expected a number from 0 to 65535`)
-  const [{ EpisodeStore, Episodes, HermesServer, RolloutModel, ToolCallParser }, paths, home, settings, program, key] = yield* Effect.all([
-    Effect.promise(() => import("./RolloutServices.ts")), Path.Path, Home, Settings, Program, keyOf
+  const [[EpisodeStore, Episodes, HermesServer, RolloutModel, ToolCallParser], paths, home, settings, program, key] = yield* Effect.all([
+    Effect.promise(() => Promise.all([
+      import("../runner/rollout/EpisodeStore.ts"),
+      import("../runner/rollout/Episodes.ts"),
+      import("../server/HermesServer.ts"),
+      import("../runner/rollout/RolloutModel.ts"),
+      import("../runner/rollout/ToolCallParser.ts")
+    ])), Path.Path, Home, Settings, Program, keyOf
   ])
   if (parser !== undefined && ToolCallParser.find(parser) === undefined) {
     return yield* usage(`no tool-call parser "${parser}": one of ${ToolCallParser.names.join(", ")}`)

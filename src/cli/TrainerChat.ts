@@ -11,6 +11,10 @@ import type { AgentFile } from "../config/AgentFile.ts"
 import { Home } from "../config/Environment.ts"
 import * as FolderTrust from "../config/FolderTrust.ts"
 import { workingDirectory } from "../platform/CurrentProcess.ts"
+import * as EnvironmentCatalogue from "../runner/rollout/EnvironmentCatalogue.ts"
+import * as RolloutSettings from "../runner/rollout/RolloutSettings.ts"
+import * as TrainingService from "../runner/rollout/TrainingService.ts"
+import * as TrainingTools from "../runner/rollout/TrainingTools.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import { usage } from "./Failure.ts"
@@ -19,7 +23,6 @@ import { note, Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import type { ChatFlags } from "./RunOptions.ts"
 import * as RolloutRuns from "./RolloutRuns.ts"
-import * as Services from "./RolloutServices.ts"
 
 /** Flags of the command. */
 interface TrainFlags {
@@ -31,7 +34,7 @@ interface TrainFlags {
 
 /** The agent that trains, as an agent file would describe it. */
 const agentOf = (iterations: number): AgentFile => {
-  const { trainerPrompt, trainerTimeoutSeconds, trainerToolsets } = Services.RolloutSettings
+  const { trainerPrompt, trainerTimeoutSeconds, trainerToolsets } = RolloutSettings
   const name = "hermes rl train"
   return {
     file: { name, folder: workingDirectory(), text: Effect.succeed("") },
@@ -53,7 +56,6 @@ const agentOf = (iterations: number): AgentFile => {
 /** The default service: rollouts are recorded in the home directory. */
 const recorder = (script: string | undefined) =>
   Effect.gen(function*() {
-    const { EnvironmentCatalogue, TrainingService } = Services
     const home = yield* Home
     const paths = yield* Path.Path
     const settings = yield* RolloutRuns.settingsOf
@@ -82,13 +84,13 @@ const recorder = (script: string | undefined) =>
     return Context.get(built, TrainingService.TrainingService)
   })
 
-type Training = Context.Service.Shape<typeof Services.TrainingService.TrainingService>
+type Training = Context.Service.Shape<typeof TrainingService.TrainingService>
 
 /** The program with the toolset `rl` beside its own. */
 const withTools = (program: Program["Service"], service: Training): Program["Service"] => ({
   layer: (settings, start) =>
-    Layer.effectDiscard(Effect.flatMap(ToolRegistry, ({ register }) => register(Services.TrainingTools.toolset))).pipe(
-      Layer.provide(Layer.succeed(Services.TrainingService.TrainingService, service)),
+    Layer.effectDiscard(Effect.flatMap(ToolRegistry, ({ register }) => register(TrainingTools.toolset))).pipe(
+      Layer.provide(Layer.succeed(TrainingService.TrainingService, service)),
       Layer.provideMerge(program.layer(settings, start))
     )
 })
@@ -120,7 +122,7 @@ export const train = Effect.fn("hermes rl train")(function*({ interactive, maxIt
   if (missing.length > 0) return yield* usage(`${service.name} needs keys that are not set: ${missing.join(", ")}. Set them in the environment or in .env.`)
   if (service.notice !== "") yield* note(`Note: ${service.notice}`)
   const program = withTools(yield* Program, service)
-  const iterations = maxIterations ?? Services.RolloutSettings.trainerIterations
+  const iterations = maxIterations ?? RolloutSettings.trainerIterations
   const flags: ChatFlags = {
     ...(yield* hermes),
     query,

@@ -199,7 +199,14 @@ export const statistics = (
   }
 })
 
-/** Result of {@link merge}. */
+/** Duration in statistics that were written before; 0 where there are none. */
+export const secondsIn = (path: string): Effect.Effect<number, never, FileSystem.FileSystem> =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path)).pipe(
+    Effect.map((text) => count(Json.fields(Json.parsed(text))["duration_seconds"])),
+    Effect.orElseSucceed(() => 0)
+  )
+
+/** Counts of {@link merge}. */
 export interface Merged {
   readonly written: number
   readonly discarded: number

@@ -259,14 +259,18 @@ export const run = Effect.fn("BatchRun.run")(function*(options: Options) {
   return { ...summary, merged, statistics } satisfies Report as Report
 }, Effect.scoped)
 
-/** Writes the merged files and the statistics of what there is. */
-export const finish = Effect.fnUntraced(function*(directory: string, journal: Pick<RowJournal.Journal, "results">, manifest: BatchFiles.Manifest, seconds: number) {
+/** Writes the merged files and the statistics of what there is; `seconds` are those of the statistics before when absent. */
+export const finish = Effect.fnUntraced(function*(directory: string, journal: Pick<RowJournal.Journal, "results">, manifest: BatchFiles.Manifest, seconds?: number) {
   const paths = yield* Path.Path
   const merged = yield* BatchFiles.merge(directory, journal.results, manifest)
   const totals = BatchFiles.noTotals()
   const known = new Set(manifest.tools)
   yield* Stream.runForEach(journal.results, (line) => Effect.sync(() => BatchFiles.add(totals, line, known)))
-  const statistics = BatchFiles.statistics(totals, manifest, { at: new Date(yield* Clock.currentTimeMillis).toISOString(), seconds })
-  yield* BatchFiles.replaceJson(paths.join(directory, BatchFiles.names.statistics), statistics)
+  const path = paths.join(directory, BatchFiles.names.statistics)
+  const statistics = BatchFiles.statistics(totals, manifest, {
+    at: new Date(yield* Clock.currentTimeMillis).toISOString(),
+    seconds: seconds ?? (yield* BatchFiles.secondsIn(path))
+  })
+  yield* BatchFiles.replaceJson(path, statistics)
   return { merged, statistics }
 })

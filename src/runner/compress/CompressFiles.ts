@@ -117,7 +117,9 @@ export const run = Effect.fn("CompressFiles.run")(function*<E, R>(options: Optio
   const paths = yield* Path.Path
   const isFolder = (yield* Effect.mapError(fs.stat(input), failed(input))).type === "Directory"
   const found = isFolder ? yield* Effect.mapError(fs.readDirectory(input), failed(input)) : []
-  const files = isFolder ? found.filter((name) => name.endsWith(".jsonl")).toSorted().map((name) => paths.join(input, name)) : [input]
+  // A batch run has the rows of its parts once more in the merged file.
+  const isRun = found.includes(BatchFiles.names.manifest) && found.includes(BatchFiles.names.trajectories)
+  const files = isFolder ? found.filter((name) => isRun ? name === BatchFiles.names.trajectories : name.endsWith(".jsonl")).toSorted().map((name) => paths.join(input, name)) : [input]
   if (files.length === 0) return yield* new BatchError({ message: `${input} has no .jsonl file`, isInput: true })
   const output = options.output ?? (isFolder ? `${input.replace(/[/\\]+$/, "")}-compressed` : input.replace(/(\.jsonl)?$/, "-compressed.jsonl"))
   if (paths.resolve(output) === paths.resolve(input)) return yield* new BatchError({ message: `--output ${output} is the input: name another file`, isInput: true })

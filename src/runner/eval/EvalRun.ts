@@ -102,17 +102,20 @@ export const attemptsOf = (rows: ReadonlyArray<Row>, rules: Rules): ReadonlyArra
     rows.map((row) => ({ id: `${row.id}#${number}`, digest: `${row.digest}${digest}`, row, number })))
 }
 
-/** Reason why a dataset cannot be used with the rules; undefined where it can. */
-export const problemOf = (rows: ReadonlyArray<Row>, { promptField, referenceField, scorers }: Rules): string | undefined => {
-  for (const { fields, file, id, line } of rows) {
-    const where = `${file} line ${line} (row ${id})`
-    const prompt = Json.string(fields[promptField])
-    if ((prompt === undefined || prompt.trim() === "") && Json.string(fields["response"]) === undefined) return `${where} has no "${promptField}": name the field by --prompt-field`
-    const reference = Scorer.referenceOf(fields, referenceField)
-    const lacking = scorers.find((spec) => Scorer.lacksReference(spec, reference))
-    if (lacking !== undefined) return `${where} has no reference for the scorer ${Scorer.nameOf(lacking)}: name the field by --reference-field`
-  }
-  return undefined
+/** Reason why a row cannot be used with the rules; undefined where it can. */
+const problemOf = ({ fields, file, id, line }: Row, { promptField, referenceField, scorers }: Rules): string | undefined => {
+  const where = `${file} line ${line} (row ${id})`
+  const prompt = Json.string(fields[promptField])
+  if ((prompt === undefined || prompt.trim() === "") && Json.string(fields["response"]) === undefined) return `${where} has no "${promptField}": name the field by --prompt-field`
+  const reference = Scorer.referenceOf(fields, referenceField)
+  const lacking = scorers.find((spec) => Scorer.lacksReference(spec, reference))
+  return lacking === undefined ? undefined : `${where} has no reference for the scorer ${Scorer.nameOf(lacking)}: name the field by --reference-field`
+}
+
+/** Rows that can be used with the rules, and what is wrong with the others. */
+export const usable = (rows: ReadonlyArray<Row>, rules: Rules): { readonly rows: ReadonlyArray<Row>; readonly problems: ReadonlyArray<string> } => {
+  const problems = rows.map((row) => problemOf(row, rules))
+  return { rows: rows.filter((_, index) => problems[index] === undefined), problems: problems.filter((problem) => problem !== undefined) }
 }
 
 /** Verdict of a scorer, with what judges said. */

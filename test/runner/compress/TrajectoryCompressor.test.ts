@@ -5,7 +5,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
-import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Turn } from "../../../src/runner/batch/ShareGpt.ts"
 import * as CompressFiles from "../../../src/runner/compress/CompressFiles.ts"
@@ -108,6 +108,12 @@ describe("TrajectoryCompressor", () => {
       assert.deepStrictEqual(written.map(({ kept, row_id }) => [row_id, kept]), [["small", 1], ["big", 1]])
       assert.isTrue(problems.some((text) => /line 2: no conversations/.test(text)) && problems.some((text) => /line 3: took longer than 5m; dropped/.test(text)), problems.join("\n"))
       assert.deepInclude(JSON.parse(readFileSync(join(directory, "compression_metrics.json"), "utf8")), { trajectories: 3, dropped_by_timeout: 1 })
+      // The merged file of a batch run has what its parts have.
+      const run = join(directory, "run")
+      mkdirSync(run)
+      for (const name of ["run.json", "attempts.jsonl"]) writeFileSync(join(run, name), "{}\n")
+      for (const name of ["batch_0.jsonl", "trajectories.jsonl"]) writeFileSync(join(run, name), `${row("small", 1)}\n`)
+      assert.deepInclude((yield* CompressFiles.run<never, never>({ ...base, input: run, summarise: undefined })).sums, { rows: 1, unreadable: 0 })
       const same = yield* Effect.flip(CompressFiles.run<never, never>({ ...base, output: input, summarise: undefined }))
       assert.match(same.message, /is the input: name another file/)
       const half = () => CompressFiles.run<never, never>({ ...base, samplePercent: 50, summarise: undefined })
