@@ -61,6 +61,7 @@ export const chat = {
   skills: many("skills", "A,B", "Skills to follow (`hermes skills` lists them); repeatable", "s"),
   agent: text("agent", "FILE", "Agent file, or the name of one (`hermes agents` lists them)"),
   quiet: yes("quiet", "Print only the final text", "Q"),
+  plain: yes("plain", "Plain lines without drawing and colours, for screen readers"),
   format: last(Flag.Literals("format", ["text", "stream-json"]), "Output format: text, or one JSON object per line"),
   maxTurns: last(Flag.Int("max-turns").pipe(Flag.withMetavar("N")), "Maximum number of model calls"),
   runBudget: last(Flag.Finite("run-budget").pipe(Flag.withMetavar("SECONDS")), "Time limit of the run; the model is warned before it ends"),

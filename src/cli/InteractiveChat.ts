@@ -177,13 +177,15 @@ const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, sessio
   const memory = yield* MemoryCommand.store
   // Asked for once before the session begins, so that a wrong name is an error of the command line.
   yield* ChatSkills.preloaded(skills, flags, session.id)
+  const isLinear = flags.plain || environment.process["TERM"] === "dumb"
+  const { display } = settings
   return yield* Interactive.run({
     preload: (id, prompt) =>
       Effect.map(Effect.orElseSucceed(ChatSkills.preloaded(skills, flags, id), () => undefined), (text) => ChatSkills.withSkills(text, prompt)),
     history: yield* InputHistory.file(paths.join(home.root, historyFile)),
-    terminal: yield* NodeTerminal.make({ stdout: streams.answer.write, stderr: streams.aside.write }),
+    terminal: yield* NodeTerminal.make({ stdout: streams.answer.write, stderr: streams.aside.write, isLinear }),
     printed: printOn,
-    display: settings.display,
+    display: isLinear && display.finalResponseMarkdown === "render" ? { ...display, finalResponseMarkdown: "strip" } : display,
     about: { version, provider, model, cwd: workingDirectory() },
     session,
     newSession: Ids.makeSessionId,
@@ -199,9 +201,9 @@ const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, sessio
       Effect.as(memory.change("memory", [{ action: "add", content: text }]), paths.join(home.root, "memories", "MEMORY.md")),
     home: home.root,
     clipboard: yield* Clipboard.make,
-    theme: yield* themeOptions(settings.display),
-    notify: notifyOptions(settings, environment.process["TERM"], paths.basename(workingDirectory())),
-    status: settings.display.statusLine ? { compactAt: settings.compression.enabled ? settings.compression.threshold : undefined, home: environment.process["HOME"] } : undefined,
+    theme: isLinear ? undefined : yield* themeOptions(settings.display),
+    notify: isLinear ? undefined : notifyOptions(settings, environment.process["TERM"], paths.basename(workingDirectory())),
+    status: settings.display.statusLine && !isLinear ? { compactAt: settings.compression.enabled ? settings.compression.threshold : undefined, home: environment.process["HOME"] } : undefined,
     quickCommands: settings.quickCommands
   })
 })

@@ -83,7 +83,7 @@ const isQuiet = ({ format, quiet }: RunOptions.ChatFlags): boolean => quiet && f
 
 const viewOf = (flags: RunOptions.ChatFlags, output: Output["Service"]): View.View => {
   if (flags.format === "stream-json") return StreamJsonView.make(output)
-  return isQuiet(flags) ? View.quiet(output) : View.text(output)
+  return isQuiet(flags) ? View.quiet(output) : flags.plain ? View.plain(output) : View.text(output)
 }
 
 /** Prints log lines between the lines of the view. */

@@ -131,6 +131,7 @@ export const train = Effect.fn("hermes rl train")(function*({ interactive, maxIt
     skills: [],
     agent: undefined,
     quiet: false,
+    plain: false,
     format: undefined,
     maxTurns: iterations,
     runBudget: undefined,

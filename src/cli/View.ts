@@ -12,6 +12,7 @@ import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
 import type { Usage } from "../domain/Usage.ts"
 import type * as ProgramOutput from "./ProgramOutput.ts"
 import * as EventPrinter from "./render/EventPrinter.ts"
+import * as Paint from "./render/Paint.ts"
 import * as RunText from "./render/RunText.ts"
 import * as SafeText from "./render/SafeText.ts"
 import * as Screen from "./render/Screen.ts"
@@ -63,7 +64,7 @@ export interface View {
  * Into a pipe the answer goes as the model wrote it; on a terminal `display.final_response_markdown` says how it looks, and
  * a line tells what the run is at.
  */
-export const text = ({ streams }: ProgramOutput.Service): View => {
+export const text = ({ streams }: ProgramOutput.Service, isRaw = !streams.answer.terminal): View => {
   const { answer, aside } = streams
   const screen = Screen.make(streams)
   let printer: EventPrinter.Printer | undefined
@@ -75,7 +76,7 @@ export const text = ({ streams }: ProgramOutput.Service): View => {
     begin: () => Effect.void,
     prepare: ({ display, live }) => {
       printer = EventPrinter.make(screen, {
-        markdown: answer.terminal ? display.finalResponseMarkdown : "raw",
+        markdown: isRaw ? "raw" : display.finalResponseMarkdown,
         showReasoning: display.showReasoning,
         showCost: display.showCost,
         verbosity: () => display.toolProgress,
@@ -96,6 +97,18 @@ export const text = ({ streams }: ProgramOutput.Service): View => {
     live: answer.terminal || aside.terminal
       ? Effect.forever(Effect.andThen(refresh, Effect.sleep(EventPrinter.frameMillis)))
       : undefined
+  }
+}
+
+/** The same for screen readers (`--plain`): lines that follow each other, without colours, nothing drawn, Markdown without its marks. */
+export const plain = (output: ProgramOutput.Service): View => {
+  const { aside, answer, size } = output.streams
+  const linear = (sink: Screen.Sink): Screen.Sink => ({ write: sink.write, terminal: false, paint: Paint.plain })
+  const view = text({ ...output, streams: { aside: linear(aside), answer: linear(answer), size } }, !answer.terminal)
+  return {
+    ...view,
+    prepare: ({ display, live }) =>
+      view.prepare({ display: { ...display, finalResponseMarkdown: display.finalResponseMarkdown === "raw" ? "raw" : "strip" }, live })
   }
 }
 

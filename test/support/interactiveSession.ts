@@ -50,6 +50,7 @@ export interface Changes extends Partial<Omit<Interactive.InteractiveOptions, "d
   readonly listeners?: ReadonlyArray<Hook<never>> | undefined
   readonly sessionId?: string | undefined
   readonly columns?: number | undefined
+  readonly isLinear?: boolean | undefined
   readonly color?: boolean | undefined
   /** Before the session begins. */
   readonly prepare?: ((store: SessionStore["Service"]) => Effect.Effect<unknown, unknown>) | undefined
@@ -57,7 +58,7 @@ export interface Changes extends Partial<Omit<Interactive.InteractiveOptions, "d
 
 /** Starts a session, lets `body` drive it, and takes it down. */
 export const session = <A, E, R>(
-  { auxiliary, background, children, color = false, columns = 80, display: changedDisplay, listeners = [], prepare, routes, sessionId, ...changes }: Changes,
+  { auxiliary, background, children, color = false, columns = 80, isLinear = false, display: changedDisplay, listeners = [], prepare, routes, sessionId, ...changes }: Changes,
   body: (driver: Driver) => Effect.Effect<A, E, R>
 ) =>
   Effect.gen(function*() {
@@ -85,6 +86,7 @@ export const session = <A, E, R>(
           paint: color ? Paint.make({ color, hyperlinks: false, theme: Theme.current() }) : Paint.plain,
           events,
           suspend: Effect.void,
+          isLinear,
           alternate: (isOn) => terminal.write(isOn ? "\u001b[?1049h" : "\u001b[?1049l"),
           lend: (work) => work
         }

@@ -32,6 +32,7 @@ import * as LogLine from "../LogLine.ts"
 import * as GoBack from "./GoBack.ts"
 import * as ModeCommands from "./ModeCommands.ts"
 import * as SafeText from "../render/SafeText.ts"
+import * as LinearScreen from "../render/LinearScreen.ts"
 import * as Screen from "../render/Screen.ts"
 import * as Transcript from "../render/Transcript.ts"
 import * as Theme from "../render/Theme.ts"
@@ -362,7 +363,8 @@ export const run = (options: InteractiveOptions): Effect.Effect<number, never, S
     const { terminal } = options
     const sink: Screen.Sink = { write: terminal.write, terminal: true, paint: terminal.paint }
     let verbosity = () => options.display.toolProgress
-    const screen = Transcript.make(Screen.make({ answer: sink, aside: sink, size: terminal.size }), {
+    const own = terminal.isLinear ? LinearScreen.make(terminal.write) : Screen.make({ answer: sink, aside: sink, size: terminal.size })
+    const screen = Transcript.make(own, {
       markdown: options.display.finalResponseMarkdown,
       showReasoning: options.display.showReasoning,
       previewLength: options.display.toolPreviewLength,

@@ -63,6 +63,8 @@ export const follow = Effect.fnUntraced(function*(dialog: Dialog.Dialog, event: 
   if (dialog.asked === undefined) return screen.refresh()
   const diff = first?._tag === "Approval" ? first.question.preview : undefined
   dialog.feed.put({ _tag: "Question", text: dialog.asked.shown.question, diff })
+  // Choices are live lines, which are not shown where nothing is drawn.
+  if (dialog.options.terminal.isLinear) for (const line of choices(dialog.asked, screen.size().columns, screen.asidePaint)) Dialog.note(dialog, line)
 })
 
 /** Numbers of choices, as a hint names them: `1–4`. */

@@ -27,6 +27,8 @@ export interface Terminal {
   readonly events: Queue.Dequeue<TerminalEvent, Cause.Done>
   /** Gives the terminal back and stops the program, until the shell lets it go on. */
   readonly suspend: Effect.Effect<void>
+  /** True where nothing may be drawn: text follows text, without escape sequences. */
+  readonly isLinear: boolean
   /** Turns to the alternate screen, and back to what stood on the terminal before. */
   readonly alternate: (isOn: boolean) => void
   /** Gives the terminal to another program for the time of some work; nobody else can have it when absent. */

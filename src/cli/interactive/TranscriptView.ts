@@ -13,7 +13,7 @@ import * as BlockLines from "../render/BlockLines.ts"
 import type { Size } from "../render/Screen.ts"
 import type { Transcript } from "../render/Transcript.ts"
 import * as Width from "../render/Width.ts"
-import type { Dialog } from "./Dialog.ts"
+import { type Dialog, say } from "./Dialog.ts"
 import type { Key } from "./Keys.ts"
 import { typed } from "./PromptLine.ts"
 
@@ -234,6 +234,7 @@ const refreshMillis = 300
 export const show = (dialog: Pick<Dialog, "keyboard" | "options" | "screen">): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { options: { terminal }, screen } = dialog
+    if (terminal.isLinear) return Effect.sync(() => say(dialog, "The conversation is not drawn here. /history shows it.", ""))
     const rowsOf = (): number => Math.max(1, screen.size().rows - ownRows)
     const first = sourceOf(screen)
     let last = first.count - 1

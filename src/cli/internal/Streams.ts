@@ -31,7 +31,8 @@ interface Streams {
 
 const sink = (stream: NodeJS.WriteStream, write: (text: string) => void, theme: Theme.CurrentTheme) => ({
   write,
-  terminal: stream.isTTY === true,
+  // A terminal that only writes gets lines as a pipe does.
+  terminal: stream.isTTY === true && CurrentProcess.variables()["TERM"] !== "dumb",
   paint: Paint.make({ ...Paint.capabilities(stream.isTTY === true, CurrentProcess.variables()), theme })
 })
 

@@ -30,7 +30,9 @@ const ofProcess = (): Writes => {
 }
 
 /** Takes the terminal for as long as the scope lives. */
-export const make = Effect.fnUntraced(function*(writes: Writes = ofProcess()): Effect.fn.Return<Terminal, never, Scope.Scope> {
+export const make = Effect.fnUntraced(function*(
+  { isLinear = false, ...writes }: Writes & { readonly isLinear?: boolean | undefined } = ofProcess()
+): Effect.fn.Return<Terminal, never, Scope.Scope> {
   const { stderr, stdin, stdout } = CurrentProcess.streams()
   const screen = stdout.isTTY || !stderr.isTTY ? stdout : stderr
   const events = yield* Queue.unbounded<TerminalEvent, Cause.Done>()
@@ -41,16 +43,16 @@ export const make = Effect.fnUntraced(function*(writes: Writes = ofProcess()): E
   }
   const take = (): void => {
     stdin.setRawMode?.(true)
-    put(pasteOn)
+    if (!isLinear) put(pasteOn)
   }
   let isAlternate = false
   const alternate = (isOn: boolean): void => {
-    if (isOn !== isAlternate) put(isOn ? alternateOn : alternateOff)
+    if (isOn !== isAlternate && !isLinear) put(isOn ? alternateOn : alternateOff)
     isAlternate = isOn
   }
   const release = (): void => {
     alternate(false)
-    put(pasteOff + showCursor)
+    if (!isLinear) put(pasteOff + showCursor)
     if (!stdin.destroyed) stdin.setRawMode?.(false)
   }
 
@@ -100,8 +102,9 @@ export const make = Effect.fnUntraced(function*(writes: Writes = ofProcess()): E
     write: put,
     // A terminal that does not know its size says 0.
     size: () => ({ columns: screen.columns || 80, rows: screen.rows || 24 }),
-    paint: Paint.make({ ...Paint.capabilities(screen.isTTY, CurrentProcess.variables()), theme: Theme.current() }),
+    paint: isLinear ? Paint.plain : Paint.make({ ...Paint.capabilities(screen.isTTY, CurrentProcess.variables()), theme: Theme.current() }),
     events,
+    isLinear,
     alternate,
     lend: (work) =>
       Effect.acquireUseRelease(
