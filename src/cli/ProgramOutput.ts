@@ -7,7 +7,9 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import * as Paint from "./render/Paint.ts"
 import type { Streams } from "./render/Screen.ts"
+import * as Wrap from "./render/Wrap.ts"
 
 export interface Service {
   /** Text to stdout, without control sequences: nothing that a model or a tool says drives a terminal or the next program's. */
@@ -50,9 +52,15 @@ export const table = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
   return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd()).join("\n")
 }
 
+/** A text as lines of stderr: on a terminal they are broken between words. */
+const linesOf = ({ streams: { aside, size } }: Service, text: string): string =>
+  aside.terminal
+    ? text.split("\n").flatMap((line) => Wrap.lines([{ text: line, style: Paint.plainStyle }], size().columns - 1, Paint.plain)).map((line) => `${line}\n`).join("")
+    : `${text}\n`
+
 /** A line to stderr. */
-export const note = (text: string): Effect.Effect<void, never, Output> => Output.use(({ err }) => err(`${text}\n`))
+export const note = (text: string): Effect.Effect<void, never, Output> => Output.use((output) => output.err(linesOf(output, text)))
 
 /** Warnings to stderr, a line each. */
 export const warn = (warnings: ReadonlyArray<string>): Effect.Effect<void, never, Output> =>
-  warnings.length === 0 ? Effect.void : Output.use(({ err }) => err(warnings.map((warning) => `Warning: ${warning}\n`).join("")))
+  warnings.length === 0 ? Effect.void : Output.use((output) => output.err(warnings.map((warning) => linesOf(output, `Warning: ${warning}`)).join("")))

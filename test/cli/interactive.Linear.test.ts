@@ -1,11 +1,13 @@
 // A conversation without drawing, for screen readers and terminals that only write.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { note, Output, warn } from "../../src/cli/ProgramOutput.ts"
 import * as LinearScreen from "../../src/cli/render/LinearScreen.ts"
 import { launcher, open } from "../support/pseudoTerminal.ts"
 import { machine, program } from "../support/hermes.ts"
 import { session } from "../support/interactiveSession.ts"
 import * as NodeServices from "@effect/platform-node/NodeServices"
+import { capture } from "./capture.ts"
 
 const screen = () => {
   let written = ""
@@ -35,6 +37,21 @@ describe("LinearScreen", () => {
     own.endLine()
     assert.strictEqual(written().slice(written().indexOf("answer")), "answer\n› x\nmeanwhile\n› x\n› other\n")
   })
+})
+
+describe("a note of the program", () => {
+  it.effect("is broken between words on a terminal, and stays one line elsewhere", () =>
+    Effect.gen(function*() {
+      const { output, stderr } = capture()
+      const onTerminal = { ...output, streams: { ...output.streams, aside: { ...output.streams.aside, terminal: true }, size: () => ({ columns: 20, rows: 24 }) } }
+      yield* Effect.provideService(note("Note: no model is configured here"), Output, onTerminal)
+      yield* Effect.provideService(warn(["one two three four five"]), Output, onTerminal)
+      yield* Effect.provideService(note("Note: no model is configured here"), Output, output)
+      assert.strictEqual(
+        stderr(),
+        "Note: no model is\nconfigured here\nWarning: one two\nthree four five\nNote: no model is configured here\n"
+      )
+    }))
 })
 
 describe("a conversation in plain lines", () => {
