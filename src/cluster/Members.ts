@@ -120,20 +120,26 @@ export const sameProtocol: Layer.Layer<never, ClusterError, ClusterDatabase> = L
 /** Joins the cluster, and leaves it with the scope. The shards of runners that are gone are taken from them. */
 export const layer = (concurrency: number): Layer.Layer<Membership, ClusterError, ClusterDatabase> =>
   Layer.effect(Membership, Effect.gen(function*() {
-    const { lock, run, sql } = yield* ClusterDatabase
+    const database = yield* ClusterDatabase
+    const { lock, run, sql } = database
     // Names no place in the network: runners talk through the database alone.
     const address = RunnerAddress.make(`${PostgresLeases.hostOfProcess()}-${currentProcess().pid}-${lock.number.toString(36)}`, 1)
     yield* join(address.host, concurrency)
     yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(sql`DELETE FROM members WHERE address = ${address.host}`, "2 seconds")))
     const asked = yield* Deferred.make<void>()
     let running = 0
-    yield* run(sql<{ readonly is_draining: boolean }>`
-      UPDATE members SET running = ${0}, seen_at = clock_timestamp() WHERE address = ${address.host} RETURNING is_draining`)
+    const isHeld = PostgresLeases.isHeldIn(sql, sql`members.process`)
     const look = Effect.gen(function*() {
+      // Seen is a runner that has its lock: one that is seen after the start of the server, and has none, is gone.
       const [own] = yield* run(sql<{ readonly is_draining: boolean }>`
-        UPDATE members SET running = ${running}, seen_at = clock_timestamp() WHERE address = ${address.host} RETURNING is_draining`)
-      if (own === undefined || own.is_draining) yield* Deferred.succeed(asked, undefined)
-    })
+        UPDATE members SET running = ${running}, seen_at = CASE WHEN ${isHeld} THEN clock_timestamp() ELSE seen_at END
+        WHERE address = ${address.host} RETURNING is_draining`)
+      // The others took it for dead while it did not reach the server.
+      if (own === undefined) {
+        return yield* Effect.catch(join(address.host, concurrency), ({ message }) => Effect.andThen(Effect.logWarning(message), Effect.asVoid(Deferred.succeed(asked, undefined))))
+      }
+      if (own.is_draining) yield* Deferred.succeed(asked, undefined)
+    }).pipe(Effect.provideService(ClusterDatabase, database))
     yield* look.pipe(
       Effect.catch(({ message }) => Effect.logWarning(message)),
       Effect.andThen(Effect.sleep(lookEvery)),

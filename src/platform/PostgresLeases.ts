@@ -8,7 +8,8 @@
  * killed process can be taken at once, and one of a machine that lost its power when its connection is given up.
  *
  * A server that was away freed every such lock and renewed nothing. For {@link graceSeconds} after its start no lease of before is taken
- * over: its owners have come back by then. An owner that could not reach the server for longer than {@link goodForSeconds} finds out
+ * over: its owners have come back by then. A time that is later than its start is written by a process only while it has its lock again, so
+ * that such a time and no lock mean that the process is gone. An owner that could not reach the server for longer than {@link goodForSeconds} finds out
  * before it writes what the lease protects: the write names its owner.
  */
 import * as Deferred from "effect/Deferred"
@@ -79,7 +80,7 @@ export interface PostgresLeases<E> extends Service<E> {
 export const hostOfProcess = hostname
 
 /** Tests the advisory lock of a process by its number. */
-const isHeldIn = (sql: Client, process: Fragment): Fragment => sql`EXISTS (
+export const isHeldIn = (sql: Client, process: Fragment): Fragment => sql`EXISTS (
   SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = ${lockSpace} AND objid = CAST(${process} AS oid)
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 )`
@@ -114,28 +115,35 @@ export const make = <E>(
   write: <A>(effect: Effect.Effect<A, SqlError>) => Effect.Effect<A, E>
 ): PostgresLeases<E> => {
   const owners = new Map<string, string>()
+  /** Names that this process has, or asks for. */
+  const claimed = new Set<string>()
   const isOver = isOverIn(sql)
+  const hasLock = isHeldIn(sql, sql.literal(String(lock.number)))
   const until = sql`clock_timestamp() + make_interval(secs => ${goodForSeconds})`
 
-  const acquire = (name: string, owner: string) =>
+  /** `isLeft`: a row of this process is one that it could not remove when it gave the lease back. */
+  const acquire = (name: string, owner: string, isLeft: boolean) =>
     write(Effect.gen(function*() {
       const taken = yield* sql`
         INSERT INTO leases (name, owner, process, host, pid, expires_at)
-        VALUES (${name}, ${owner}, ${lock.number}, ${hostname()}, ${currentProcess().pid}, ${until})
+        SELECT CAST(${name} AS TEXT), CAST(${owner} AS TEXT), CAST(${lock.number} AS INTEGER), CAST(${hostname()} AS TEXT), CAST(${currentProcess().pid} AS INTEGER), ${until}
+        WHERE ${hasLock}
         ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, process = excluded.process, host = excluded.host,
-          pid = excluded.pid, expires_at = excluded.expires_at WHERE ${isOver} OR leases.owner = excluded.owner
+          pid = excluded.pid, expires_at = excluded.expires_at WHERE ${isOver} OR leases.owner = excluded.owner${isLeft ? sql` OR leases.process = excluded.process` : sql``}
         RETURNING name`
       if (taken.length > 0) return undefined
       const [row] = yield* sql<{ readonly process: number; readonly pid: number }>`SELECT process, pid FROM leases WHERE name = ${name}`
-      return row ?? { process: 0, pid: 0 }
+      return row ?? "again" as const
     }))
 
   const take: Service<E>["take"] = Effect.fnUntraced(function*(name) {
     const owner = randomUUID()
     const lost = yield* Deferred.make<void>()
     let isOurs = true
+    const isLeft = !claimed.has(name)
+    if (isLeft) yield* Effect.acquireRelease(Effect.sync(() => claimed.add(name)), () => Effect.sync(() => claimed.delete(name)))
     const renew = Effect.flatMap(
-      write(sql`UPDATE leases SET expires_at = ${until} WHERE name = ${name} AND owner = ${owner} RETURNING name`),
+      write(sql`UPDATE leases SET expires_at = CASE WHEN ${hasLock} THEN ${until} ELSE expires_at END WHERE name = ${name} AND owner = ${owner} RETURNING name`),
       (rows) => rows.length > 0 ? Effect.succeed(true) : Effect.as(Deferred.succeed(lost, undefined), false)
     )
     yield* Effect.addFinalizer(() =>
@@ -149,7 +157,12 @@ export const make = <E>(
         : Effect.void
     )
     yield* lock.held
-    const taken = yield* acquire(name, owner)
+    let taken = yield* acquire(name, owner, isLeft)
+    // The server was away, and the lock is on its way; or the owner gave it back just now.
+    while (taken === "again") {
+      yield* Effect.sleep("100 millis")
+      taken = yield* acquire(name, owner, isLeft)
+    }
     if (taken !== undefined) {
       isOurs = false
       return yield* new LeaseTaken({ name, pid: taken.pid, isOwn: taken.process === lock.number })

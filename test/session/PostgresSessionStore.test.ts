@@ -129,6 +129,27 @@ describe.skipIf(missing !== undefined)(`Postgres${missing === undefined ? "" : `
         yield* Effect.scoped(owned).pipe(Effect.provide(at(url), { local: true }))
       }))
 
+    it.live("a lease that could not be given back is free for its own process, and for no other", () =>
+      Effect.gen(function*() {
+        const name = `s${schemas++}`
+        const own = Effect.gen(function*() {
+          const store = yield* SessionStore.SessionStore
+          yield* store.create(newSession("s"))
+          yield* Effect.scoped(Effect.gen(function*() {
+            yield* store.acquire(id)
+            // Within the process it is one at a time.
+            assert.strictEqual((yield* Effect.flip(Effect.scoped(store.acquire(id))))._tag, "SessionBusy")
+            server.query(`CREATE TABLE ${name}.kept AS SELECT * FROM ${name}.leases`)
+          }))
+          // As if the server had been away at its end.
+          server.query(`INSERT INTO ${name}.leases SELECT * FROM ${name}.kept`)
+          const other = yield* Effect.flip(Effect.scoped(Effect.provide(SessionStore.SessionStore.use((second) => second.acquire(id)), at(server.url(name)), { local: true })))
+          assert.strictEqual(other._tag, "SessionBusy")
+          yield* Effect.scoped(store.acquire(id))
+        })
+        yield* Effect.provide(own, at(server.url(name)), { local: true })
+      }))
+
     const refused = (url: string) =>
       Effect.map(Effect.flip(Effect.provide(SessionStore.SessionStore.use((store) => store.list()), at(url), { local: true })), ({ message }) => message)
 

@@ -110,7 +110,9 @@ const make = (
   const read: SqlStore.Run = (operation, effect) =>
     Effect.catchTag(sql.waiting(effect), "SqlError", (error) => Effect.fail(described(operation)(error)))
   const write: SqlStore.Run = (operation, effect) =>
-    Effect.catchTag(sql.transaction(effect), "SqlError", (error) => Effect.fail(described(operation)(error)))
+    Effect.catchTag(sql.transaction(effect), "SqlError", (error) =>
+      // A part of a transaction is repeated with it: nobody in between is told of a server that went away.
+      Effect.withFiber((fiber) => sql.isWithin(fiber) && PostgresFailure.isAway(error) ? Effect.die(error) : Effect.fail(described(operation)(error))))
   const leases = PostgresLeases.make<SessionStoreError>(sql, lock, (effect) => read("acquire", effect))
   const xact = sql.literal(PostgresClient.xact)
 
