@@ -62,7 +62,7 @@ const stopping = (run: RunState, stopped: Deferred.Deferred<void, SessionBusy>) 
 /** Conducts an opened run to its result: loop, stop and end. */
 export const conduct = Effect.fnUntraced(function*(
   opened: RunStart.Opened,
-  input: Pick<RunOptions, "source">,
+  input: Pick<RunOptions, "onInterrupt" | "source">,
   stopped: Deferred.Deferred<void, SessionBusy>,
   agent: ChildAgent
 ): Effect.fn.Return<RunResult, AgentError | MiddlewareFailure, Services> {
@@ -93,7 +93,7 @@ export const conduct = Effect.fnUntraced(function*(
   )
   const outcome = yield* Effect.raceFirst(accounted(run, looped), mayCut).pipe(
     Effect.onExit((exit) =>
-      Exit.isSuccess(exit)
+      Exit.isSuccess(exit) || (input.onInterrupt === "leave" && Exit.hasInterrupts(exit))
         ? Effect.void
         // The run fails or is interrupted anyway: a store that cannot take the rest is reported, not the result.
         : Effect.catch(

@@ -33,6 +33,11 @@ export interface RunOptions {
    * those that did not begin are run, and those that began of tools that may be repeated (`Idempotent`); the model is told of the others.
    */
   readonly openCalls?: "close" | "run" | undefined
+  /**
+   * Treatment of the session when the run is interrupted: its open calls are closed and the text so far is kept as its answer (`close`, when
+   * absent), or it is left as a process that dies leaves it (`leave`), for whoever goes on with it.
+   */
+  readonly onInterrupt?: "close" | "leave" | undefined
   /** Tag of a new session: who made it. `library` when absent. */
   readonly source?: string | undefined
   /** System prompt of a new session, as it is. */

@@ -31,7 +31,7 @@ import type { Outcome } from "./Runs.ts"
 import type { Handler, Work } from "./RunWorkflow.ts"
 
 /** A run that may have been begun before. */
-export interface Input extends Omit<RunOptions, "sessionId" | "goesOn" | "openCalls"> {
+export interface Input extends Omit<RunOptions, "sessionId" | "goesOn" | "openCalls" | "onInterrupt"> {
   readonly sessionId: string
   /** Messages that the session had before the run. */
   readonly firstPosition: number
@@ -75,9 +75,11 @@ const stateOf = Effect.fnUntraced(function*({ firstPosition, sessionId }: Pick<I
 
 /** Runs the agent to the end of a run, whatever was done of it before. */
 export const run = Effect.fnUntraced(function*(
-  { firstPosition, isFirst = false, ...input }: Input
+  { firstPosition, isFirst = false, ...given }: Input
 ): Effect.fn.Return<Finished, AgentError, Agent | SessionStore | RunRecord> {
   const agent = yield* Agent
+  // Interrupted, it goes on elsewhere.
+  const input = { ...given, onInterrupt: "leave" as const }
   const once = Effect.gen(function*() {
     const state = isFirst ? { _tag: "New" as const } : yield* stateOf({ firstPosition, sessionId: input.sessionId })
     switch (state._tag) {

@@ -123,7 +123,7 @@ const asked = Effect.fnUntraced(function*(input: RunInput & { readonly sessionId
   const isAnswered = last?.role === "assistant" && Conversation.openCalls(messages).length === 0 && Conversation.text(last).trim() !== ""
   if (isAnswered) return true
   // A session without a message was only begun.
-  yield* agent.run({ ...input, goesOn: messages.length > 0, openCalls: "run" })
+  yield* agent.run({ ...input, goesOn: messages.length > 0, openCalls: "run", onInterrupt: "leave" })
   return false
 })
 
