@@ -25,7 +25,10 @@ const runner = Command.make("runner", runnerFlags, (flags) => Effect.flatMap(loa
 
 const json = Flags.yes("json", "Print JSON")
 
-const status = Command.make("status", { json }, (flags) => Effect.flatMap(loadRuns, ({ status }) => status(flags))).pipe(
+const status = Command.make("status", {
+  runner: Argument.optional(Argument.String("runner").pipe(Argument.withDescription("Only test that this runner, or one of this host, is at work: exit code 0 or 1"))),
+  json
+}, (flags) => Effect.flatMap(loadRuns, ({ status }) => status(flags))).pipe(
   Command.withDescription("Show the runners, the runs by batch, and what is used of the budget")
 )
 

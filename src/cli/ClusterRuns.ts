@@ -101,8 +101,12 @@ const duration = (seconds: number): string => {
 }
 
 /** Shows the cluster. */
-export const status = Effect.fn("hermes cluster status")(function*({ json }: { readonly json: boolean }) {
+export const status = Effect.fn("hermes cluster status")(function*({ json, runner }: { readonly json: boolean; readonly runner: Option.Option<string> }) {
   const { settings, url } = yield* loaded
+  if (Option.isSome(runner)) {
+    const found = (yield* onDatabase(url, Members.list)).find(({ address, host, isAlive }) => isAlive && (host === runner.value || address.startsWith(runner.value)))
+    return yield* found === undefined ? notDone(`runner "${runner.value}" is not at work`) : line(`${found.address} is ${found.isDraining ? "draining" : "at work"}.`)
+  }
   const { budgetDollars, budgetTokens } = settings.cluster
   const { members, used } = yield* onDatabase(url, Effect.all({ members: Members.list, used: ClusterMarks.used }))
   const counts = yield* Cluster.Cluster.use(({ counts }) => counts).pipe(

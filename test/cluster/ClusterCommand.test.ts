@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type { ChildProcess } from "node:child_process"
 import { readFileSync } from "node:fs"
+import { hostname } from "node:os"
 import * as Json from "../../src/domain/Json.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
 import { machine } from "../support/hermes.ts"
@@ -101,6 +102,8 @@ describe.skipIf(missing !== undefined)(`hermes cluster over Postgres${missing ==
         assert.notInclude(server.query("SELECT string_agg(content, ' ') FROM program.agents") + server.query("SELECT string_agg(payload, ' ') FROM program.cluster_messages"), key)
         const local = yield* hermes(["cluster", "submit", "hello"], { env: { ...env, HERMES_MODEL__BASE_URL: "http://me:my-password@127.0.0.1:1/v1", HERMES_MODEL__PROVIDER: "custom" } })
         assert.match(local.stderr, /^Error: the submission would carry a secret: keys stay on their machine/m)
+        const health = (name: string) => Effect.map(hermes(["cluster", "status", name], { env }), ({ code, stdout }) => [code, stdout.replace(/^\S+ /, "")])
+        assert.deepStrictEqual(yield* Effect.all([health(hostname()), health("elsewhere")], { concurrency: 2 }), [[0, "is at work.\n"], [1, ""]])
         assert.include((yield* hermes(["cluster", "drain", "--all"], { env })).stdout, "asked to end.")
         const last = yield* Fiber.join(second.ended)
         assert.deepStrictEqual([last.code, last.stdout], [0, ""], last.stderr)
