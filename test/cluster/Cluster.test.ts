@@ -1,20 +1,41 @@
-// Durable runs whose processes are killed: each is done once, and nothing of it twice. `HERMES_TEST_CLUSTER_KILLS` says how many runners
-// over Postgres are killed (`npm run test:cluster`).
+// Durable runs whose processes are killed, or whose database goes away: each is done once, and nothing of it twice.
+// `HERMES_TEST_CLUSTER_KILLS` says how many runners over Postgres are killed, `HERMES_TEST_CLUSTER_AWAY` for how many seconds the database
+// is gone (`npm run test:cluster`).
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
 import { createInterface } from "node:readline"
+import * as ClusterDatabase from "../../src/cluster/ClusterDatabase.ts"
+import * as ClusterJobs from "../../src/cluster/ClusterJobs.ts"
 import * as Conversation from "../../src/domain/Conversation.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
 import { Cluster, RunRecord, SessionStore } from "../../src/index.ts"
+import { CronJobs } from "../../src/tool/cron/CronJobs.ts"
 import { missing, type Server, startServer } from "../support/postgresServer.ts"
 import { commandOf, runScript } from "../support/runScript.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const kills = Number(process.env["HERMES_TEST_CLUSTER_KILLS"] ?? 1)
+const away = Number(process.env["HERMES_TEST_CLUSTER_AWAY"] ?? 2)
+const isTold = process.env["HERMES_TEST_CLUSTER_KILLS"] !== undefined
+
+/** A started runner, and the lines that it said. */
+interface Runner {
+  readonly child: ChildProcess
+  readonly lines: Array<string>
+}
+
+/** Processor time in ms. */
+const cpuOf = ({ child }: Runner): number => {
+  const stat = readFileSync(`/proc/${child.pid}/stat`, "utf8")
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
+  return (Number(fields[11]) + Number(fields[12])) * 10
+}
 
 const count = (lines: ReadonlyArray<string>, line: string): number => lines.filter((one) => one === line).length
 const tracesIn = (path: string): ReadonlyArray<string> => existsSync(path) ? readFileSync(path, "utf8").split("\n") : []
@@ -56,6 +77,26 @@ const isTrue = Effect.fnUntraced(function*(rows: ReadonlyArray<string>, traces: 
   return unknown
 })
 
+/** Compares sessions whose second turn was cut in a tool call, by the kill of its runner, with the traces. */
+const talkedOn = Effect.fnUntraced(function*(talks: ReadonlyMap<string, ReadonlyArray<string>>, traces: ReadonlyArray<string>) {
+  const store = yield* SessionStore.SessionStore
+  for (const [talk, turns] of talks) {
+    const messages = yield* store.messages(SessionId.make(talk))
+    // All turns, in their order, each asked once and answered once.
+    assert.deepStrictEqual(messages.flatMap((message) => message.role === "user" ? [Conversation.text(message)] : []), turns.map((turn) => turn.replace("-", " ")))
+    const answers = messages.flatMap((message) => message.role === "assistant" && Conversation.toolCalls(message).length === 0 ? [Conversation.text(message)] : [])
+    assert.deepStrictEqual(answers, turns.map((turn) => `done ${turn}`))
+    assert.deepStrictEqual(Conversation.openCalls(messages), [])
+    const results = new Map(messages.flatMap((message) => message.role === "tool" ? message.content.flatMap((part) => part.type === "tool-result" ? [[part.id, part.result] as const] : []) : []))
+    for (const turn of turns) {
+      for (const call of ["a", "b", "c"]) assert.strictEqual(count(traces, `begin ${turn}-${call}`), 1, `${turn}-${call}`)
+    }
+    const [, cut = ""] = turns
+    assert.deepStrictEqual([results.get(`${cut}-c`), count(traces, `end ${cut}-c`)], [Conversation.mayHaveHappenedResult, 0])
+    assert.strictEqual(results.get(`${cut}-d`), `did ${cut}-d`)
+  }
+})
+
 describe("durable runs of one process", () => {
   it.live("are gone on with by the next process after a kill", () =>
     Effect.gen(function*() {
@@ -87,38 +128,77 @@ describe.skipIf(missing !== undefined)(`a cluster over Postgres${missing === und
   afterAll(() => server.remove())
 
   /** Starts a runner, and waits until it is at work. */
-  const startRunner = (url: string, traces: string) =>
+  const startRunner = (url: string, traces: string, kind = "runner") =>
     Effect.acquireRelease(
-      Effect.callback<ChildProcess>((resume) => {
-        const [command, ...args] = commandOf("clusterWorker.ts", ["runner", url, "4", traces, "20"])
-        const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"] })
-        createInterface({ input: child.stdout ?? assert.fail() }).once("line", () => resume(Effect.succeed(child)))
+      Effect.callback<Runner>((resume) => {
+        const [command, ...args] = commandOf("clusterWorker.ts", [kind, url, "4", traces, "20"])
+        const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"] })
+        const runner: Runner = { child, lines: [] }
+        for (const input of [child.stdout ?? assert.fail(), child.stderr ?? assert.fail()]) createInterface({ input }).on("line", (line) => void runner.lines.push(line))
+        createInterface({ input: child.stdout ?? assert.fail() }).once("line", () => resume(Effect.succeed(runner)))
       }),
-      (child) => Effect.sync(() => child.kill("SIGKILL"))
+      ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
     )
 
-  it.live(`goes on after the kill of any runner (${kills} times); each row is done once, and nothing of it twice`, () =>
+  it.live(`goes on after the kill of any runner (${kills} times); and after the database was away for ${away} s; each row is done once, and nothing of it twice`, () =>
     Effect.gen(function*() {
       const directory = yield* temporaryDirectory
       const traces = `${directory}/traces`
       const url = server.url("kills")
       const runners = yield* Effect.all(Array.from({ length: 3 }, () => startRunner(url, traces)), { concurrency: 3 })
       const rows: Array<string> = []
+      const talks = new Map<string, ReadonlyArray<string>>()
       const perKill = 30
       const client = Effect.gen(function*() {
-        for (let kill = 0; kill < kills; kill++) {
-          const added = Array.from({ length: perKill }, (_, index) => `row-${kill * perKill + index}`)
+        /** Returns in the middle of the work. */
+        const begin = Effect.gen(function*() {
+          const added = Array.from({ length: perKill }, (_, index) => `row-${rows.length + index}`)
           rows.push(...added)
           for (const id of added) yield* Cluster.submit(Cluster.turn({ id, sessionId: id, prompt: id.replace("-", " "), batch: "test" }))
-          // In the middle of the work.
           const before = tracesIn(traces).length
           yield* Effect.repeat(Effect.andThen(Effect.sleep("20 millis"), Effect.sync(() => tracesIn(traces).length)), { until: (now) => now > before + 60 })
-          runners[kill % 3]?.kill("SIGKILL")
+        })
+        const end = Effect.fnUntraced(function*(what: string, more: ReadonlyArray<string> = []) {
           const began = Date.now()
-          const outcomes = yield* Cluster.settled(rows)
-          if (process.env["HERMES_TEST_CLUSTER_KILLS"] !== undefined) process.stdout.write(`kill ${kill + 1}: all over after ${Date.now() - began} ms\n`)
+          const outcomes = yield* Cluster.settled([...rows, ...more])
+          if (isTold) process.stdout.write(`${what}: all over after ${Date.now() - began} ms\n`)
           for (const [id, outcome] of outcomes) assert.strictEqual(outcome.status, "finished", `${id}: ${outcome.message}`)
-          if (kill + 1 < kills) runners[kill % 3] = yield* startRunner(url, traces)
+        })
+        for (let kill = 0; kill < kills; kill++) {
+          yield* begin
+          // The one that holds the session of this kill, in a tool call of its second turn.
+          const talk = `talk-${kill}`
+          const turns = [0, 1, 2].map((turn) => `row-${10_000 + 3 * kill + turn}`)
+          for (const id of turns) yield* Cluster.submit(Cluster.turn({ id, sessionId: talk, prompt: id.replace("-", " "), batch: "test" }))
+          yield* Effect.repeat(Effect.andThen(Effect.sleep("20 millis"), Effect.sync(() => tracesIn(traces))), { until: (lines) => lines.includes(`begin ${turns[1]}-c`) })
+          const owner = server.query(`SELECT runner FROM kills.runs WHERE id = '${turns[1]}'`)
+          const at = runners.findIndex(({ child }) => owner.includes(`-${child.pid}-`))
+          assert.isAtLeast(at, 0, owner)
+          runners[at]?.child.kill("SIGKILL")
+          talks.set(talk, turns)
+          yield* end(`kill ${kill + 1}`, turns)
+          if (kill + 1 < kills) runners[at] = yield* startRunner(url, traces)
+        }
+        const alive = runners.filter(({ child }) => child.signalCode === null)
+        assert.strictEqual(alive.length, 2)
+        yield* begin
+        yield* Effect.promise(server.stop)
+        const used = alive.map(cpuOf)
+        yield* Effect.sleep(`${away} seconds`)
+        for (const [index, runner] of alive.entries()) {
+          assert.deepStrictEqual([runner.child.exitCode, runner.child.signalCode], [null, null], runner.lines.join("\n"))
+          const share = (cpuOf(runner) - (used[index] ?? 0)) / away / 1000
+          if (isTold) process.stdout.write(`without database: ${(share * 100).toFixed(1)} % of a processor\n`)
+          // It waits, and does not try again without a pause.
+          assert.isBelow(share, 0.5)
+        }
+        yield* Effect.promise(server.start)
+        yield* end(`database away for ${away} s`)
+        for (const { lines } of alive) {
+          const said = lines.filter((line) => line.includes("WARN") || line.includes("ERROR"))
+          assert.deepStrictEqual(said.filter((line) => !/does not answer \([^)]+\); waiting for it|The database answers again|is gone; the others go on/.test(line)), [])
+          assert.strictEqual(said.filter((line) => /Postgres at \S+ does not answer \([^)]+\); waiting for it up to 10 minutes\.$/.test(line)).length, 1, said.join("\n"))
+          assert.strictEqual(said.filter((line) => /The database answers again after \d+ s\.$/.test(line)).length, 1, said.join("\n"))
         }
         // Submitted again, they are over already.
         for (const id of rows.slice(0, 3)) {
@@ -128,8 +208,31 @@ describe.skipIf(missing !== undefined)(`a cluster over Postgres${missing === und
         return yield* Cluster.Cluster.use(({ counts }) => counts)
       })
       const counts = yield* Effect.provide(client, Cluster.layerClient({ url: Redacted.make(url) }), { local: true })
-      assert.deepStrictEqual(counts, [{ batch: "test", waiting: 0, running: 0, finished: kills * perKill, failed: 0 }])
-      const unknown = yield* Effect.provide(isTrue(rows, tracesIn(traces)), SessionStore.layerPostgres({ url: Redacted.make(url) }), { local: true })
+      assert.deepStrictEqual(counts, [{ batch: "test", waiting: 0, running: 0, finished: (kills + 1) * perKill + kills * 3, failed: 0 }])
+      const unknown = yield* Effect.provide(Effect.andThen(talkedOn(talks, tracesIn(traces)), isTrue(rows, tracesIn(traces))), SessionStore.layerPostgres({ url: Redacted.make(url) }), { local: true })
       if (kills > 1) process.stdout.write(`${rows.length} rows, ${kills} kills, ${unknown} calls told "may have happened"\n`)
-    }), 60_000 + kills * 60_000)
+    }), 120_000 + (kills + away) * 60_000)
+
+  it.live("jobs are run once each by three runners, also when one of them is killed at the tick", () =>
+    Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      const traces = `${directory}/traces`
+      const url = server.url("cron")
+      const jobs = yield* Layer.build(Layer.provide(ClusterJobs.layer, ClusterDatabase.layer(Redacted.make(url), 2)))
+      const { create } = Context.get(jobs, CronJobs)
+      const runners = yield* Effect.all(Array.from({ length: 3 }, () => startRunner(url, traces, "cron")), { concurrency: 3 })
+      const names = Array.from({ length: 20 }, (_, index) => `job-${index}`)
+      // Ten at one moment, then one after another.
+      const moment = Date.now() + 1_000 + names.length * 20
+      for (const [index, name] of names.entries()) yield* create({ schedule: new Date(moment + Math.max(0, index - 9) * 50).toISOString(), prompt: name, name })
+      const lines = yield* Effect.repeat(Effect.andThen(Effect.sleep("5 millis"), Effect.sync(() => tracesIn(traces))), { until: (found) => found.length > 1 })
+      const victim = Number(lines[0]?.split(" ")[2])
+      runners.find(({ child }) => child.pid === victim)?.child.kill("SIGKILL")
+      const began = (found: ReadonlyArray<string>) => found.filter((line) => line.startsWith("begin")).map((line) => line.split(" ")[1] ?? "")
+      yield* Effect.repeat(Effect.andThen(Effect.sleep("20 millis"), Effect.sync(() => began(tracesIn(traces)).length)), { until: (count) => count >= names.length, times: 500 })
+      yield* Effect.sleep("300 millis")
+      const all = tracesIn(traces)
+      assert.deepStrictEqual(began(all).toSorted(), names.toSorted())
+      for (const line of all.filter((line) => line.startsWith("begin") && !line.endsWith(` ${victim}`))) assert.include(all, line.replace("begin", "end"))
+    }), 60_000)
 })

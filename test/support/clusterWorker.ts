@@ -1,5 +1,6 @@
 // A process that does durable runs: `runner` is one of several over Postgres, until SIGTERM drains it; `sqlite` submits rows to itself and
-// ends when they are over. Its model answers by the conversation alone, after a pause; its tools leave traces in a file.
+// ends when they are over; `cron` runs scheduled jobs of the database. Its model answers by the last prompt of the conversation and what
+// came after it, after a pause; its tools leave traces in a file, and are slow in rows of five digits.
 // Arguments: kind, address or directory, runs at a time, file of traces, pause of the model in ms, rows (sqlite).
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -10,7 +11,10 @@ import * as Toolkit from "effect/ai/Toolkit"
 import { appendFileSync, writeSync } from "node:fs"
 import { Cluster, Runtime, SessionStore, Toolset } from "../../src/index.ts"
 import { Provider } from "../../src/provider/Provider.ts"
+import * as ClusterDatabase from "../../src/cluster/ClusterDatabase.ts"
+import * as ClusterJobs from "../../src/cluster/ClusterJobs.ts"
 import * as Annotations from "../../src/tool/Annotations.ts"
+import { CronJobs } from "../../src/tool/cron/CronJobs.ts"
 import * as Fake from "./fakeModel.ts"
 
 const [kind = "", place = "", concurrency = "4", traces = "", pause = "5", rows = "0"] = process.argv.slice(2)
@@ -25,15 +29,16 @@ const toolkit = Toolkit.make(
   tool("again").annotate(Tool.Idempotent, true)
 )
 const leave = ({ path }: { readonly path: string }) =>
-  trace(`begin ${path}`).pipe(Effect.andThen(Effect.sleep(Number(pause) / 2)), Effect.andThen(trace(`end ${path}`)), Effect.as(`did ${path}`))
+  trace(`begin ${path}`).pipe(Effect.andThen(Effect.sleep(/-\d{5}-/.test(path) ? 1_500 : Number(pause) / 2)), Effect.andThen(trace(`end ${path}`)), Effect.as(`did ${path}`))
 
 const fake = Fake.make()
 const provider = Layer.succeed(Provider, {
   ...fake.provider,
   prepare: ({ messages, stream }) =>
     Effect.sync(() => {
-      const row = /row \d+/.exec(JSON.stringify(messages.find(({ role }) => role === "user")?.content ?? ""))?.[0]?.replace(" ", "-") ?? "?"
-      return { model: "fake-1", messages: [], stream, row, results: messages.filter(({ role }) => role === "tool").length }
+      const asked = messages.findLastIndex(({ role }) => role === "user")
+      const row = /row \d+/.exec(JSON.stringify(messages[asked]?.content ?? ""))?.[0]?.replace(" ", "-") ?? "?"
+      return { model: "fake-1", messages: [], stream, row, results: messages.slice(asked).filter(({ role }) => role === "tool").length }
     }),
   execute: ({ results, row }) =>
     Effect.gen(function*() {
@@ -77,5 +82,23 @@ const runner = Effect.gen(function*() {
   yield* say(`cpu ${Math.round((system + user) / 1000)}`)
 }).pipe(Effect.provide(Cluster.layerRunner({ url: Redacted.make(place), ...options }).pipe(Layer.provide(agent))))
 
-await Effect.runPromise(kind === "sqlite" ? alone : runner)
+/** Takes each job that is due, and says when it has run. */
+const cron = Effect.gen(function*() {
+  const { claim, due, settle } = yield* CronJobs
+  yield* say("ready")
+  const one = Effect.fnUntraced(function*(id: string) {
+    const claimed = yield* claim(id)
+    if (claimed === undefined) return
+    yield* trace(`begin ${claimed.job.name} ${process.pid}`)
+    yield* Effect.sleep(Number(pause))
+    yield* trace(`end ${claimed.job.name} ${process.pid}`)
+    yield* settle(claimed, { status: "ok" })
+  })
+  yield* Effect.forever(Effect.andThen(
+    Effect.flatMap(due, (jobs) => Effect.forEach(jobs, ({ id }) => one(id), { concurrency: "unbounded" })),
+    Effect.sleep("20 millis")
+  ))
+}).pipe(Effect.provide(ClusterJobs.layer), Effect.provide(ClusterDatabase.layer(Redacted.make(place), 4)))
+
+await (kind === "cron" ? Effect.runPromise(cron) : Effect.runPromise(kind === "sqlite" ? alone : runner))
 process.exit(0)
