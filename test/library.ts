@@ -31,8 +31,6 @@ const bundle = await rolldown({
 const { output } = await bundle.write({
   dir: directory,
   format: "esm",
-  sourcemap: true,
-  sourcemapExcludeSources: true,
   chunkFileNames: "chunks/[name]-[hash].js",
   codeSplitting: { groups: [{ name: "common", minShareCount: 8 }] }
 })

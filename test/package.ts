@@ -1,12 +1,16 @@
-// `npm run test:package`: what `npm pack` makes installs into an empty folder and runs there, without the checkout. It needs
-// the package registry and some time, so it stands beside the tests.
+// `npm run test:package`: what `npm pack` makes installs into an empty folder, is weighed, and is used there without the checkout: the
+// program, every entry imported, type-checked under strict settings, and bundled by esbuild and rolldown. It needs the package registry
+// and some minutes, so it stands beside the tests.
 import { execFileSync } from "node:child_process"
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { entries } from "./support/entries.ts"
 import { root } from "./support/sources.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "hermes-package-"))
+const esbuildVersion = "0.28.2"
 
 const run = (command: string, args: ReadonlyArray<string>, cwd: string): string =>
   execFileSync(command, args, {
@@ -16,27 +20,175 @@ const run = (command: string, args: ReadonlyArray<string>, cwd: string): string 
     stdio: ["ignore", "pipe", "inherit"]
   })
 
+let passed = 0
+const holds = (what: string, condition: boolean, found: string): void => {
+  if (!condition) throw new Error(`${what}: ${found}`)
+  passed++
+  process.stdout.write(`ok ${what}${found === "" ? "" : ` (${found})`}\n`)
+}
 const expect = (what: string, actual: string, wanted: string): void => {
   if (actual !== wanted) throw new Error(`${what}: expected ${JSON.stringify(wanted)}, got ${JSON.stringify(actual)}`)
-  process.stdout.write(`ok ${what}\n`)
+  holds(what, true, "")
+}
+
+/** Bytes below a folder, in blocks of 4 KiB as a file system keeps them. */
+const weigh = (path: string): number => {
+  const facts = lstatSync(path)
+  const own = Math.ceil(facts.size / 4096) * 4096
+  return facts.isDirectory() ? readdirSync(path).reduce((sum, name) => sum + weigh(join(path, name)), own) : own
+}
+
+const packagesIn = (modules: string): number =>
+  readdirSync(modules).filter((name) => !name.startsWith(".")).reduce((sum, name) => sum + (name.startsWith("@") ? readdirSync(join(modules, name)).length : 1), 0)
+
+const write = (name: string, text: string): void => writeFileSync(join(folder, name), text)
+
+const tsc = join(root, "node_modules/typescript/bin/tsc")
+const checked = (resolution: "bundler" | "nodenext", files: ReadonlyArray<string>): string => {
+  write("tsconfig.json", JSON.stringify({
+    compilerOptions: {
+      target: "ES2024", module: resolution === "bundler" ? "ESNext" : "NodeNext", moduleResolution: resolution, strict: true, exactOptionalPropertyTypes: true,
+      noUncheckedIndexedAccess: true, verbatimModuleSyntax: true, skipLibCheck: true, noEmit: true, lib: ["ES2024", "ESNext.Disposable", "DOM"], types: []
+    },
+    files
+  }))
+  return run(process.execPath, [tsc, "-p", folder], folder)
+}
+
+/** A consumer of each entry: it has values, and its types hold. */
+const consumers = entries().map(({ specifier }, index) => {
+  const name = `entry-${index}.ts`
+  return { specifier, name, text: `import * as Entry from "${specifier}"\nexport const names: ReadonlyArray<string> = Object.keys(Entry)\nif (names.length === 0) throw new Error("nothing is exported")\n` }
+})
+
+const embed = `import * as Effect from "effect/Effect"
+import { Agent, Runtime } from "hermes-effect"
+const run = Agent.run({ prompt: "Reply exactly: embedded" })
+const { exit, text } = await Effect.runPromise(Effect.provide(run, Runtime.layer()))
+console.log(exit === "text_response" ? text : exit)
+`
+const promise = `import { createHermes, type HermesError } from "hermes-effect/promise"
+const hermes = createHermes({ model: "offline" })
+const { text } = await hermes.run("Reply exactly: promised")
+console.log(text)
+await hermes.dispose()
+const missing = createHermes({ model: { provider: "anthropic", model: "claude-sonnet-4-6", apiKey: "k" } })
+console.log(await missing.run("Hello?").then(() => "", ({ message }: HermesError) => /model claude-sonnet-4-6 needs the package .*/.exec(message)?.[0] ?? message))
+await missing.dispose()
+`
+const suites = `import * as Effect from "effect/Effect"
+import { SessionStore } from "hermes-effect"
+import { Conformance, SessionStoreRules } from "hermes-effect/testing"
+const results = await Effect.runPromise(Conformance.report(SessionStoreRules.rules, SessionStore.layerMemory))
+console.log(results.length > 50, results.filter(({ broken }) => broken !== undefined).length)
+`
+const lean = `import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { Agent, ModelRouter, SessionStore, ToolRegistry } from "hermes-effect/agent"
+import { ChatCompletions } from "hermes-effect/providers/openai"
+const provider = ChatCompletions.layer({ model: "m", baseUrl: "http://127.0.0.1:9/v1", apiKey: Redacted.make("k") })
+const agent = Agent.layer({}).pipe(Layer.provideMerge(Layer.mergeAll(ModelRouter.layerWith({ maxAttempts: 1 }).pipe(Layer.provide(provider)), SessionStore.layerMemory, ToolRegistry.layer([]))))
+console.log(await Effect.runPromise(Agent.run({ prompt: "Hello?" }).pipe(Effect.provide(agent), Effect.match({ onFailure: ({ _tag }) => _tag, onSuccess: ({ text }) => text }))))
+`
+const sdk = `import OpenAI from "openai"
+console.log(typeof new OpenAI({ apiKey: "k" }).chat.completions.create)
+`
+const programs = { embed, promise, suites, lean } as const
+
+const missingSdk = "model claude-sonnet-4-6 needs the package @anthropic-ai/sdk, which is not installed: npm install @anthropic-ai/sdk"
+const printed: Readonly<Record<keyof typeof programs, string>> = {
+  embed: "embedded\n",
+  promise: `promised\n${missingSdk}\n`,
+  suites: "true 0\n",
+  lean: "AiError\n"
+}
+
+/** The files of a bundle that are read before anything runs, and those that a run of one model reads. */
+const read = (metafile: string, entry: string): { readonly first: number; readonly all: number } => {
+  interface Output {
+    readonly bytes: number
+    readonly entryPoint?: string
+    readonly imports: ReadonlyArray<{ readonly path: string; readonly kind: string; readonly external?: boolean }>
+  }
+  const { outputs }: { readonly outputs: Readonly<Record<string, Output>> } = JSON.parse(readFileSync(metafile, "utf8"))
+  const first = new Set<string>()
+  const visit = (path: string): void => {
+    if (first.has(path)) return
+    first.add(path)
+    for (const one of outputs[path]?.imports ?? []) if (one.kind === "import-statement" && one.external !== true) visit(one.path)
+  }
+  const begun = Object.keys(outputs).find((path) => outputs[path]?.entryPoint === entry)
+  if (begun === undefined) throw new Error(`${entry} is in no file of the bundle`)
+  visit(begun)
+  const sum = (paths: Iterable<string>): number => Array.from(paths).reduce((total, path) => total + (outputs[path]?.bytes ?? 0), 0)
+  return { first: sum(first), all: sum(Object.keys(outputs)) }
 }
 
 try {
   run("npm", ["pack", "--silent", "--pack-destination", folder], root)
   const [tarball = ""] = readdirSync(folder).filter((name) => name.endsWith(".tgz"))
-  writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "empty", private: true, type: "module" }))
+  write("package.json", JSON.stringify({ name: "empty", private: true, type: "module" }))
   run("npm", ["install", "--silent", "--no-audit", "--no-fund", join(folder, tarball)], folder)
-  const bin = join(folder, "node_modules/.bin/hermes")
+  const modules = join(folder, "node_modules")
+  const megabytes = weigh(modules) / 1_048_576
+  const packages = packagesIn(modules)
+  holds("it is installed in half of what it weighed (216 MB, 82 packages)", megabytes < 108 && packages <= 41, `${megabytes.toFixed(0)} MB, ${packages} packages, packed ${(statSync(join(folder, tarball)).size / 1_000_000).toFixed(1)} MB`)
+
+  const bin = join(modules, ".bin/hermes")
   expect("the program answers", run(process.execPath, [bin, "chat", "-Q", "-q", "Reply exactly ok"], folder), "ok\n")
-  writeFileSync(
-    join(folder, "embed.js"),
-    "import * as Effect from 'effect/Effect'\n" +
-      "import { Agent, Runtime } from 'hermes-effect'\n" +
-      "const run = Agent.run({ prompt: 'Reply exactly: embedded' })\n" +
-      "console.log((await Effect.runPromise(Effect.provide(run, Runtime.layer()))).text)\n"
+
+  for (const { name, text } of consumers) write(name, text)
+  for (const [name, text] of Object.entries(programs)) write(`${name}.ts`, text)
+  write("sdk.js", sdk)
+  for (const name of ["embed", "promise", "suites"] as const) expect(`an application runs it: ${name}`, run(process.execPath, [`${name}.ts`], folder), printed[name])
+  write("all.js", consumers.map(({ name }) => `await import("./${name}")\n`).join("") +
+    "const refused = await import('hermes-effect/internal/Assembly').then(() => 'imported', ({ code }) => code)\nconsole.log(refused)\n")
+  expect("every entry is imported, and nothing else", run(process.execPath, ["all.js"], folder), "ERR_PACKAGE_PATH_NOT_EXPORTED\n")
+
+  run("npm", ["install", "--silent", "--no-audit", "--no-fund", `openai@${JSON.parse(readFileSync(join(root, "package.json"), "utf8")).devDependencies.openai}`, `esbuild@${esbuildVersion}`], folder)
+  expect("an application runs it: lean", run(process.execPath, ["lean.ts"], folder), printed.lean)
+  const typed = [...consumers.map(({ name }) => name), ...Object.keys(programs).map((name) => `${name}.ts`)]
+  for (const resolution of ["nodenext", "bundler"] as const) expect(`strict types hold (${resolution})`, checked(resolution, typed), "")
+
+  const esbuild = join(modules, "esbuild/bin/esbuild")
+  const bundled = (files: ReadonlyArray<string>, out: string): void =>
+    void run(esbuild, [...files, "--bundle", "--minify", "--splitting", "--platform=node", "--format=esm", "--log-level=error", `--outdir=${out}`, `--metafile=${out}.json`], folder)
+  bundled([...typed, "sdk.js"], "esbuild")
+  holds("esbuild bundles every entry", true, `${consumers.length} entries`)
+  // Outside of the folder, a bundle finds nothing that is not in it.
+  const elsewhere = join(folder, "elsewhere")
+  const isolated = (out: string): void => {
+    rmSync(elsewhere, { recursive: true, force: true })
+    mkdirSync(join(elsewhere, "node_modules"), { recursive: true })
+    cpSync(join(folder, out), join(elsewhere, out), { recursive: true })
+    writeFileSync(join(elsewhere, "package.json"), "{ \"type\": \"module\" }")
+    run("mv", [modules, join(folder, "hidden")], folder)
+    try {
+      for (const name of ["embed", "promise", "lean"] as const) expect(`its bundle by ${out} runs alone: ${name}`, run(process.execPath, [join(elsewhere, out, `${name}.js`)], elsewhere), printed[name])
+    } finally {
+      run("mv", [join(folder, "hidden"), modules], folder)
+    }
+  }
+  isolated("esbuild")
+
+  const { rolldown }: typeof import("rolldown") = await import(createRequire(import.meta.url).resolve("rolldown"))
+  const build = await rolldown({ cwd: folder, platform: "node", input: Object.fromEntries(typed.map((name) => [name.slice(0, -".ts".length), join(folder, name)])), onLog: () => {} })
+  await build.write({ dir: join(folder, "rolldown"), format: "esm", minify: true })
+  await build.close()
+  holds("rolldown bundles every entry", true, `${consumers.length} entries`)
+  isolated("rolldown")
+
+  bundled(["lean.ts"], "measured")
+  bundled(["sdk.js"], "plain")
+  const own = read(join(folder, "measured.json"), "lean.ts")
+  const plain = read(join(folder, "plain.json"), "sdk.js")
+  const kilobytes = (bytes: number): string => `${(bytes / 1000).toFixed(0)} kB`
+  process.stdout.write(
+    `bundle of the loop with one provider, minified: ${kilobytes(own.first)} at its start, ${kilobytes(own.all)} with all that it may load; ` +
+      `the SDK alone ${kilobytes(plain.all)}: ${(own.first / plain.all).toFixed(2)} × before the SDK is loaded\n`
   )
-  expect("an application embeds it", run(process.execPath, ["embed.js"], folder), "embedded\n")
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
-process.stdout.write("2 passed, 0 failed\n")
+process.stdout.write(`${passed} passed, 0 failed\n`)

@@ -2,7 +2,7 @@
 // package as plugins import it, `shared/` every public module of `effect` and `@effect/platform-node` as the program itself runs on it. The
 // scripts of `test/support` named behind it are bundled with it. A start takes half the time of one from separate modules.
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
-import { join, relative, sep } from "node:path"
+import { join, relative } from "node:path"
 import { type InputOptions, type OutputChunk, rolldown } from "rolldown"
 import { entries } from "./support/entries.ts"
 import { root } from "./support/sources.ts"
@@ -73,17 +73,6 @@ const notices = (chunks: ReadonlyArray<OutputChunk>): string => {
   }).join(`\n\n${"-".repeat(80)}\n\n`)
 }
 
-/** Source maps are kept where they lead to modules of this package. */
-const dropForeignMaps = (directory: string, chunks: ReadonlyArray<OutputChunk>): void => {
-  const own = `${join(root, "src")}${sep}`
-  for (const { fileName, moduleIds } of chunks) {
-    if (moduleIds.some((id) => id.startsWith(own))) continue
-    const path = join(directory, fileName)
-    rmSync(`${path}.map`, { force: true })
-    writeFileSync(path, readFileSync(path, "utf8").replace(/\n\/\/# sourceMappingURL=\S+\s*$/, "\n"))
-  }
-}
-
 const [directory, ...scripts] = process.argv.slice(2)
 if (directory === undefined) throw new Error("Give the directory to write to: node test/program.ts dist/program")
 const unfinished = `${directory}.${process.pid}`
@@ -99,8 +88,6 @@ const bundle = await rolldown({
 const { output } = await bundle.write({
   dir: unfinished,
   format: "esm",
-  sourcemap: true,
-  sourcemapExcludeSources: true,
   // Names stay for the lines of errors; comments, half of what `effect` ships, go.
   minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
   chunkFileNames: "chunks/[name]-[hash].js",
@@ -108,7 +95,6 @@ const { output } = await bundle.write({
 })
 await bundle.close()
 const chunks = output.filter((part) => part.type === "chunk")
-dropForeignMaps(unfinished, chunks)
 writeFileSync(join(unfinished, "LICENSES.txt"), `Packages in the files of this folder.\n\n${notices(chunks)}\n`)
 rmSync(directory, { recursive: true, force: true })
 renameSync(unfinished, directory)

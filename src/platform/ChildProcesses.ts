@@ -21,16 +21,19 @@
  * Marks are looked for in `/proc`; where there is none (macOS) only the process groups are killed, and on Windows only the exit
  * of this process kills what it started. A program that clears its environment and leaves its group is not found.
  */
-import * as NodeChildProcessSpawner from "@effect/platform-node/NodeChildProcessSpawner"
-import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import * as NodePath from "@effect/platform-node/NodePath"
-import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as NodeChildProcessSpawner from "@effect/platform-node-shared/NodeChildProcessSpawner"
+import * as NodeFileSystem from "@effect/platform-node-shared/NodeFileSystem"
+import * as NodePath from "@effect/platform-node-shared/NodePath"
+import * as NodeStdio from "@effect/platform-node-shared/NodeStdio"
+import * as NodeTerminal from "@effect/platform-node-shared/NodeTerminal"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
+import type { Stdio } from "effect/Stdio"
+import type { Terminal } from "effect/Terminal"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildProcessSpawner"
 import { type ChildProcess as NodeProcess, spawn } from "node:child_process"
@@ -198,7 +201,10 @@ const guarded = (inner: ChildProcessSpawner["Service"]): ChildProcessSpawner["Se
 const guarding = Layer.effect(ChildProcessSpawner, Effect.map(ChildProcessSpawner, guarded))
 
 /** Node's services, with processes that never outlive this one. */
-export const layer: Layer.Layer<NodeServices.NodeServices> = guarding.pipe(Layer.provideMerge(NodeServices.layer))
+export const layer: Layer.Layer<ChildProcessSpawner | FileSystem.FileSystem | Path.Path | Stdio | Terminal> = guarding.pipe(
+  Layer.provideMerge(NodeChildProcessSpawner.layer),
+  Layer.provideMerge(Layer.mergeAll(NodeFileSystem.layer, NodePath.layer, NodeStdio.layer, NodeTerminal.layer))
+)
 
 /** The services of a platform that an agent uses: processes, files and paths. Standard streams and the terminal belong to the application. */
 export type Platform = ChildProcessSpawner | FileSystem.FileSystem | Path.Path

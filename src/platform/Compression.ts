@@ -1,7 +1,7 @@
 /**
  * Compressed bodies of HTTP, decoded by their `Content-Encoding`, and files that are compressed as they are made.
  */
-import * as NodeStream from "@effect/platform-node/NodeStream"
+import * as NodeStream from "@effect/platform-node-shared/NodeStream"
 import * as Stream from "effect/Stream"
 import { PassThrough, pipeline, type Readable, Transform } from "node:stream"
 import * as Zlib from "node:zlib"

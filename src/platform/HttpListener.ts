@@ -6,18 +6,18 @@
  * It ends with the scope: it takes no more connections, waits for the requests under way as long as it was told, and cuts what is left;
  * handlers that are cut are interrupted. A client that goes away interrupts the handler of its request.
  */
-import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Etag from "effect/http/Etag"
 import type * as HttpPlatform from "effect/http/HttpPlatform"
 import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 import type { HttpServerResponse } from "effect/http/HttpServerResponse"
-import type * as Layer from "effect/Layer"
+import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Http from "node:http"
 import { BlockList, isIP } from "node:net"
 import type { Platform } from "./ChildProcesses.ts"
+import * as OptionalPackage from "./OptionalPackage.ts"
 
 /** Address and bounds of a server. */
 export interface Options {
@@ -48,6 +48,7 @@ export const open = ({ graceful, host, maxConnections, port, requestTimeoutMilli
       underWay.add(response)
       response.once("close", () => underWay.delete(response))
     })
+    const NodeHttpServer = yield* Effect.mapError(OptionalPackage.httpServers, ({ message }) => message)
     const { serve } = yield* Effect.mapError(
       NodeHttpServer.make(() => server, { host, port, gracefulShutdownTimeout: graceful }),
       ({ cause }) => cause instanceof Error ? cause.message : String(cause)
@@ -66,7 +67,9 @@ export const open = ({ graceful, host, maxConnections, port, requestTimeoutMilli
   })
 
 /** Services of the platform that handlers of an API want. */
-export const layerServices: Layer.Layer<HttpPlatform.HttpPlatform | Etag.Generator | Platform> = NodeHttpServer.layerHttpServices
+export const layerServices: Layer.Layer<HttpPlatform.HttpPlatform | Etag.Generator | Platform, string> = Layer.unwrap(
+  Effect.mapBoth(OptionalPackage.httpServers, { onFailure: ({ message }) => message, onSuccess: ({ layerHttpServices }) => layerHttpServices })
+)
 
 const loopback = new BlockList()
 loopback.addSubnet("127.0.0.0", 8, "ipv4")

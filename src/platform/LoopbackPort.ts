@@ -1,8 +1,8 @@
 /**
  * A port of the loopback address whose connections are served by an Effect each: bytes in, bytes out.
  */
-import * as NodeSink from "@effect/platform-node/NodeSink"
-import * as NodeStream from "@effect/platform-node/NodeStream"
+import * as NodeSink from "@effect/platform-node-shared/NodeSink"
+import * as NodeStream from "@effect/platform-node-shared/NodeStream"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as Sink from "effect/Sink"

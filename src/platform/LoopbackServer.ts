@@ -1,13 +1,13 @@
 /**
  * An HTTP server on the loopback address, and the secrets that its clients show.
  */
-import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as Effect from "effect/Effect"
 import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 import type { HttpServerResponse } from "effect/http/HttpServerResponse"
 import type * as Scope from "effect/Scope"
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
 import * as Http from "node:http"
+import * as OptionalPackage from "./OptionalPackage.ts"
 
 /** A listening server. */
 interface Server {
@@ -26,6 +26,7 @@ interface Server {
 export const open = (port: number): Effect.Effect<Server, string, Scope.Scope> =>
   Effect.gen(function*() {
     const server = Http.createServer({ requestTimeout: 30_000 })
+    const NodeHttpServer = yield* Effect.mapError(OptionalPackage.httpServers, ({ message }) => message)
     const { serve } = yield* Effect.mapError(
       NodeHttpServer.make(() => server, { host: "127.0.0.1", port, disablePreemptiveShutdown: true }),
       ({ cause }) => cause instanceof Error ? cause.message : String(cause)

@@ -24,7 +24,8 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import type { SqlClient } from "effect/sql/SqlClient"
-import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import { isSqlError, SqlError, UnknownError } from "effect/sql/SqlError"
+import * as OptionalPackage from "./OptionalPackage.ts"
 import * as PostgresFailure from "./PostgresFailure.ts"
 
 /** A client with transactions that are repeated when their connection is lost. */
@@ -120,7 +121,11 @@ export const schemaOf = (url: Redacted.Redacted): string => {
 
 /** Opens a database; it is closed with the scope. One that does not answer now is not waited for. */
 export const open = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<Client, SqlError, Scope.Scope> {
-  const [{ make }, types] = yield* Effect.promise(() => Promise.all([import("@effect/sql-pg/PgClient"), import("@effect/sql-pg/PgTypes")]))
+  const [{ make }, types] = yield* Effect.mapError(
+    OptionalPackage.load("Postgres needs the package", ["@effect/sql-pg"], () =>
+      Promise.all([import("@effect/sql-pg/PgClient").catch(OptionalPackage.absent), import("@effect/sql-pg/PgTypes").catch(OptionalPackage.absent)])),
+    (cause) => new SqlError({ reason: new UnknownError({ cause, message: cause.message }) })
+  )
   const sql = yield* make({
     url: options.url,
     applicationName: "hermes",

@@ -35,6 +35,7 @@ import type * as AiError from "effect/ai/AiError"
 import { ConfigError } from "../domain/AgentError.ts"
 import type * as Route from "../domain/Route.ts"
 import { registered } from "../domain/Secrets.ts"
+import { absent } from "../platform/OptionalPackage.ts"
 import { withoutVariables } from "../platform/ProcessVariables.ts"
 import * as Decode from "./anthropic/Decode.ts"
 import * as Endpoint from "./anthropic/Endpoint.ts"
@@ -92,7 +93,7 @@ export const make = Effect.fn("AnthropicMessages.make")(function*(
   const endpoint = Endpoint.of(route)
   const misconfigured = refused(route, endpoint)
   if (misconfigured !== undefined) return yield* misconfigured
-  const [sdk, fetch] = yield* SdkSetup.load(route, () => import("@anthropic-ai/sdk"))
+  const [sdk, fetch] = yield* SdkSetup.load(route, "@anthropic-ai/sdk", () => import("@anthropic-ai/sdk").catch(absent))
   const client = makeClient(sdk, route, endpoint, fetch)
   const names = Endpoint.toolNames(endpoint)
   return Exchange.provider(route, {

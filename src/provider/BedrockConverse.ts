@@ -47,6 +47,7 @@ import * as Json from "../domain/Json.ts"
 import type { ExecuteOptions, ModelRequest, ModelResponse, OnPart } from "../domain/Model.ts"
 import * as Route from "../domain/Route.ts"
 import { registered } from "../domain/Secrets.ts"
+import { absent } from "../platform/OptionalPackage.ts"
 import { HiddenVariables, ProcessVariables } from "../platform/ProcessVariables.ts"
 import * as AwsError from "./AwsError.ts"
 import * as Decode from "./bedrock/Decode.ts"
@@ -217,7 +218,7 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
   const variables = yield* ProcessVariables
   const endpoint = Endpoint.of(route, variables)
   if (Endpoint.needsEnvironment(variables)) yield* (yield* HiddenVariables).lend(awsSecrets)
-  const [sdk, fetch] = yield* SdkSetup.load(route, () => import("@aws-sdk/client-bedrock-runtime"))
+  const [sdk, fetch] = yield* SdkSetup.load(route, "@aws-sdk/client-bedrock-runtime", () => import("@aws-sdk/client-bedrock-runtime").catch(absent))
   const client = makeClient(sdk, endpoint, Endpoint.credentials(variables), fetch)
   const place = (method: string): AwsError.AwsContext => ({
     module: "BedrockConverse",

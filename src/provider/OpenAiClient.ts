@@ -22,6 +22,7 @@ import type * as Scope from "effect/Scope"
 import { ConfigError } from "../domain/AgentError.ts"
 import type { Route } from "../domain/Route.ts"
 import { registered } from "../domain/Secrets.ts"
+import { absent } from "../platform/OptionalPackage.ts"
 import { withoutVariables } from "../platform/ProcessVariables.ts"
 import type { Posted } from "./Exchange.ts"
 import type * as Exchange from "./Exchange.ts"
@@ -99,7 +100,7 @@ export const make = Effect.fnUntraced(function*(
       message: "OpenAI needs a key: set OPENAI_API_KEY, or model.base_url for another endpoint"
     })
   }
-  const [sdk, fetch] = yield* SdkSetup.load(route, () => import("openai"))
+  const [sdk, fetch] = yield* SdkSetup.load(route, "openai", () => import("openai").catch(absent))
   const client = makeClient(sdk, route, baseUrl, given === "" ? placeholderKey : given, fetch)
   return {
     baseUrl,

@@ -10,8 +10,10 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import type { ConfigError } from "../domain/AgentError.ts"
 import type { Route } from "../domain/Route.ts"
 import type { HttpTransport } from "../platform/HttpTransport.ts"
+import * as OptionalPackage from "../platform/OptionalPackage.ts"
 
 /** A longer time would overflow a timer, which then fires at once. */
 const maxTimeoutMillis = 2_147_483_647
@@ -20,13 +22,14 @@ const maxTimeoutMillis = 2_147_483_647
 export const timeoutMillis = (route: Route, whenAbsent: number): number =>
   Math.min(route.requestTimeoutMillis ?? whenAbsent, maxTimeoutMillis)
 
-/** Loads an SDK and opens a transport for it. The scope closes the connections. */
+/** Loads an SDK, which may not be installed, and opens a transport for it. The scope closes the connections. */
 export const load = <Sdk>(
-  { readTimeoutMillis }: Route,
+  { model, readTimeoutMillis }: Route,
+  name: string,
   sdk: () => Promise<Sdk>
-): Effect.Effect<readonly [Sdk, HttpTransport], never, Scope.Scope> =>
+): Effect.Effect<readonly [Sdk, HttpTransport], ConfigError, Scope.Scope> =>
   Effect.flatMap(
-    Effect.promise(() => Promise.all([sdk(), import("../platform/HttpTransport.ts")])),
+    Effect.all([OptionalPackage.load(`model ${model} needs the package`, [name], sdk), Effect.promise(() => import("../platform/HttpTransport.ts"))], { concurrency: 2 }),
     ([sdk, Transport]) =>
       Effect.map(
         Effect.acquireRelease(

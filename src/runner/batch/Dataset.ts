@@ -44,6 +44,7 @@ import * as Schema from "effect/Schema"
 import * as Json from "../../domain/Json.ts"
 import { reasonOf } from "../../domain/PathProblem.ts"
 import { nearest } from "../../domain/Similarity.ts"
+import * as OptionalPackage from "../../platform/OptionalPackage.ts"
 import { blockDecoders, gunzip } from "../../platform/Compression.ts"
 import * as Digest from "../../platform/Digest.ts"
 import * as CsvRecords from "./CsvRecords.ts"
@@ -253,11 +254,12 @@ const parquetRows = Effect.fnUntraced(function*(path: string) {
   const { buffer, byteLength, byteOffset } = yield* Effect.mapError(fs.readFile(path), failed(path))
   // A copy with a buffer of its own, as the reader takes it.
   const file = new Uint8Array(buffer, byteOffset, byteLength).slice().buffer
+  const { parquetReadObjects } = yield* Effect.mapError(
+    OptionalPackage.load("Parquet files need the package", ["hyparquet"], () => import("hyparquet").catch(OptionalPackage.absent)),
+    ({ message }) => new DatasetError({ path, message: `dataset ${path} cannot be read: ${message}` })
+  )
   const rows = yield* Effect.tryPromise({
-    try: async () => {
-      const { parquetReadObjects } = await import("hyparquet")
-      return parquetReadObjects({ file, compressors: blockDecoders })
-    },
+    try: () => parquetReadObjects({ file, compressors: blockDecoders }),
     catch: (error) => new DatasetError({ path, message: `dataset ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}` })
   })
   return rows.map((row, index): Found => ({ line: index + 1, value: Option.some(plain(row)) }))

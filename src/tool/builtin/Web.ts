@@ -29,6 +29,7 @@ import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
+import * as OptionalPackage from "../../platform/OptionalPackage.ts"
 import { Timeout } from "../Annotations.ts"
 import * as HostApproval from "../fence/HostApproval.ts"
 import { within } from "../../platform/TimeLimit.ts"
@@ -160,9 +161,13 @@ const read = (html: string, url: string, parse: Parse, articleOf: (document: unk
   return { title, content: tidy(markdown(whole.documentElement, url, 0)) }
 }
 
+type Readers = readonly [typeof import("@mozilla/readability"), typeof import("linkedom")]
+
+const readers = OptionalPackage.load("reading the article of a page needs the packages", ["@mozilla/readability", "linkedom"], (): Promise<Readers> =>
+  Promise.all([import("@mozilla/readability").catch(OptionalPackage.absent), import("linkedom").catch(OptionalPackage.absent)]))
+
 /** The text of a page. */
-const pageOf = async (html: string, url: string): Promise<Page> => {
-  const [{ Readability }, { parseHTML }] = await Promise.all([import("@mozilla/readability"), import("linkedom")])
+const pageOf = (html: string, url: string, [{ Readability }, { parseHTML }]: Readers): Page => {
   type Document = ConstructorParameters<typeof Readability>[0]
   const articleOf = (document: unknown): Article | null =>
     new Readability(document as Document, { serializer: (node: unknown) => node, charThreshold: 200 }).parse() as Article | null
@@ -251,7 +256,10 @@ const condensed = Effect.fnUntraced(function*(url: string, text: string) {
 
 const readable = ({ text, type, url }: Fetch.Downloaded): Effect.Effect<Page> =>
   /html/.test(type) || (type === "" && /<html|<!doctype html/i.test(text.slice(0, 1000)))
-    ? Effect.promise(() => pageOf(text, url.href))
+    ? Effect.matchEffect(readers, {
+      onFailure: ({ message }) => Effect.as(Effect.logWarning(`${message}. Until then all text of a page is read`), { title: "", content: stripped(text) }),
+      onSuccess: (loaded) => Effect.sync(() => pageOf(text, url.href, loaded))
+    })
     : Effect.succeed({ title: "", content: text })
 
 const extractOne = Effect.fnUntraced(function*(given: string) {

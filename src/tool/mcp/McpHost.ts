@@ -10,6 +10,7 @@ import type { CallToolResult, ListToolsResult, Transport } from "@modelcontextpr
 import * as Json from "../../domain/Json.ts"
 import { redactKeys } from "../../domain/Redaction.ts"
 import { Secrets } from "../../domain/Secrets.ts"
+import * as OptionalPackage from "../../platform/OptionalPackage.ts"
 import * as Framing from "./Framing.ts"
 
 /** One tool that is offered. */
@@ -46,7 +47,7 @@ const resultOf = (exit: Exit.Exit<string, string>, hide: Hide): CallToolResult =
 
 /** Serves until the input ends. What still runs then is interrupted. */
 export const serve = Effect.fn("McpHost.serve")(function*<E>(tools: ReadonlyArray<Offered>, { input, write }: Wire<E>) {
-  const { Server } = yield* Effect.promise(() => import("@modelcontextprotocol/server"))
+  const { Server } = yield* OptionalPackage.load("serving MCP needs the package", ["@modelcontextprotocol/server"], () => import("@modelcontextprotocol/server").catch(OptionalPackage.absent))
   const services = yield* Effect.context<never>()
   const secrets = yield* Secrets
   // The last border: failures and defects are texts of anybody.

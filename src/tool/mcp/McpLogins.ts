@@ -16,6 +16,7 @@ import * as Semaphore from "effect/Semaphore"
 import { Home } from "../../config/Environment.ts"
 import { registered } from "../../domain/Secrets.ts"
 import * as HomeFile from "../../routing/HomeFile.ts"
+import * as OptionalPackage from "../../platform/OptionalPackage.ts"
 import { McpError } from "./Connection.ts"
 import * as SdkFailure from "./SdkFailure.ts"
 import type { Http, ServerConfig } from "./ServerConfig.ts"
@@ -189,7 +190,10 @@ export const login = Effect.fn("McpLogin.login")(function*(
   browser: Browser
 ): Effect.fn.Return<void, McpError> {
   const { name } = config
-  const sdk = yield* Effect.promise(() => import("@modelcontextprotocol/client"))
+  const sdk = yield* Effect.mapError(
+    OptionalPackage.load("logins at MCP servers need the package", ["@modelcontextprotocol/client"], () => import("@modelcontextprotocol/client").catch(OptionalPackage.absent)),
+    ({ message }) => new McpError({ server: name, reason: "config", message })
+  )
   const logins = yield* Logins
   yield* logins.set(name, undefined)
   const { state } = browser

@@ -48,6 +48,7 @@ import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import * as Json from "../../domain/Json.ts"
 import * as TraceContext from "../../hooks/TraceContext.ts"
+import * as OptionalPackage from "../../platform/OptionalPackage.ts"
 import { type Block, type Connection, McpConnector, McpError } from "./Connection.ts"
 import * as Questions from "./ServerRequests.ts"
 import * as SdkFailure from "./SdkFailure.ts"
@@ -116,7 +117,11 @@ const tracedFetch = (fetch: Fetch): Fetch => (url, init) => {
 
 type Sdk = typeof import("@modelcontextprotocol/client")
 
-const load = Effect.promise(() => import("@modelcontextprotocol/client"))
+const load = (server: string): Effect.Effect<Sdk, McpError> =>
+  Effect.mapError(
+    OptionalPackage.load("MCP servers need the package", ["@modelcontextprotocol/client"], () => import("@modelcontextprotocol/client").catch(OptionalPackage.absent)),
+    ({ message }) => new McpError({ server, reason: "config", message })
+  )
 
 /** The newest revision, which programs are asked for when they refuse those before it. */
 const newest = "2026-07-28"
@@ -365,7 +370,7 @@ export const layer: Layer.Layer<McpConnector, never, ChildProcessSpawner | FileS
   McpConnector,
   Effect.map(Effect.context<ChildProcessSpawner | FileSystem.FileSystem>(), (context) => ({
     connect: Effect.fn("McpConnector.connect")(function*(config: ServerConfig) {
-      const sdk = yield* load
+      const sdk = yield* load(config.name)
       const [first, second, isWorth] = ways(sdk, config)
       return yield* attempt(sdk, config, first).pipe(
         Effect.catchIf(isWorth, () => attempt(sdk, config, second)),

@@ -1,0 +1,127 @@
+// The public surface of the package as text, from the sources: for each entry its modules, for each module its exports with their parameters,
+// members and stated types. Types that are inferred do not show.
+import { readFileSync } from "node:fs"
+import { dirname, relative, resolve } from "node:path"
+import { parseSync } from "rolldown/utils"
+import { entries } from "./entries.ts"
+import { src } from "./sources.ts"
+
+type Fields = Readonly<Record<string, unknown>>
+
+const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null
+
+const fields = (value: unknown): Fields => isFields(value) ? value : {}
+const list = (value: unknown): ReadonlyArray<Fields> => Array.isArray(value) ? value.filter(isFields) : []
+const text = (value: unknown): string => typeof value === "string" ? value : ""
+
+interface Module {
+  readonly path: string
+  readonly code: string
+  readonly body: ReadonlyArray<Fields>
+}
+
+const parsed = new Map<string, Module>()
+const parse = (path: string): Module => {
+  const known = parsed.get(path)
+  if (known !== undefined) return known
+  const code = readFileSync(path, "utf8")
+  const { program } = parseSync(path, code)
+  // The syntax tree is looked at by the names of its members.
+  const made = { path, code, body: list(program.body as unknown) }
+  parsed.set(path, made)
+  return made
+}
+
+const without = (code: string): string =>
+  code.replaceAll(/("(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`)|\/\/[^\n]*|\/\*[\s\S]*?\*\//g, (_, string: string | undefined) => string ?? "").replaceAll(/\s+/g, " ").trim()
+
+const sliceOf = ({ code }: Module, node: unknown): string => {
+  const { end, start } = fields(node)
+  return typeof start === "number" && typeof end === "number" ? without(code.slice(start, end)) : ""
+}
+
+const within = (module: Module, from: unknown, to: unknown): string =>
+  typeof from === "number" && typeof to === "number" ? without(module.code.slice(from, to)) : ""
+
+const functions = new Set(["ArrowFunctionExpression", "FunctionExpression", "FunctionDeclaration", "TSDeclareFunction"])
+
+/** Parameters and the stated result of a function, also of one that is given to `Effect.fn`. */
+const signature = (module: Module, node: unknown): string => {
+  const own = fields(node)
+  if (functions.has(text(own["type"]))) return within(module, own["start"], fields(own["body"])["start"] ?? own["end"]).replace(/ ?=>$/, "")
+  if (own["type"] === "CallExpression") {
+    const given = list(own["arguments"]).find(({ type }) => functions.has(text(type)))
+    if (given !== undefined && /\bfn(Untraced)?\b/.test(sliceOf(module, own["callee"]))) return signature(module, given)
+  }
+  return ""
+}
+
+const membersOf = (module: Module, body: unknown): string =>
+  list(fields(body)["body"]).flatMap((member) => {
+    const key = fields(member["key"])
+    if (member["accessibility"] === "private" || key["type"] === "PrivateIdentifier") return []
+    const value = fields(member["value"])
+    const isMethod = functions.has(text(value["type"]))
+    return [within(module, member["start"], isMethod ? fields(value["body"])["start"] : member["typeAnnotation"] ? fields(member["typeAnnotation"])["end"] : key["end"])]
+  }).join("; ")
+
+const declared = (module: Module, declaration: Fields): ReadonlyArray<readonly [name: string, line: string]> => {
+  const name = text(fields(declaration["id"])["name"])
+  switch (declaration["type"]) {
+    case "VariableDeclaration":
+      return list(declaration["declarations"]).map((one) => {
+        const id = fields(one["id"])
+        const stated = id["typeAnnotation"] === undefined || id["typeAnnotation"] === null ? "" : sliceOf(module, id["typeAnnotation"])
+        const shape = stated === "" ? signature(module, one["init"]) : stated
+        return [text(id["name"]), `const ${text(id["name"])}${stated === "" && shape !== "" ? ` = ${shape}` : shape}`]
+      })
+    case "ClassDeclaration":
+      return [[name, `${within(module, declaration["start"], fields(declaration["body"])["start"])} { ${membersOf(module, declaration["body"])} }`]]
+    case "FunctionDeclaration":
+    case "TSDeclareFunction":
+      return [[name, signature(module, declaration)]]
+    default:
+      return [[name, sliceOf(module, declaration)]]
+  }
+}
+
+/** The exports of a module, with those that it passes on from others. */
+const exportsOf = (path: string): ReadonlyArray<readonly [name: string, line: string]> => {
+  const module = parse(path)
+  const at = (specifier: unknown) => resolve(dirname(path), text(specifier))
+  return module.body.flatMap((node): ReadonlyArray<readonly [name: string, line: string]> => {
+    const source = text(fields(node["source"])["value"])
+    if (node["type"] === "ExportAllDeclaration" && node["exported"] === null) return source.startsWith(".") ? exportsOf(at(source)) : [[source, `export * from "${source}"`]]
+    if (node["type"] !== "ExportNamedDeclaration") return []
+    if (isFields(node["declaration"])) return declared(module, node["declaration"])
+    return list(node["specifiers"]).map((one) => {
+      const local = text(fields(one["local"])["name"])
+      const name = text(fields(one["exported"])["name"])
+      const found = source.startsWith(".") ? exportsOf(at(source)).find(([own]) => own === local)?.[1] : undefined
+      return [name, found === undefined ? `export ${name}${source === "" ? "" : ` from "${source.startsWith(".") ? relative(src, at(source)) : source}"`}` : name === local ? found : `${name}: ${found}`]
+    })
+  })
+}
+
+const lines = (exports: ReadonlyArray<readonly [name: string, line: string]>): string =>
+  exports.toSorted(([a], [b]) => a < b ? -1 : a > b ? 1 : 0).map(([, line]) => line).join("\n")
+
+/** The surface of all entries: which modules each has, then each module once. */
+export const surface = (): string => {
+  const modules = new Map<string, Set<string>>()
+  const parts = entries().map(({ source, specifier }) => {
+    const { body } = parse(source)
+    const namespaces = body.flatMap((node) => {
+      const name = text(fields(node["exported"])["name"])
+      if (node["type"] !== "ExportAllDeclaration" || name === "") return []
+      const path = resolve(dirname(source), text(fields(node["source"])["value"]))
+      modules.set(path, (modules.get(path) ?? new Set()).add(name))
+      return [name]
+    })
+    const others = lines(exportsOf(source))
+    return `## ${specifier}\n\n${namespaces.toSorted().join(", ")}${namespaces.length > 0 ? "\n" : ""}${others === "" ? "" : `${namespaces.length > 0 ? "\n" : ""}\`\`\`ts\n${others}\n\`\`\`\n`}`
+  })
+  const each = Array.from(modules).toSorted(([a], [b]) => a < b ? -1 : 1).map(([path, names]) =>
+    `### ${Array.from(names).join(", ")}\n\n${relative(src, path)}\n\n\`\`\`ts\n${lines(exportsOf(path))}\n\`\`\`\n`)
+  return `# Public surface\n\nWritten by \`npm run api\` from the sources, and compared by the tests: a change here is a change for applications.\n\n${parts.join("\n")}\n# Modules\n\n${each.join("\n")}`
+}
