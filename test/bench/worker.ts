@@ -20,7 +20,8 @@ const runnerOf = async (): Promise<Runner & Partial<Module>> => {
   if (name === "plain" || name === "A/A") return Plain.make(url, system, prompt)
   if (name === "thin Effect loop") return Thin.make(url, system, prompt)
   const module = await import(pathToFileURL(name.endsWith("js") || name.endsWith(".ts") ? name : join(tree, "test/bench/runner.ts")).href)
-  const runner = "make" in module && !name.startsWith("@") ? module.make(name) : module.default
+  // Earlier commits have a list of runners.
+  const runner = "make" in module ? module.make(name) : module.variants?.find((one: { readonly name: string }) => one.name === name) ?? module.default
   await runner.setup(url, { tool: (text: string) => text, middlewares: 0, system, prompt })
   return runner
 }

@@ -230,23 +230,39 @@ const writtenOf = GrowingList.fold<WireMessage, Written>({
   copy: ({ open, pieces }) => ({ pieces: pieces.slice(), open: open.slice() })
 })
 
-const messagesText = (messages: ReadonlyArray<unknown>): string => {
+/** Adds the items of a list that `[` began. */
+const addList = (out: Array<string>, texts: ReadonlyArray<string>): void => {
+  for (const text of texts) {
+    if (out.at(-1) !== "[") out.push(",")
+    out.push(text)
+  }
+}
+
+const addMessages = (out: Array<string>, messages: ReadonlyArray<unknown>): void => {
   // Whatever a request of somebody else has there is sent as it is.
-  if (!messages.every(Json.isFields)) return JSON.stringify(messages)
+  if (!messages.every(Json.isFields)) return void out.push(JSON.stringify(messages))
   const { open, pieces } = writtenOf(messages)
-  const all = pieces.map((piece) => typeof piece === "string" ? piece : JSON.stringify(piece))
-  return `[${all.concat(open).join(",")}]`
+  out.push("[")
+  addList(out, pieces.map((piece) => typeof piece === "string" ? piece : JSON.stringify(piece)))
+  addList(out, open)
+  out.push("]")
 }
 
 /** The JSON of a request. Messages that two requests had at the same place are not written again. */
 export const bodyText = (body: Json.Fields): string => {
-  const members: Array<string> = []
+  // All of it is put together once.
+  const out: Array<string> = []
   for (const name of Object.keys(body)) {
     const value = body[name]
-    const text = name === "messages" && Array.isArray(value) ? messagesText(value) : JSON.stringify(value)
-    if (text !== undefined) members.push(`${JSON.stringify(name)}:${text}`)
+    const isConversation = name === "messages" && Array.isArray(value)
+    const text = isConversation ? "" : JSON.stringify(value)
+    if (text === undefined) continue
+    out.push(out.length === 0 ? "{" : ",", JSON.stringify(name), ":")
+    if (isConversation) addMessages(out, value)
+    else out.push(text)
   }
-  return `{${members.join(",")}}`
+  out.push(out.length === 0 ? "{}" : "}")
+  return out.join("")
 }
 
 const writer = (endpoint: Endpoint): (messages: ReadonlyArray<Prompt.Message>) => Wire => {
