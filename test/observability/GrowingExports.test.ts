@@ -10,6 +10,8 @@ import * as AtifWriter from "../../src/observability/AtifWriter.ts"
 import * as Draft from "../../src/observability/atif/Draft.ts"
 import * as FromRuns from "../../src/observability/atif/FromRuns.ts"
 import * as Attributes from "../../src/observability/otel/Attributes.ts"
+import * as SignalEncoding from "../../src/observability/otlp/SignalEncoding.ts"
+import * as SpanEncoding from "../../src/observability/otlp/SpanEncoding.ts"
 import * as Observations from "../../src/observability/langfuse/Observations.ts"
 import * as RunTree from "../../src/observability/RunTree.ts"
 import { live } from "./support/shownSpans.ts"
@@ -139,6 +141,21 @@ describe("files of exporters", () => {
     assert.closeTo(sums[199]?.chars ?? 0, sums[59]?.chars ?? 0, digits)
     assert.isBelow(sums[199]?.chars ?? 0, 30_000)
     assert.closeTo(sums[199]?.length ?? 0, sums[59]?.length ?? 0, 40_000)
+  })
+
+  it("a turn escapes for OTLP what is new in it: the messages that a span repeats were written once for all spans", () => {
+    const resource = SignalEncoding.resource({})
+    const settings = { environment: undefined, maxChars: 12_000, release: undefined, sampleRate: 1, tags: [], userId: undefined }
+    const otel = Attributes.view({ agentName: "a", captureContent: true }, () => ({ traceId: "0".repeat(32), parentSpanId: undefined, sampled: true }))
+    const { encode } = SpanEncoding.json(resource, undefined)
+    let sent = 0
+    const spans = [otel, Observations.view(settings)].map((view) => live(view, { close: (span) => void (sent += encode(span).length) }))
+    const sums = turns(200).map((entries) => {
+      sent = 0
+      return { chars: encoded(() => spans.forEach(({ add }) => add(entries))), sent }
+    })
+    assert.closeTo(sums[199]?.chars ?? 0, sums[59]?.chars ?? 0, 10 * digits)
+    assert.isAbove(sums[199]?.sent ?? 0, 2 * (sums[199]?.chars ?? 0))
   })
 
   it("something that comes late to a run that is over is in the document", () => {
