@@ -85,6 +85,7 @@ const help = doing((_, dialog) =>
         ["Shift+Tab", "Next mode: plan, ask, edits, auto"],
         ["Ctrl+R", "Search what was sent before"],
         ["Ctrl+G", "Write in $VISUAL or $EDITOR"],
+        ["Ctrl+O", "Go through the conversation: fold and open calls"],
         ["Ctrl+D", "Leave"]
       ]),
       ""

@@ -30,7 +30,6 @@ import type * as Keys from "./Keys.ts"
 import * as PromptLine from "./PromptLine.ts"
 import * as Questions from "./Questions.ts"
 import * as StatusLine from "./StatusLine.ts"
-import * as TranscriptView from "./TranscriptView.ts"
 
 /** Time that leaving waits for the work to end. */
 const graceMillis = 1500
@@ -182,7 +181,7 @@ const watch = Effect.fnUntraced(function*<A, E>(
 
   const press = Effect.fnUntraced(function*(key: Keys.Key) {
     if (key._tag === "Key" && key.name === "backtab") return yield* Effect.as(PromptLine.nextMode(dialog), undefined)
-    if (key._tag === "Key" && key.name === "ctrl-o") return yield* viewed.withPermit(Effect.as(TranscriptView.show(dialog), undefined))
+    if (key._tag === "Key" && key.name === "ctrl-o") return yield* viewed.withPermit(Effect.as(PromptLine.showTranscript(dialog), undefined))
     const now = yield* Clock.currentTimeMillis
     const { action, question } = edit(key, now)
     switch (action._tag) {

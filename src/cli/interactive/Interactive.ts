@@ -51,7 +51,6 @@ import * as SlashCommands from "./SlashCommands.ts"
 import * as ThemeCommand from "./ThemeCommand.ts"
 import type { Next } from "./SlashCommands.ts"
 import { keyboard } from "./TerminalDevice.ts"
-import * as TranscriptView from "./TranscriptView.ts"
 import * as Turn from "./Turn.ts"
 import * as ViKeys from "./ViKeys.ts"
 
@@ -322,7 +321,7 @@ const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<n
       continue
     }
     if (line._tag === "Transcript") {
-      yield* TranscriptView.show(dialog)
+      yield* PromptLine.showTranscript(dialog)
       continue
     }
     if (line.text.trim() === "") continue

@@ -134,6 +134,10 @@ export const nextMode = Effect.fnUntraced(function*({ live }: Pick<Dialog, "live
   if (next !== undefined) yield* Effect.ignore(live.setMode(next))
 })
 
+/** Shows the whole conversation until the user goes back. */
+export const showTranscript = (dialog: Dialog): Effect.Effect<void> =>
+  Effect.flatMap(Effect.promise(() => import("./TranscriptView.ts")), ({ show }) => show(dialog))
+
 /** Gives each key that is typed to `press`, until it answers; `ended` is the answer when nobody can type any more. */
 export const typed = <A, R>(
   { keyboard, screen }: Pick<Dialog, "keyboard" | "screen">,
