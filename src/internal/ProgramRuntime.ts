@@ -368,7 +368,7 @@ export const program = (
         ? start.store
         : start.database === undefined
         ? SessionRetention.layerAuto(settings.sessions, start.session).pipe(Layer.provideMerge(SessionStore.layerSqlite({ path: home.database })))
-        : SessionStore.layerSqlite({ path: start.database }),
+        : SessionStore.layerSqlite({ path: start.database, commitsWithin: "20 millis" }),
       record: undefined,
       environment: commandsOf(commands.layer, start.environment),
       tools: [files, terminal, todo, delegation, ...yield* furtherToolsets, ...yield* memoryToolset(memory), ...agents.length === 0 ? [] : [yield* subAgentTool(agents)]] as const,

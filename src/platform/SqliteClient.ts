@@ -9,16 +9,21 @@
  * {@link Client.transaction} and {@link Client.statements} are for what is written at every step of a run: a transaction and its
  * statements without the Effects and spans that `effect/sql` makes for each of them.
  *
+ * With {@link Sharing} the writes of a short time are one transaction: each is a savepoint in it, and is visible at once to all who use the
+ * same client. Killing the process loses the last of them, in the order in which they were made, and never one without those behind it;
+ * {@link Client.committed} is for what must not be lost. After a commit that failed nothing is written any more.
+ *
  * {@link configure} chooses the journal of the file, {@link waiting} how long a locked file is waited for: one second inside
  * SQLite and then again after a pause of 20 to 150 ms, until 15 seconds are over.
  */
-import type * as Cause from "effect/Cause"
+import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
 import type * as Fiber from "effect/Fiber"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as Reactivity from "effect/reactivity/Reactivity"
@@ -52,8 +57,18 @@ export interface Client extends SqlClient.SqlClient {
   readonly isWithin: (fiber: Fiber.Fiber<unknown, unknown>) => boolean
   /** Runs statements on the connection, one directly after the other. Only in a transaction of the fiber: it waits for no other one. */
   readonly statements: <A>(body: (all: Database["all"]) => A) => Effect.Effect<A, SqlError>
-  /** Runs an Effect once the {@link Client.transaction} of the fiber is committed, and at once where there is none. */
-  readonly afterTransaction: (effect: Effect.Effect<void>) => Effect.Effect<void>
+  /** Runs an Effect once the {@link Client.transaction} of the fiber is done, and at once where there is none. */
+  readonly afterTransaction: <E extends SqlError = never>(effect: Effect.Effect<void, E>) => Effect.Effect<void, E>
+  /** Commits what was written so far; absent where each write has a commit of its own. */
+  readonly committed: Effect.Effect<void, SqlError> | undefined
+}
+
+/** Commits that the writes of a short time share. */
+export interface Sharing {
+  /** Time between a write and its commit at most. */
+  readonly within: Duration.Input
+  /** Life of the client. */
+  readonly scope: Scope.Scope
 }
 
 /** A row by column name. */
@@ -163,6 +178,7 @@ const wrap = (database: DatabaseSync): Database => {
 const beginTransaction = "BEGIN IMMEDIATE"
 
 const sqlError = (operation: string) => (thrown: unknown): SqlError => {
+  if (isSqlError(thrown)) return thrown
   const message = thrown instanceof Error ? thrown.message : String(thrown)
   // Node has SQLite's result code in `errcode`, the classifier looks for it in `errno`.
   const cause = thrown instanceof Error && "errcode" in thrown
@@ -195,8 +211,19 @@ const connect = (database: Database): Connection => {
   }
 }
 
+/** A transaction on the connection that nobody else has: what begins it, what ends it, and what takes it back. */
+interface Bounds {
+  readonly enter: (all: Database["all"]) => void
+  readonly leave: (all: Database["all"]) => void
+  readonly onLeaveFailure: (connection: Connection, error: SqlError) => Effect.Effect<void, SqlError>
+  readonly takeBack: (cause: Cause.Cause<unknown>) => Effect.Effect<void, SqlError>
+}
+
+/** Savepoint of one write in a shared transaction. */
+const savepoint = "one_write"
+
 /** The client of an open database. */
-export const make = Effect.fnUntraced(function*(database: Database): Effect.fn.Return<Client> {
+export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sharing): Effect.fn.Return<Client> {
   const acquirers = SqlClient.makeSqliteAcquirers({
     connection: Effect.succeed(connect(database)),
     semaphore: yield* Semaphore.make(1),
@@ -215,51 +242,119 @@ export const make = Effect.fnUntraced(function*(database: Database): Effect.fn.R
   const statements: Client["statements"] = (body) => Effect.try({ try: () => body(database.all), catch: sqlError("execute") })
 
   /** Of the transaction under way; there is one at a time. */
-  let afterwards: Array<Effect.Effect<void>> = []
+  let afterwards: Array<Effect.Effect<void, SqlError>> = []
   const begin = (all: Database["all"]): void => {
     all(beginTransaction, [])
     afterwards = []
   }
+  const commit = (all: Database["all"]): void => void all("COMMIT", [])
   const rollback = Effect.orDie(statements((all) => {
     // SQLite ends a transaction itself after some failures.
     if (database.isTransaction()) all("ROLLBACK", [])
   }))
-  const rolledBack = <E>(cause: Cause.Cause<E>): Effect.Effect<never, E> => Effect.andThen(rollback, Effect.failCause(cause))
   const failed = sqlError("execute")
 
-  /** A transaction on the connection that nobody else has, with what is to be done after it. */
-  const within = <A, E, R>(connection: Connection, effect: Effect.Effect<A, E, R>) =>
-    Effect.suspend(() => {
-      try {
-        begin(database.all)
-      } catch (thrown) {
-        return Effect.fail(failed(thrown))
-      }
-      return Effect.matchCauseEffect(Effect.provideService(effect, client.transactionService, [connection, 0]), {
-        onFailure: rolledBack,
-        onSuccess: (value) => {
-          try {
-            database.all("COMMIT", [])
-          } catch (thrown) {
-            return Effect.andThen(Effect.orDie(acquirers.onCommitFailure(connection)), Effect.fail(failed(thrown)))
-          }
-          return Effect.succeed({ value, then: afterwards })
+  const transactionIn = ({ enter, leave, onLeaveFailure, takeBack }: Bounds): Client["transaction"] => (effect) => {
+    const within = (connection: Connection) =>
+      Effect.suspend(() => {
+        try {
+          enter(database.all)
+        } catch (thrown) {
+          return Effect.fail(failed(thrown))
         }
+        return Effect.matchCauseEffect(Effect.provideService(effect, client.transactionService, [connection, 0]), {
+          onFailure: (cause) => Effect.andThen(takeBack(cause), Effect.failCause(cause)),
+          onSuccess: (value) => {
+            try {
+              leave(database.all)
+            } catch (thrown) {
+              const error = failed(thrown)
+              return Effect.andThen(onLeaveFailure(connection, error), Effect.fail(error))
+            }
+            return Effect.succeed({ value, then: afterwards })
+          }
+        })
       })
-    })
-
-  const transaction: Client["transaction"] = (effect) =>
-    Effect.uninterruptible(Effect.flatMap(
-      acquirers.borrower((connection) => within(connection, effect)),
+    return Effect.uninterruptible(Effect.flatMap(
+      acquirers.borrower(within),
       ({ then, value }) => then.length === 0 ? Effect.succeed(value) : Effect.as(Effect.all(then, { discard: true }), value)
     ))
+  }
+
+  const alone = transactionIn({
+    enter: begin,
+    leave: commit,
+    onLeaveFailure: (connection) => Effect.orDie(acquirers.onCommitFailure(connection)),
+    takeBack: () => rollback
+  })
+
+  const shared = ({ scope, within }: Sharing) => {
+    let isOpen = false
+    let isDue = false
+    let lost: SqlError | undefined
+
+    /** Notes that the transaction is over without a commit: what others were told is written is not there. */
+    const lose = (error: SqlError) =>
+      Effect.andThen(rollback, Effect.suspend(() => {
+        isOpen = false
+        return Effect.fail(lost ??= error)
+      }))
+    const commitOpen = Effect.suspend(() => {
+      if (lost !== undefined) return Effect.fail(lost)
+      if (!isOpen) return Effect.void
+      return Effect.matchEffect(statements(commit), {
+        onSuccess: () => Effect.sync(() => void (isOpen = false)),
+        // It is open as before, and is tried again.
+        onFailure: (error) => isLocked(error) ? Effect.fail(error) : lose(error)
+      })
+    })
+    const inLine = acquirers.borrower(() => commitOpen)
+    const committed = Effect.suspend(() =>
+      isOpen || lost !== undefined
+        ? Effect.uninterruptible(Effect.catch(waiting(inLine), (error) => acquirers.borrower(() => lose(error))))
+        : Effect.void)
+    const later = Effect.sleep(within).pipe(
+      Effect.andThen(Effect.sync(() => void (isDue = false))),
+      // The next write tells of a failure.
+      Effect.andThen(Effect.ignore(committed))
+    )
+    const one = transactionIn({
+      enter: (all) => {
+        if (lost !== undefined) throw lost
+        if (!isOpen) begin(all)
+        isOpen = true
+        all(`SAVEPOINT ${savepoint}`, [])
+        afterwards = []
+      },
+      leave: (all) => void all(`RELEASE ${savepoint}`, []),
+      onLeaveFailure: (_, error) => lose(error),
+      takeBack: (cause) => {
+        // SQLite ends the whole transaction after some failures, as on a full disk.
+        if (!database.isTransaction()) return lose(failed(Cause.squash(cause)))
+        return Effect.orDie(statements((all) => {
+          all(`ROLLBACK TO ${savepoint}`, [])
+          all(`RELEASE ${savepoint}`, [])
+        }))
+      }
+    })
+    const due = Effect.suspend(() => {
+      if (isDue || !isOpen) return Effect.void
+      isDue = true
+      return Effect.asVoid(Effect.forkIn(later, scope))
+    })
+    const transaction: Client["transaction"] = (effect) => Effect.ensuring(one(effect), due)
+    return { committed, transaction }
+  }
+
+  const { committed, transaction } = sharing === undefined ? { committed: undefined, transaction: alone } : shared(sharing)
 
   return Object.assign(client, {
     transaction,
     isWithin,
     statements,
-    afterTransaction: (effect: Effect.Effect<void>) =>
-      Effect.withFiber<void>((fiber) => {
+    committed,
+    afterTransaction: <E extends SqlError = never>(effect: Effect.Effect<void, E>) =>
+      Effect.withFiber<void, E>((fiber) => {
         if (!isWithin(fiber)) return effect
         afterwards.push(effect)
         return Effect.void
@@ -267,14 +362,21 @@ export const make = Effect.fnUntraced(function*(database: Database): Effect.fn.R
   })
 })
 
-const opened = (file: () => Promise<Database>): Effect.Effect<Client, SqlError, Scope.Scope> =>
-  Effect.acquireRelease(
+const opened = Effect.fnUntraced(function*(file: () => Promise<Database>, within?: Duration.Input): Effect.fn.Return<Client, SqlError, Scope.Scope> {
+  const database = yield* Effect.acquireRelease(
     Effect.tryPromise({ try: file, catch: sqlError("open") }),
     (database) => Effect.sync(() => database.close())
-  ).pipe(Effect.flatMap(make))
+  )
+  if (within === undefined) return yield* make(database)
+  const scope = yield* Effect.scope
+  const client = yield* make(database, { within, scope })
+  const { committed = Effect.void } = client
+  yield* Scope.addFinalizer(scope, Effect.catch(committed, ({ message }) => Effect.logWarning(`The last writes are not kept: ${message}`)))
+  return client
+})
 
-/** The client of the database in a file. It is closed with the scope. */
-export const open = (path: string) => opened(() => openFile(path))
+/** The client of the database in a file, whose writes share commits where `within` says how long. It is closed with the scope. */
+export const open = (path: string, within?: Duration.Input) => opened(() => openFile(path), within)
 
 /** The same for a file that exists and is only read; it need not be writable, and nor need its directory. */
 export const openForReading = (path: string) => opened(() => openFileForReading(path))

@@ -256,9 +256,11 @@ const describeMachine = Effect.fnUntraced(function*({ environmentHints = [], rem
   return [...hints, ...environmentHints]
 })
 
-/** Sources that read the user's files and the machine, as `options` choose. Files are read once for each new session. */
+/** Sources that read the user's files and the machine, as `options` choose. Files are read once for each new session, the machine once. */
 export const layerSources = (options: SourceOptions): Layer.Layer<never, never, FileSystem.FileSystem | Path.Path> =>
-  Layer.effect(PromptSources, Effect.map(Effect.context<FileSystem.FileSystem | Path.Path>(), (context) => {
+  Layer.effect(PromptSources, Effect.gen(function*() {
+    const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+    const machine = yield* Effect.cached(describeMachine(options))
     const told = new Set<string>()
     /** Tells the user, once for each text, what is not in the prompt. */
     const warned = (text: string) => {
@@ -275,7 +277,7 @@ export const layerSources = (options: SourceOptions): Layer.Layer<never, never, 
         identity: soul?.isNotice === true ? undefined : soul?.text,
         help: isChild ? undefined : options.help,
         skills: yield* options.skills?.(tools) ?? Effect.undefined,
-        environment: yield* describeMachine(options),
+        environment: yield* machine,
         project: project === undefined ? undefined : ContextFiles.rendered(project),
         workingDirectory: options.remoteDirectory,
         memory: isChild ? [] : yield* options.memory ?? Effect.succeed([])

@@ -19,6 +19,7 @@
  * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §8.
  */
 import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
@@ -73,7 +74,8 @@ const shared = (backend: Effect.Effect<SharedBackend, SessionStoreError>) => {
     list: (options) => use(({ store }) => store.list(options)),
     resolve: (reference) => use(({ store }) => store.resolve(reference)),
     usageByModel: (id) => use(({ store }) => store.usageByModel(id)),
-    together
+    together,
+    committed: use(({ store }) => store.committed ?? Effect.void)
   })
   const search = SessionSearch.of({ search: (query, options) => use(({ search }) => search.search(query, options)) })
   const record = RunRecord.of({
@@ -128,6 +130,11 @@ const whole = Effect.fnUntraced(function*(open: Effect.Effect<Backend, SessionSt
 /** Place of the sessions. */
 interface FileOptions {
   readonly path: string
+  /**
+   * Time in which writes share a commit, for many runs at once; each has its own when absent. A process that is killed loses what it wrote in
+   * that time, in order, but for the starts of tool calls.
+   */
+  readonly commitsWithin?: Duration.Input | undefined
   /** Nothing will be written: a file that can only be read is opened too, with a warning. */
   readonly readOnly?: boolean | undefined
 }
@@ -135,7 +142,7 @@ interface FileOptions {
 /** The sessions and the run record in the file at `path`, which is created with its directory where it is missing. */
 export const layerSqlite = (options: FileOptions): Layer.Layer<SessionStore | SessionSearch | RunRecord | SessionActivity | SessionMaintenance | SessionRetention> =>
   Layer.effectContext(whole(
-    Effect.flatMap(Effect.promise(() => import("./sqlite/SqliteStore.ts")), ({ open }) => open(options.path, options.readOnly))
+    Effect.flatMap(Effect.promise(() => import("./sqlite/SqliteStore.ts")), ({ open }) => open(options.path, options.readOnly, options.commitsWithin))
   ))
 
 /** A Postgres database with sessions. */

@@ -5,7 +5,8 @@
  * **Details**
  *
  * `append` returns when the message is safe: after a `kill -9` it is still there; the same holds for `begin`, so that a call
- * without a result is known to have started or not. Messages are `Prompt.Message`s; a layer
+ * without a result is known to have started or not. A store of many runs may collect other writes than `begin` for some milliseconds, in
+ * their order; then it has `committed`. Messages are `Prompt.Message`s; a layer
  * that writes them somewhere wraps each in a versioned envelope. Reading returns what was written, open calls included;
  * `Conversation.closeOpenCalls` makes it fit to be sent.
  *
@@ -159,6 +160,8 @@ export interface Service {
   readonly usageByModel: (id: SessionId) => Effect.Effect<ReadonlyArray<UsageRecord>, SessionStoreError>
   /** Makes one transaction of several writes; a run record in the same place has the same function. Absent where writing is no transaction. */
   readonly together?: Together | undefined
+  /** Waits until all that was written is safe; absent where every write is when it returns. */
+  readonly committed?: Effect.Effect<void, SessionStoreError> | undefined
 }
 
 /**

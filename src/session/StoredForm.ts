@@ -268,6 +268,25 @@ const masked = (value: unknown, mask: (text: string, key?: string) => string, de
   return changed ?? value
 }
 
+/** Texts that {@link remembering} holds, and their lengths. */
+const maxRemembered = 256
+const [shortest, longest] = [256, 65_536]
+
+/** Remembers the last long texts: system prompts and descriptions of tools are the same in every session of many. */
+const remembering = (mask: (text: string) => string): (text: string) => string => {
+  const known = new Map<string, string>()
+  return (text) => {
+    if (text.length < shortest || text.length > longest) return mask(text)
+    const before = known.get(text)
+    if (before !== undefined) return before
+    const [oldest] = known.keys()
+    if (known.size >= maxRemembered && oldest !== undefined) known.delete(oldest)
+    const safe = mask(text)
+    known.set(text, safe)
+    return safe
+  }
+}
+
 /** Masks the values that the runtime holds: in titles, in system prompts and in what users type. */
 export const heldMask: Effect.Effect<(text: string) => string> = Effect.map(Secrets, ({ mask }) => mask)
 
@@ -293,8 +312,8 @@ const withMasks = <A>(use: (masks: Masks) => A): Effect.Effect<A> =>
     const version = secrets.version()
     const known = newestMasks.get(secrets)
     if (known?.version === version && known.redact === redact) return use(known)
-    const said = redact ? (text: string) => redactKeys(text, secrets) : secrets.mask
-    const made: Masks = { held: secrets.mask, said, messages: new WeakMap(), redact, version }
+    const said = remembering(redact ? (text) => redactKeys(text, secrets) : secrets.mask)
+    const made: Masks = { held: remembering(secrets.mask), said, messages: new WeakMap(), redact, version }
     newestMasks.set(secrets, made)
     return use(made)
   })
@@ -349,7 +368,7 @@ export const maskedEntries = (given: ReadonlyArray<Entry>): Effect.Effect<Readon
     }))
 
 /** Entries as they may leave the machine, by the entries: every exporter is given the same ones. */
-const exportedEntries = new WeakMap<Registry, { readonly version: number; readonly redact: boolean; readonly made: WeakMap<Entry, Entry> }>()
+const exportedEntries = new WeakMap<Registry, { readonly version: number; readonly redact: boolean; readonly made: WeakMap<Entry, Entry>; readonly clean: (text: string) => string }>()
 
 /** Takes every secret out of a text that leaves the machine or is shown. */
 export const textForExport: Effect.Effect<(text: string) => string> = Effect.gen(function*() {
@@ -364,18 +383,18 @@ export const textForExport: Effect.Effect<(text: string) => string> = Effect.gen
 export const forExport: Effect.Effect<(given: ReadonlyArray<Entry>) => ReadonlyArray<Entry>> = Effect.gen(function*() {
   const secrets = yield* Secrets
   const redact = yield* RedactSecrets
-  const clean = yield* textForExport
-  const exported = (text: string, key?: string): string => text !== "" && key !== undefined && isSensitiveKey(key) ? marker : clean(text)
-  const made = (): WeakMap<Entry, Entry> => {
+  const mask = yield* textForExport
+  const newest = () => {
     const version = secrets.version()
     const known = exportedEntries.get(secrets)
-    if (known?.version === version && known.redact === redact) return known.made
-    const made = new WeakMap<Entry, Entry>()
-    exportedEntries.set(secrets, { version, redact, made })
-    return made
+    if (known?.version === version && known.redact === redact) return known
+    const fresh = { version, redact, made: new WeakMap<Entry, Entry>(), clean: remembering(mask) }
+    exportedEntries.set(secrets, fresh)
+    return fresh
   }
   return (given) => {
-    const known = made()
+    const { clean, made: known } = newest()
+    const exported = (text: string, key?: string): string => text !== "" && key !== undefined && isSensitiveKey(key) ? marker : clean(text)
     return given.map((entry) => {
       const before = known.get(entry)
       if (before !== undefined) return before

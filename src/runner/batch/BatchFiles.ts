@@ -215,7 +215,7 @@ export interface Merged {
 
 const plain = ({ atif: _, ...fields }: Json.Fields): Json.Fields => fields
 
-/** Writes the merged files of rows in the forms that are asked for. */
+/** Writes the merged files of rows in the forms that are asked for, and sums the rows. */
 export const merge = Effect.fnUntraced(function*(
   directory: string,
   results: Stream.Stream<ResultLine, JournalError>,
@@ -223,23 +223,22 @@ export const merge = Effect.fnUntraced(function*(
 ) {
   const paths = yield* Path.Path
   const known = new Set(tools)
-  const merged = { written: 0, discarded: 0, withUnknownTools: 0 }
+  const totals = noTotals()
   const isKept = ({ discarded, fields }: ResultLine): boolean => discarded === undefined && unknownTools(fields, known).length === 0
-  const lines = results.pipe(
-    Stream.mapError(({ message }) => new BatchError({ message, isInput: false })),
-    Stream.tap((line) => Effect.sync(() => {
-      if (line.discarded !== undefined) merged.discarded++
-      else if (isKept(line)) merged.written++
-      else merged.withUnknownTools++
-    })),
-    Stream.filter(isKept)
-  )
+  const lines = Stream.mapError(results, ({ message }) => new BatchError({ message, isInput: false }))
   const jsonl = (value: unknown): string => `${JSON.stringify(value)}\n`
-  yield* replace(paths.join(directory, names.trajectories), Stream.map(lines, ({ fields, id }) => jsonl({ row_id: id, ...plain(fields) })))
-  const counted: Merged = { ...merged }
+  yield* replace(paths.join(directory, names.trajectories), lines.pipe(
+    Stream.filter((line) => {
+      add(totals, line, known)
+      return isKept(line)
+    }),
+    Stream.map(({ fields, id }) => jsonl({ row_id: id, ...plain(fields) }))
+  ))
   if (format !== "sharegpt") {
-    yield* replace(paths.join(directory, names.atif), lines.pipe(Stream.flatMap(({ fields }) =>
+    yield* replace(paths.join(directory, names.atif), lines.pipe(Stream.filter(isKept), Stream.flatMap(({ fields }) =>
       fields["atif"] === undefined ? Stream.empty : Stream.succeed(jsonl(fields["atif"])))))
   }
-  return counted
+  const { discarded, finished, withUnknownTools } = totals
+  const merged: Merged = { written: finished - withUnknownTools, discarded, withUnknownTools }
+  return { merged, totals }
 })

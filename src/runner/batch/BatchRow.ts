@@ -104,9 +104,14 @@ const workspaceOf = Effect.fnUntraced(function*(row: Row, { goesOn, number }: Ro
     return isThere ? { path, isOwn: false } : yield* new RowRefused({ message: `cwd ${path} is not a directory` })
   }
   const path = paths.join(directory, "workspaces", `${nameOf(row)}-${number}`)
+  const make = fs.makeDirectory(path, { mode: 0o700 })
   const made = Effect.gen(function*() {
-    if (!goesOn) yield* fs.remove(path, { recursive: true, force: true })
-    yield* fs.makeDirectory(path, { recursive: true, mode: 0o700 })
+    yield* Effect.catch(make, (error) => {
+      if (error.reason._tag === "NotFound") return fs.makeDirectory(path, { recursive: true, mode: 0o700 })
+      // Something is there after a process that died.
+      if (error.reason._tag === "AlreadyExists") return goesOn ? Effect.void : Effect.andThen(fs.remove(path, { recursive: true, force: true }), make)
+      return Effect.fail(error)
+    })
     yield* fs.writeFileString(paths.join(path, ownTree), "")
   })
   yield* Effect.mapError(made, ({ message }) => new RowRefused({ message: `no workspace: ${message}` }))

@@ -15,7 +15,6 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Path from "effect/Path"
 import * as Semaphore from "effect/Semaphore"
-import * as Stream from "effect/Stream"
 import { SessionId } from "../../domain/Ids.ts"
 import type * as Json from "../../domain/Json.ts"
 import { SessionStore } from "../../session/SessionStore.ts"
@@ -206,7 +205,8 @@ export const run = Effect.fn("BatchRun.run")(function*(options: Options) {
   const journal = yield* RowJournal.open({
     directory,
     fileOf: (id) => BatchFiles.names.batch(batches.get(id) ?? 0),
-    isResults: BatchFiles.names.isBatch
+    isResults: BatchFiles.names.isBatch,
+    before: Effect.mapError(store.committed ?? Effect.void, ({ message }) => new RowJournal.JournalError({ path: directory, message, canResume: true }))
   })
   for (const problem of journal.problems) yield* onNote(problem)
   if (before !== undefined && !options.resumes && (journal.entries.size > 0 || journal.attempts.size > 0)) {
@@ -262,10 +262,7 @@ export const run = Effect.fn("BatchRun.run")(function*(options: Options) {
 /** Writes the merged files and the statistics of what there is; `seconds` are those of the statistics before when absent. */
 export const finish = Effect.fnUntraced(function*(directory: string, journal: Pick<RowJournal.Journal, "results">, manifest: BatchFiles.Manifest, seconds?: number) {
   const paths = yield* Path.Path
-  const merged = yield* BatchFiles.merge(directory, journal.results, manifest)
-  const totals = BatchFiles.noTotals()
-  const known = new Set(manifest.tools)
-  yield* Stream.runForEach(journal.results, (line) => Effect.sync(() => BatchFiles.add(totals, line, known)))
+  const { merged, totals } = yield* BatchFiles.merge(directory, journal.results, manifest)
   const path = paths.join(directory, BatchFiles.names.statistics)
   const statistics = BatchFiles.statistics(totals, manifest, {
     at: new Date(yield* Clock.currentTimeMillis).toISOString(),

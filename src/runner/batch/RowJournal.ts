@@ -88,6 +88,8 @@ export interface Options {
   readonly fileOf?: ((id: string) => string) | undefined
   /** Tells which files of the directory hold results; `results.jsonl` when absent. */
   readonly isResults?: ((name: string) => boolean) | undefined
+  /** Done before lines of results are written, once for those that are written together: what they tell of is stored elsewhere first. */
+  readonly before?: Effect.Effect<void, JournalError> | undefined
 }
 
 const attemptsFile = "attempts.jsonl"
@@ -119,11 +121,17 @@ interface Write {
   readonly done: Deferred.Deferred<void, JournalError>
 }
 
+/** Lines that wait for a file. */
+interface Queue {
+  readonly turn: Semaphore.Semaphore
+  readonly writes: Array<Write>
+  users: number
+}
+
 /** Appends lines to files; lines that wait at the same time are written and synced together. */
 const appender = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
-  const turn = yield* Semaphore.make(1)
-  const waiting = new Map<string, Array<Write>>()
+  const queues = new Map<string, Queue>()
   /** Bytes of files that were written to; nobody else writes. */
   const sizes = new Map<string, number>()
 
@@ -140,21 +148,22 @@ const appender = Effect.gen(function*() {
       sizes.set(path, before + bytes.length)
     })).pipe(Effect.mapError(failed(path, "written")))
 
-  return (path: string, line: Json.Fields, isSynced: boolean): Effect.Effect<void, JournalError> =>
+  return (path: string, line: Json.Fields, before: Effect.Effect<void, JournalError>, isSynced: boolean): Effect.Effect<void, JournalError> =>
     Effect.uninterruptible(Effect.gen(function*() {
       const done = Deferred.makeUnsafe<void, JournalError>()
-      const queue = waiting.get(path) ?? []
-      waiting.set(path, queue)
-      queue.push({ text: `${JSON.stringify(line)}\n`, done })
-      yield* turn.withPermits(1)(Effect.suspend(() => {
-        const group = waiting.get(path) ?? []
-        waiting.delete(path)
+      const queue = queues.get(path) ?? { turn: Semaphore.makeUnsafe(1), writes: [], users: 0 }
+      queues.set(path, queue)
+      queue.writes.push({ text: `${JSON.stringify(line)}\n`, done })
+      queue.users++
+      yield* queue.turn.withPermits(1)(Effect.suspend(() => {
+        const group = queue.writes.splice(0)
         if (group.length === 0) return Effect.void
         return Effect.flatMap(
-          Effect.exit(put(path, group.map(({ text }) => text).join(""), isSynced)),
+          Effect.exit(Effect.andThen(before, put(path, group.map(({ text }) => text).join(""), isSynced))),
           (exit) => Effect.sync(() => group.forEach(({ done }) => Deferred.doneUnsafe(done, exit)))
         )
       }))
+      if (--queue.users === 0) queues.delete(path)
       yield* Deferred.await(done)
     }))
 })
@@ -164,8 +173,13 @@ const lineOf = (value: Json.Fields): ResultLine | undefined => {
   return typeof id !== "string" ? undefined : { id, digest: Json.string(digest), discarded: Json.string(discarded), fields }
 }
 
-/** Reads the files of a directory. */
-const reader = Effect.fnUntraced(function*(directory: string, isResults: (name: string) => boolean) {
+/** Lines of every row. */
+type Lines = Map<string, number>
+
+const oneMore = (lines: Lines, id: string): void => void lines.set(id, (lines.get(id) ?? 0) + 1)
+
+/** Reads the files of a directory, in which `known` counts the lines; they are counted first when absent. */
+const reader = Effect.fnUntraced(function*(directory: string, isResults: (name: string) => boolean, known?: Lines) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
 
@@ -195,12 +209,9 @@ const reader = Effect.fnUntraced(function*(directory: string, isResults: (name: 
   const results: Stream.Stream<ResultLine, JournalError> = Stream.unwrap(Effect.gen(function*() {
     const names = yield* resultFiles
     // The last line of a row counts, whatever the file: it was run again because the row changed.
-    const counts = new Map<string, number>()
-    for (const name of names) {
-      for (const value of (yield* objects(name, [])).found) {
-        const id = Json.word(value["row_id"])
-        counts.set(id, (counts.get(id) ?? 0) + 1)
-      }
+    const counts: Lines = new Map(known)
+    if (known === undefined) {
+      for (const name of names) for (const value of (yield* objects(name, [])).found) oneMore(counts, Json.word(value["row_id"]))
     }
     return Stream.fromIterable(names).pipe(
       Stream.mapEffect((name) => objects(name, [])),
@@ -228,13 +239,14 @@ export const resultsOf = Effect.fn("RowJournal.resultsOf")(function*(directory: 
 
 /** Opens the journal of a directory and reads what is there. */
 export const open = Effect.fn("RowJournal.open")(function*(
-  { directory, fileOf = () => defaultFile, isResults = isDefault }: Options
+  { before = Effect.void, directory, fileOf = () => defaultFile, isResults = isDefault }: Options
 ): Effect.fn.Return<Journal, JournalError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), failed(directory, "written"))
   const append = yield* appender
-  const { objects, resultFiles, results } = yield* reader(directory, isResults)
+  const lines: Lines = new Map()
+  const { objects, resultFiles, results } = yield* reader(directory, isResults, lines)
   const problems: Array<string> = []
 
   const load = Effect.fnUntraced(function*(name: string) {
@@ -247,6 +259,7 @@ export const open = Effect.fn("RowJournal.open")(function*(
   const attempts = new Map<string, Attempts>()
   for (const name of yield* resultFiles) {
     for (const value of yield* load(name)) {
+      oneMore(lines, Json.word(value["row_id"]))
       const line = lineOf(value)
       if (line === undefined) problems.push(`${paths.join(directory, name)}: a line has no row_id`)
       else entries.set(line.id, line)
@@ -258,14 +271,15 @@ export const open = Effect.fn("RowJournal.open")(function*(
 
   const note = (row: RowKey, attempt: number, event: "begin" | "fail", message?: string) =>
     Effect.andThen(
-      append(paths.join(directory, attemptsFile), { row_id: row.id, row_digest: row.digest, event, attempt, error: message }, false),
+      append(paths.join(directory, attemptsFile), { row_id: row.id, row_digest: row.digest, event, attempt, error: message }, Effect.void, false),
       Effect.sync(() => void attempts.set(row.id, { number: attempt, isOpen: event === "begin", digest: row.digest }))
     )
 
   const settle = (row: RowKey, discarded: string | undefined, fields: Json.Fields) =>
     Effect.andThen(
-      append(paths.join(directory, fileOf(row.id)), { row_id: row.id, row_digest: row.digest, discarded, ...fields }, true),
+      append(paths.join(directory, fileOf(row.id)), { row_id: row.id, row_digest: row.digest, discarded, ...fields }, before, true),
       Effect.sync(() => {
+        oneMore(lines, row.id)
         entries.set(row.id, { digest: row.digest, discarded })
         const last = attempts.get(row.id)
         if (last !== undefined) attempts.set(row.id, { ...last, isOpen: false })

@@ -59,6 +59,8 @@ export interface SqlPlace {
     model: Pick<SessionStore.UsageRecord, "provider" | "model">,
     counted: SqlRows.Counted
   ) => Effect.Effect<boolean, SessionStoreError>
+  /** Waits until what was written is safe; absent where it is when it returns. */
+  readonly committed?: Effect.Effect<void, SessionStoreError> | undefined
 }
 
 /** The columns of a new message. */
@@ -88,7 +90,7 @@ const maxSessionsRead = 4
 const maxContinuations = 10_000
 
 /** Makes the session store in a database. */
-export const make = ({ addUsage, append, begin, exact, leases, made, read, sql, write }: SqlPlace): SessionStore.Service => {
+export const make = ({ addUsage, append, begin, committed, exact, leases, made, read, sql, write }: SqlPlace): SessionStore.Service => {
   const toSession = (row: SqlRows.SessionRow): SessionStore.Session => SqlRows.toSession({ ...row, system_prompt: exact.decode(row.system_prompt) })
   const session = (rows: ReadonlyArray<SqlRows.SessionRow>): Option.Option<SessionStore.Session> =>
     Option.map(Option.fromUndefinedOr(rows[0]), toSession)
@@ -167,6 +169,8 @@ export const make = ({ addUsage, append, begin, exact, leases, made, read, sql, 
   })
 
   const store = SessionStore.SessionStore.of({
+    committed,
+
     create: Effect.fnUntraced(function*(session) {
       const mask = yield* StoredForm.heldMask
       const title = session.title === undefined ? null : yield* Title.clean("create", mask(session.title))

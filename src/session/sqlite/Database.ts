@@ -11,8 +11,12 @@
  * came before it. Where the file system cannot do WAL the journal is a rollback journal (`synchronous = FULL`), and what
  * returned survives a power cut as well.
  *
+ * A database of many runs ({@link open} with `within`) commits what was written in a short time together: each commit writes the same pages
+ * of the indexes again. Its runs wait for {@link Database.committed} before a tool begins and before their results are written elsewhere.
+ *
  * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §8.
  */
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
@@ -36,6 +40,8 @@ export interface Database {
     body: (all: SqliteClient.Database["all"]) => A
   ) => Effect.Effect<A, SessionStoreError>
   readonly together: Together
+  /** Waits until what was written is in the log file; absent where every write is when it returns. */
+  readonly committed: Effect.Effect<void, SessionStoreError> | undefined
 }
 
 /** Writes between two checkpoints. */
@@ -53,7 +59,8 @@ export const make = (path: string, sql: SqliteClient.Client): Database => {
 
   let writes = 0
   const checkpoint = Effect.suspend(() =>
-    ++writes % checkpointEvery === 0
+    // A transaction that is open prevents it; SQLite's own are enough for a database of many runs.
+    sql.committed === undefined && ++writes % checkpointEvery === 0
       // The log goes on growing without it, and the next checkpoint makes up for it.
       ? Effect.catchTag(sql`PRAGMA wal_checkpoint(PASSIVE)`, "SqlError", (error) =>
         Effect.logDebug("checkpoint failed", error))
@@ -72,18 +79,20 @@ export const make = (path: string, sql: SqliteClient.Client): Database => {
     sql,
     read: run,
     write,
+    committed: sql.committed === undefined ? undefined : Effect.mapError(sql.committed, failureOf(path, "commit")),
     writeDirectly: (operation, body) => write(operation, sql.statements(body)),
     together: (writes) =>
       Effect.catchIf(transaction(writes), isSqlError, (error) => Effect.fail(failureOf(path, "write")(error)))
   }
 }
 
-/** Opens the database in a file, creating or migrating it where it must be. It is closed with the scope. */
+/** Opens the database in a file, creating or migrating it where it must be; its writes share commits where `within` says how long. It is closed with the scope. */
 export const open = Effect.fnUntraced(function*(
   path: string,
-  migrations: ReadonlyArray<Migrations.Migration> = Migrations.migrations
+  migrations: ReadonlyArray<Migrations.Migration> = Migrations.migrations,
+  within?: Duration.Input
 ): Effect.fn.Return<Database, SessionStoreError, Scope.Scope> {
-  const sql = yield* Effect.mapError(SqliteClient.open(path), failureOf(path, "open"))
+  const sql = yield* Effect.mapError(SqliteClient.open(path, within), failureOf(path, "open"))
   const database = make(path, sql)
   yield* database.read("open", Effect.andThen(SqliteClient.configure(sql), Migrations.migrate(sql, path, migrations)))
   return database

@@ -4,6 +4,7 @@
  * Source: `ARCHITECTURE.md` §8.
  */
 import * as Arr from "effect/Array"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { SessionStoreError } from "../../domain/AgentError.ts"
 import * as Leases from "../../platform/Leases.ts"
@@ -53,7 +54,7 @@ const keepIn = ({ writeDirectly }: Database.Database): SqlRecord.RecordPlace["ke
   })
 
 /** Makes the session store on an open database. */
-export const make = ({ read, sql, write, writeDirectly }: Database.Database): SessionStore.Service =>
+export const make = ({ committed, read, sql, write, writeDirectly }: Database.Database): SessionStore.Service =>
   SqlStore.make({
     sql,
     read,
@@ -72,11 +73,15 @@ export const make = ({ read, sql, write, writeDirectly }: Database.Database): Se
         return first
       }),
     begin: (id, callIds) =>
-      writeDirectly("begin", (all) => {
-        if (all(isSession, [id]).length === 0) return false
-        callIds.forEach((callId) => all(noteBegun, [id, callId]))
-        return true
-      }),
+      write("begin", Effect.andThen(
+        sql.afterTransaction(sql.committed ?? Effect.void),
+        sql.statements((all) => {
+          if (all(isSession, [id]).length === 0) return false
+          callIds.forEach((callId) => all(noteBegun, [id, callId]))
+          return true
+        })
+      )),
+    committed,
     addUsage: (id, { model, provider }, counted) => {
       const values = Object.values(counted)
       return writeDirectly("recordUsage", (all) => {
@@ -125,8 +130,8 @@ const activityOf = ({ read, sql }: Database.Database, { sequence, since }: SqlRe
 })
 
 /** Opens the store, the search and the run record on the database in a file, which is closed with the scope. */
-export const open = (path: string, readOnly = false) =>
-  Effect.map(readOnly ? Database.openForReading(path) : Database.open(path), (database): Backend => {
+export const open = (path: string, readOnly = false, commitsWithin?: Duration.Input) =>
+  Effect.map(readOnly ? Database.openForReading(path) : Database.open(path, undefined, commitsWithin), (database): Backend => {
     const record = SqlRecord.make({ ...database, afterwards: database.sql.afterTransaction, keep: keepIn(database) })
     const store = make(database)
     return {

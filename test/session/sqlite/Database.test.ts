@@ -168,6 +168,91 @@ describe("a full disk", () => {
     }))
 })
 
+describe("a shared commit", () => {
+  /** A store whose writes share commits, and how many messages another connection sees. */
+  const shared = Effect.gen(function*() {
+    const path = `${yield* temporaryDirectory}/state.db`
+    const database = yield* Database.open(path, undefined, "20 millis")
+    const store = SqliteStore.make(database)
+    const seen = () => {
+      const other = new DatabaseSync(path, { readOnly: true })
+      try {
+        return other.prepare("SELECT (SELECT count(*) FROM messages) AS messages, (SELECT count(*) FROM begun_calls) AS calls").get()
+      } finally {
+        other.close()
+      }
+    }
+    return { path, database, store, seen }
+  })
+
+  it.effect("holds the writes of a short time, which are read at once, and those before the start of a call at once", () =>
+    Effect.gen(function*() {
+      const { database, seen, store } = yield* shared
+      yield* store.create(newSession(id))
+      yield* store.append(id, [user("one")])
+      yield* store.append(id, [user("two")])
+      assert.lengthOf(yield* store.messages(id), 2)
+      assert.deepStrictEqual({ ...seen() }, { messages: 0, calls: 0 })
+      yield* TestClock.adjust("20 millis")
+      assert.deepStrictEqual({ ...seen() }, { messages: 2, calls: 0 })
+      yield* store.append(id, [user("three")])
+      yield* store.begin(id, ["call"])
+      assert.deepStrictEqual({ ...seen() }, { messages: 3, calls: 1 })
+      yield* database.together(Effect.andThen(store.append(id, [user("four")]), store.begin(id, ["other"])))
+      assert.deepStrictEqual({ ...seen() }, { messages: 4, calls: 2 })
+      yield* store.append(id, [user("five")])
+      yield* store.committed ?? Effect.void
+      assert.deepStrictEqual({ ...seen() }, { messages: 5, calls: 2 })
+    }))
+
+  it.effect("leaves out a write that fails, and no other", () =>
+    Effect.gen(function*() {
+      const { database, seen, store } = yield* shared
+      yield* store.create(newSession(id))
+      yield* store.append(id, [user("one")])
+      const failing = database.together(Effect.andThen(store.append(id, [user("none")]), store.append(SessionId.make("unknown"), [user("none")])))
+      assert.strictEqual((yield* Effect.flip(failing)).operation, "append")
+      yield* Effect.exit(database.together(Effect.andThen(store.append(id, [user("none")]), Effect.die("fault"))))
+      yield* store.append(id, [user("two")])
+      yield* store.committed ?? Effect.void
+      assert.deepStrictEqual({ ...seen() }, { messages: 2, calls: 0 })
+    }))
+
+  it.effect("that fails is told to every later write, as what was written before is not there", () =>
+    Effect.gen(function*() {
+      let isOpen = false
+      const statements: Array<string> = []
+      const all = (text: string): ReadonlyArray<SqliteClient.Row> => {
+        statements.push(text)
+        if (text === "COMMIT") throw sqliteError(13, "database or disk is full")
+        if (text.startsWith("BEGIN")) isOpen = true
+        if (text === "ROLLBACK") isOpen = false
+        return []
+      }
+      const scope = yield* Effect.scope
+      const client = yield* SqliteClient.make({ all, once: all, isTransaction: () => isOpen, close: () => {} }, { within: "20 millis", scope })
+      const { write } = Database.make("/home/state.db", client)
+      yield* write("append", Effect.void)
+      yield* TestClock.adjust("20 millis")
+      assert.deepStrictEqual(statements, ["BEGIN IMMEDIATE", "SAVEPOINT one_write", "RELEASE one_write", "COMMIT", "ROLLBACK"])
+      for (const later of [write("append", Effect.void), Database.make("/home/state.db", client).committed ?? Effect.void]) {
+        assert.match((yield* Effect.flip(later)).message, /^\/home\/state\.db cannot grow because the disk is full: free some space and try again/u)
+      }
+      assert.lengthOf(statements, 5)
+    }))
+
+  it.effect("is made when the database is closed", () =>
+    Effect.gen(function*() {
+      const path = `${yield* temporaryDirectory}/state.db`
+      yield* Effect.scoped(Effect.gen(function*() {
+        const store = SqliteStore.make(yield* Database.open(path, undefined, "1 hour"))
+        yield* store.create(newSession(id))
+        yield* store.append(id, [user("one")])
+      }))
+      assert.deepStrictEqual(yield* SqliteStore.make(yield* Database.open(path)).messages(id), [user("one")])
+    }))
+})
+
 describe("migrations", () => {
   const known = Migrations.migrations.map(({ version }) => version)
   const later: Migrations.Migration = {
