@@ -104,7 +104,7 @@ describe.skipIf(launcher === undefined)("an interactive session", () => {
       yield* until("That is all.")
       // The process in the background printed what was watched for.
       yield* until("Noted.")
-      for (const command of ["/agents", "/help", "/history", "/status", "/tools"]) {
+      for (const command of ["/agents", "/help", "/history", "/status", "/tools list"]) {
         yield* type(`${command}\r`)
         yield* until(`› ${command}`)
       }

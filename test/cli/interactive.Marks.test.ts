@@ -58,12 +58,14 @@ describe("lines with a mark", () => {
   it.effect("Esc Esc goes back to before a message, in a copy of the session, with the message to change", () =>
     session({}, ({ later, model, store, type, until }) =>
       Effect.gen(function*() {
+        yield* type("!echo out\r")
+        yield* until("goes along")
         for (const text of ["first", "second", "third"]) {
           yield* type(`${text}\r`)
           yield* until(`You said: ${text}`)
         }
         yield* type("\u001b\u001b")
-        yield* later("❯ third")
+        assert.include(yield* later("❯ third"), "\n  first ")
         yield* type("seco\r")
         yield* until("The conversation goes on before that turn")
         yield* until("› second", 2)

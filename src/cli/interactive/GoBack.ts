@@ -16,6 +16,9 @@ import { complain, type Dialog, say, type SessionServices } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import * as Picker from "./Picker.ts"
 
+/** Text of a message as it was typed: without what was added to it. */
+const typedText = (text: string): string => text.split(/\n\n<(?:user_shell|file|stdin) ?/, 1)[0] ?? text
+
 /** An earlier message, and the place of it. */
 interface Earlier {
   readonly text: string
@@ -26,7 +29,7 @@ interface Earlier {
 const pickMessage = Effect.fnUntraced(function*(dialog: Dialog) {
   const stored = yield* dialog.live.known
   const messages = stored === undefined ? [] : yield* dialog.live.messages
-  const earlier = messages.flatMap((message, position): ReadonlyArray<Earlier> => message.role === "user" ? [{ text: userText(message), position }] : []).toReversed()
+  const earlier = messages.flatMap((message, position): ReadonlyArray<Earlier> => message.role === "user" ? [{ text: typedText(userText(message)), position }] : []).toReversed()
   if (earlier.length === 0) return say(dialog, "No earlier message to go back to.", "")
   return yield* Picker.choose(dialog, {
     title: "Go back to before a message",

@@ -1,7 +1,7 @@
 /**
  * `!command`: the user's own command, run in the shell without the model. What it prints is shown, and how it ended.
  *
- * It gets no input. What it printed goes along with the next message, so that "what does this mean?" has an answer; behind `!!` it does
+ * It gets no input. Its output goes along with the next message, so that "what does this mean?" has an answer; behind `!!` it does
  * not. Secrets in what it prints are masked, as everywhere. Ctrl+C ends it with all that it started. It needs no
  * approval, as the user typed it; what nothing can allow does not run here either.
  *
@@ -36,13 +36,13 @@ const sharedText = (command: string, output: string, ending: string): string => 
   return `<user_shell command=${JSON.stringify(command)} ending=${JSON.stringify(ending)}>\n${shown.replace(/\n?$/, "\n")}</user_shell>`
 }
 
-/** A message with the output of the commands before it, which are taken. */
+/** A message, and behind it the output of the commands before it, which are taken. */
 export const withShared = (dialog: Dialog, prompt: RunInput["prompt"]): RunInput["prompt"] => {
   const { shared } = dialog
   if (shared.length === 0) return prompt
   dialog.shared = []
-  const before = shared.join("\n\n")
-  return typeof prompt === "string" ? `${before}\n\n${prompt}` : [Prompt.textPart({ text: before }), ...prompt]
+  const after = shared.join("\n\n")
+  return typeof prompt === "string" ? `${prompt}\n\n${after}` : [...prompt, Prompt.textPart({ text: after })]
 }
 
 /** Runs a line with its marks. Gives the exit code with which the program is left, if it is. */
