@@ -70,6 +70,11 @@ const ask = (agent: Agent.Service, store: Store, tools: Selection, settings: Val
     )
 })
 
+/** The agent as a tool of the given tools, over the services of the surroundings. */
+export const askTool = Effect.fnUntraced(function*(tools: Selection) {
+  return ask(yield* Agent.Agent, yield* SessionStore, tools, yield* Settings)
+})
+
 const offered = (agent: Agent.Service, settings: Values, { definition: { description, name, parameters } }: BoundTool): McpHost.Offered => ({
   name,
   description,

@@ -76,7 +76,7 @@ export type ChatFlags = Flags.Globals & Flags.Chat & {
 type RunOptions = Pick<RunInput, "maxIterations" | "source" | "streaming" | "tools">
 
 /** Says so where nobody configured a model, and nobody asked for the stand-in either. */
-const mention = Effect.fnUntraced(function*({ script }: ChatFlags, { model }: Values) {
+export const mentionStandIn = Effect.fnUntraced(function*({ script }: { readonly script?: string | undefined }, { model }: Values) {
   const router = yield* ModelRouter
   const { provider } = yield* router.primary
   const isMeant = script !== undefined || model.provider.toLowerCase() === provider || model.default === provider
@@ -91,7 +91,7 @@ export const prepare = Effect.fnUntraced(function*(
     ? yield* Effect.flatMap(ToolRegistry.use(({ list }) => list), (sets) => toolsOf(flags.agentFile, sets, settings))
     : undefined
   const tools = own ?? (yield* selectTools(flags, settings))
-  yield* mention(flags, settings)
+  yield* mentionStandIn(flags, settings)
   return {
     tools,
     source: flags.source ?? (flags.oneshot ? "oneshot" : "cli"),

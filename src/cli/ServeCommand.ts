@@ -1,5 +1,8 @@
 /**
- * `hermes serve`: chat completions for rollouts over HTTP, until Ctrl+C.
+ * `hermes serve`: the agent over HTTP until Ctrl+C, for clients of OpenAI's APIs, of MCP, and of its own sessions; with `--rollouts` chat
+ * completions for training instead, whose answers are kept as episodes.
+ *
+ * Source: `hermes-product.md` §2.2 and §5.5.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -8,14 +11,19 @@ import * as Path from "effect/Path"
 import * as Redacted from "effect/Redacted"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import { Environment, Home } from "../config/Environment.ts"
+import { Environment } from "../config/Environment.ts"
+import * as PermissionMode from "../config/PermissionMode.ts"
 import { Settings } from "../config/Settings.ts"
+import { workingDirectory } from "../platform/CurrentProcess.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import { either, EndSignal, type Failure, notDone, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
+import { hermes } from "./Hermes.ts"
+import * as ModelChoices from "./ModelChoices.ts"
 import { line, note, Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
+import * as RunOptions from "./RunOptions.ts"
 
 /** Kinds of tokens that are asked for; `auto` decides by the address of the model. */
 const captures = ["auto", "token_ids", "logprobs", "none"] as const
@@ -24,11 +32,12 @@ const divergences = ["refuse", "branch"] as const
 const flags = {
   host: Flags.text("host", "ADDRESS", "Address; default: 127.0.0.1 (others need a key)"),
   port: Flags.last(Flag.Int("port").pipe(Flag.withMetavar("N")), "Port; default: 8642 (0: any that is free)"),
-  rollouts: Flags.text("rollouts", "DIR", "Directory of episodes; default: ~/.hermes/rollouts"),
-  capture: Flags.text("capture", "KIND", `Tokens asked for: ${captures.join(", ")}`),
-  parser: Flags.text("parser", "NAME", "Parser of tool calls in raw text (such as qwen)"),
-  weightsVersion: Flags.text("weights-version", "TEXT", "Version of the weights, kept with every episode"),
-  onDivergence: Flags.text("on-divergence", "DO", "At another history: refuse (default) or branch"),
+  maxSessions: Flags.last(Flag.Int("max-sessions").pipe(Flag.withMetavar("N")), "Sessions open at once; default: 512"),
+  rollouts: Flags.text("rollouts", "DIR", "Serve rollouts for training, kept in this directory"),
+  capture: Flags.text("capture", "KIND", `Rollouts: tokens asked for: ${captures.join(", ")}`),
+  parser: Flags.text("parser", "NAME", "Rollouts: parser of tool calls in raw text (such as qwen)"),
+  weightsVersion: Flags.text("weights-version", "TEXT", "Rollouts: version of the weights, kept with each"),
+  onDivergence: Flags.text("on-divergence", "DO", "Rollouts: at another history refuse (default) or branch"),
   allowHost: Flags.many("allow-host", "NAME", "Name that clients may use; repeatable"),
   allowOrigin: Flags.many("allow-origin", "ORIGIN", "Web page that may call; repeatable"),
   script: Flags.text("script", "PATH", "Answer from a scenario file instead of a model")
@@ -54,25 +63,69 @@ const keyOf = Effect.gen(function*() {
 
 const asked = { auto: "token ids where its server returns them", token_ids: "token ids", logprobs: "log probabilities only", none: "no tokens" } as const
 
-const serve = Effect.fn("hermes serve")(function*(given: Flags.Parsed<typeof flags>) {
+type Given = Flags.Parsed<typeof flags>
+
+const unused = (port: number) => (reason: string): Failure =>
+  reason.startsWith("listening on") ? usage(reason) : notDone(`cannot listen on port ${port} (${reason}): choose another --port, or 0 for any`)
+
+/** Serves the agent of the settings. */
+const serveAgent = Effect.fnUntraced(function*({ allowHost, allowOrigin, host, maxSessions, port = defaultPort, script }: Given) {
+  const [AgentServer, McpServe, settings, program, key, shared] = yield* Effect.all([
+    Effect.promise(() => import("../server/agent/AgentServer.ts")), Effect.promise(() => import("./McpServe.ts")), Settings, Program, keyOf, hermes
+  ])
+  yield* (yield* Output).protect
+  const ended = yield* EndSignal
+  yield* Effect.gen(function*() {
+    const named = settings.platformToolsets["api-server"] ?? settings.toolsets
+    const isOwn = named.length === 1 && named[0] === "hermes-cli" && shared.toolsets === undefined
+    const tools = yield* RunOptions.selectTools(shared, { ...settings, platformToolsets: { ...settings.platformToolsets, cli: isOwn ? ["hermes-api-server"] : named } })
+    yield* RunOptions.mentionStandIn({ script }, settings)
+    const choices = yield* ModelChoices.make
+    const { url } = yield* Effect.mapError(AgentServer.serve({
+      host,
+      port,
+      key,
+      allowedHosts: allowHost,
+      allowedOrigins: allowOrigin,
+      cwd: workingDirectory(),
+      tools,
+      mode: PermissionMode.ofSettings(settings.approvals),
+      maxIterations: settings.agent.maxTurns,
+      maxSessions,
+      models: Effect.map(choices.list, (list) => list.map(({ model, provider, route }) => ({ id: `${provider}/${model}`, route }))),
+      mcpTools: [yield* McpServe.askTool(tools)]
+    }), unused(port))
+    yield* line(`Serving the agent at ${url}/v1`)
+    yield* note(`Tools work in ${workingDirectory()}. Approvals: POST /v1/sessions/ID/questions/QUESTION; without a reader of a session's events they are denied.`)
+    yield* note(`API: ${url}/openapi.json · MCP: ${url}/mcp · metrics: ${url}/metrics (Ctrl+C ends it)`)
+    yield* ended
+    yield* note("Ending: requests under way have 10 seconds.")
+  }).pipe(Effect.scoped, Effect.provide(program.layer(settings, { script })))
+})
+
+const serve = Effect.fn("hermes serve")(function*(given: Given) {
   const { host, parser, port = defaultPort, script } = given
   const capture = (yield* oneOf("capture", given.capture, captures)) ?? "auto"
   const onDivergence = yield* oneOf("on-divergence", given.onDivergence, divergences)
   if (port < 0 || port > 65_535) return yield* usage(`--port "${port}" is invalid: expected a number from 0 to 65535`)
-  const [[EpisodeStore, Episodes, HermesServer, RolloutModel, ToolCallParser], paths, home, settings, program, key] = yield* Effect.all([
+  const ofRollouts = Object.entries({ capture: given.capture, parser, "weights-version": given.weightsVersion, "on-divergence": onDivergence }).find(([, value]) => value !== undefined)
+  if (given.rollouts === undefined) {
+    return ofRollouts === undefined ? yield* serveAgent(given) : yield* usage(`--${ofRollouts[0]} is about rollouts: add --rollouts DIR`)
+  }
+  const [[EpisodeStore, Episodes, HermesServer, RolloutModel, ToolCallParser], paths, settings, program, key] = yield* Effect.all([
     Effect.promise(() => Promise.all([
       import("../runner/rollout/EpisodeStore.ts"),
       import("../runner/rollout/Episodes.ts"),
       import("../server/HermesServer.ts"),
       import("../runner/rollout/RolloutModel.ts"),
       import("../runner/rollout/ToolCallParser.ts")
-    ])), Path.Path, Home, Settings, Program, keyOf
+    ])), Path.Path, Settings, Program, keyOf
   ])
   if (parser !== undefined && ToolCallParser.find(parser) === undefined) {
     return yield* usage(`no tool-call parser "${parser}": one of ${ToolCallParser.names.join(", ")}`)
   }
   yield* (yield* Output).protect
-  const directory = paths.resolve(given.rollouts ?? paths.join(home.root, "rollouts"))
+  const directory = paths.resolve(given.rollouts)
   const fs = yield* FileSystem.FileSystem
   yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), (error) => usage(`--rollouts ${directory} cannot be made: ${error.message}`))
   const ended = yield* EndSignal
@@ -88,7 +141,7 @@ const serve = Effect.fn("hermes serve")(function*(given: Flags.Parsed<typeof fla
     const { model } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
     const { url } = yield* Effect.mapError(
       HermesServer.serve({ host, port, key, allowedHosts: given.allowHost, allowedOrigins: given.allowOrigin }),
-      (reason) => reason.startsWith("listening on") ? usage(reason) : notDone(`cannot listen on port ${port} (${reason}): choose another --port, or 0 for any`)
+      unused(port)
     )
     yield* line(`Serving rollouts of ${model} at ${url}/v1`)
     yield* line(`Episodes: ${directory}`)

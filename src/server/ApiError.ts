@@ -7,6 +7,7 @@ import * as Cause from "effect/Cause"
 import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import type { AgentError } from "../domain/AgentError.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import { type refusals, RolloutRefused } from "../domain/RolloutPort.ts"
 
@@ -68,6 +69,14 @@ export const of = (error: unknown): ApiError => {
 
 /** The error of a cause: its first failure, or that of the server itself. */
 export const ofCause = (cause: Cause.Cause<unknown>): ApiError => of(cause.reasons.find(Cause.isFailReason)?.error)
+
+/** The error of a turn that failed: its message says what to do. */
+export const ofTurn = (cause: Cause.Cause<AgentError>): ApiError => {
+  const error = cause.reasons.find(Cause.isFailReason)?.error
+  if (error === undefined || AiError.isAiError(error)) return of(error)
+  const message = Redaction.redactText(error.message)
+  return error._tag === "SessionBusy" ? make(409, "session_busy", message) : make(error._tag === "InvalidInput" ? 400 : 500, "turn_failed", message)
+}
 
 /** The body of an error. */
 export const body = ({ code, message, status }: ApiError): typeof ErrorBody.Type => ({

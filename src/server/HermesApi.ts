@@ -1,5 +1,5 @@
 /**
- * The HTTP API of `hermes serve`: chat completions in the form of OpenAI, and the rollouts that their answers are kept in.
+ * The HTTP API of `hermes serve --rollouts`: chat completions in the form of OpenAI, and the rollouts that their answers are kept in.
  *
  * **Details**
  *

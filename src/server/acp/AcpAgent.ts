@@ -28,8 +28,10 @@ import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import type { ConfigError } from "../../domain/AgentError.ts"
 import * as Ids from "../../domain/Ids.ts"
 import { version } from "../../domain/Version.ts"
+import * as OptionalPackage from "../../platform/OptionalPackage.ts"
 import type { Session } from "../../session/SessionStore.ts"
 import * as AcpSession from "./AcpSession.ts"
 
@@ -89,8 +91,8 @@ interface Open {
 }
 
 /** Serves the protocol until the client hangs up. */
-export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }: Connection): Effect.fn.Return<void, never, Path.Path> {
-  const sdk = yield* Effect.promise(() => import("@agentclientprotocol/sdk/unstable"))
+export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }: Connection): Effect.fn.Return<void, ConfigError, Path.Path> {
+  const sdk = yield* OptionalPackage.load("the Agent Client Protocol needs the package", ["@agentclientprotocol/sdk"], () => import("@agentclientprotocol/sdk/unstable").catch(OptionalPackage.absent))
   const { AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION, RequestError } = sdk
   const paths = yield* Path.Path
   const context = yield* Effect.context<Path.Path>()

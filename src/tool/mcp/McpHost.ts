@@ -5,11 +5,14 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { CallToolResult, ListToolsResult, Transport } from "@modelcontextprotocol/server"
+import type { ConfigError } from "../../domain/AgentError.ts"
 import * as Json from "../../domain/Json.ts"
 import { redactKeys } from "../../domain/Redaction.ts"
 import { Secrets } from "../../domain/Secrets.ts"
+import { version } from "../../domain/Version.ts"
 import * as OptionalPackage from "../../platform/OptionalPackage.ts"
 import * as Framing from "./Framing.ts"
 
@@ -45,29 +48,50 @@ const resultOf = (exit: Exit.Exit<string, string>, hide: Hide): CallToolResult =
   return { content: [{ type: "text", text: hide(text) }], isError: Exit.isFailure(exit) }
 }
 
-/** Serves until the input ends. What still runs then is interrupted. */
-export const serve = Effect.fn("McpHost.serve")(function*<E>(tools: ReadonlyArray<Offered>, { input, write }: Wire<E>) {
-  const { Server } = yield* OptionalPackage.load("serving MCP needs the package", ["@modelcontextprotocol/server"], () => import("@modelcontextprotocol/server").catch(OptionalPackage.absent))
+const sdk = OptionalPackage.load("serving MCP needs the package", ["@modelcontextprotocol/server"], () => import("@modelcontextprotocol/server").catch(OptionalPackage.absent))
+
+/** Makes servers of the tools; what they run ends with the signal. */
+const servers = Effect.fnUntraced(function*(tools: ReadonlyArray<Offered>, ending: AbortSignal) {
+  const { Server } = yield* sdk
   const services = yield* Effect.context<never>()
   const secrets = yield* Secrets
   // The last border: failures and defects are texts of anybody.
   const hide: Hide = (text) => redactKeys(text, secrets)
+  return () => {
+    const server = new Server({ name: "hermes", version }, { capabilities: { tools: {} } })
+    server.setRequestHandler("tools/list", () => ({ tools: tools.map(listed(hide)) }))
+    server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
+      const tool = tools.find(({ name }) => name === params.name)
+      if (tool === undefined) return { content: [{ type: "text", text: hide(`there is no tool ${params.name}`) }], isError: true }
+      const exit = await Effect.runPromiseExitWith(services)(tool.run(params.arguments ?? {}), {
+        signal: AbortSignal.any([mcpReq.signal, ending])
+      })
+      return resultOf(exit, hide)
+    })
+    return server
+  }
+})
+
+/** Answers requests over HTTP, each by a server of its own, as long as the scope lives. */
+export const handler = Effect.fnUntraced(function*(tools: ReadonlyArray<Offered>): Effect.fn.Return<(request: Request) => Promise<Response>, ConfigError, Scope.Scope> {
+  const { createMcpHandler } = yield* sdk
+  const ending = new AbortController()
+  const made = yield* servers(tools, ending.signal)
+  const { close, fetch } = createMcpHandler(made, { maxRequestBodySize: maxMessageBytes })
+  yield* Effect.addFinalizer(() => Effect.andThen(Effect.sync(() => ending.abort()), Effect.promise(close)))
+  return (request) => fetch(request)
+})
+
+/** Serves until the input ends. What still runs then is interrupted. */
+export const serve = Effect.fn("McpHost.serve")(function*<E>(tools: ReadonlyArray<Offered>, { input, write }: Wire<E>) {
+  const services = yield* Effect.context<never>()
   const ending = new AbortController()
   const transport: Transport = {
     start: () => Promise.resolve(),
     close: () => Promise.resolve(),
     send: (message) => Effect.runPromiseWith(services)(write(`${JSON.stringify(message)}\n`))
   }
-  const server = new Server({ name: "hermes", version: "0.1.0" }, { capabilities: { tools: {} } })
-  server.setRequestHandler("tools/list", () => ({ tools: tools.map(listed(hide)) }))
-  server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
-    const tool = tools.find(({ name }) => name === params.name)
-    if (tool === undefined) return { content: [{ type: "text", text: hide(`there is no tool ${params.name}`) }], isError: true }
-    const exit = await Effect.runPromiseExitWith(services)(tool.run(params.arguments ?? {}), {
-      signal: AbortSignal.any([mcpReq.signal, ending.signal])
-    })
-    return resultOf(exit, hide)
-  })
+  const server = (yield* servers(tools, ending.signal))()
   yield* Effect.acquireRelease(
     Effect.promise(() => server.connect(transport)),
     () => Effect.sync(() => ending.abort())

@@ -1,0 +1,90 @@
+/**
+ * A server around the endpoints of an API: admission, bounds, errors in one form, an end that loses no request.
+ *
+ * Source: `ARCHITECTURE.md` §3, `hermes-product.md` §5.5.
+ */
+import * as ByteSize from "effect/ByteSize"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
+import type * as HttpServerError from "effect/http/HttpServerError"
+import { HttpServerRequest } from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Json from "../domain/Json.ts"
+import * as HttpListener from "../platform/HttpListener.ts"
+import * as ApiError from "./ApiError.ts"
+import type { Options, Running } from "./HermesServer.ts"
+import * as ServerGuard from "./ServerGuard.ts"
+
+/** Longest body in bytes, where the options name none. */
+export const longestBody = 32 * 1024 * 1024
+
+/** Time that requests under way have when the server ends. */
+const graceful = "10 seconds"
+
+/** Reads the body of a request as a JSON object. */
+export type BodyReader = (request: HttpServerRequest) => Effect.Effect<Json.Fields, ApiError.ApiError>
+
+/** Makes a reader of bodies up to a size. */
+export const objectOf = (maxBody: number): BodyReader => (request) => {
+  const type = request.headers["content-type"] ?? ""
+  if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/iu.test(type)) {
+    return Effect.fail(ApiError.make(415, "unsupported_media_type", "Send the body as JSON, with content-type: application/json."))
+  }
+  return request.text.pipe(
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBody)),
+    Effect.mapError(() => ApiError.make(413, "body_too_large", `The body cannot be read, or has more than ${maxBody} bytes.`)),
+    Effect.flatMap((text) => {
+      const value = Option.getOrUndefined(Json.parse(text === "" ? "{}" : text))
+      return Json.isFields(value)
+        ? Effect.succeed(value)
+        : Effect.fail(ApiError.make(400, "invalid_json", value === undefined ? "The body is not JSON." : "The body is JSON, but no object."))
+    })
+  )
+}
+
+/** Makes a decoder of bodies; its error names what does not fit. */
+export const decoded = <S extends Schema.Codec<unknown, unknown, never, never>>(schema: S) => {
+  const decode = Schema.decodeUnknownEffect(schema)
+  return (value: unknown): Effect.Effect<S["Type"], ApiError.ApiError> =>
+    Effect.mapError(decode(value, { onExcessProperty: "error" }), (error) =>
+      ApiError.make(400, "invalid_request", `The body does not fit: ${error.message.replace(/\s+/gu, " ")}`))
+}
+
+/** Answers with the error where the work fails. */
+export const answered = <E, R>(work: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R> =>
+  Effect.catch(work, (error) => Effect.succeed(ApiError.respond(ApiError.of(error))))
+
+/** A JSON response that no cache keeps. */
+export const json = (value: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.jsonUnsafe(value, { status, headers: { "cache-control": "no-store", ...headers } })
+
+const unknownPlace = ApiError.make(404, "not_found", "There is nothing at this address. GET /openapi.json describes the API.")
+
+/** Answers of a router. */
+type Router = Effect.Effect<HttpServerResponse.HttpServerResponse, HttpServerError.HttpServerError, HttpServerRequest | Scope.Scope>
+
+/** Serves a router as long as the scope lives. Fails with the reason when it may not be started so, or the port cannot be used. */
+export const serve = (options: Options, router: Router): Effect.Effect<Running, string, Scope.Scope> =>
+  Effect.gen(function*() {
+    const { allowedHosts = [], allowedOrigins = [], host = "127.0.0.1", key, maxConnections = 1024, maxRequests = 256, port } = options
+    const admission: ServerGuard.Options = { host, key, allowedHosts, allowedOrigins, maxRequests }
+    const refusal = ServerGuard.refusal(admission)
+    if (refusal !== undefined) return yield* Effect.fail(refusal)
+    const listener = yield* HttpListener.open({ host, port, maxConnections, requestTimeoutMillis: 120_000, graceful })
+    const bounded = ServerGuard.bounded(maxRequests)
+    const answer = Effect.gen(function*() {
+      const request = yield* HttpServerRequest
+      const problem = ServerGuard.problem(admission, request)
+      return problem === undefined ? yield* bounded(router) : ApiError.respond(problem)
+    }).pipe(
+      Effect.catchTag("HttpServerError", () => Effect.succeed(ApiError.respond(unknownPlace))),
+      Effect.tapDefect((defect) => Effect.logError("a request failed", defect)),
+      Effect.catchDefect((defect) => Effect.succeed(ApiError.respond(ApiError.of(defect)))),
+      Effect.map(HttpServerResponse.setHeader("x-content-type-options", "nosniff"))
+    )
+    yield* listener.serve(answer)
+    return { url: `http://${host.includes(":") ? `[${host}]` : host}:${listener.port}` }
+  })

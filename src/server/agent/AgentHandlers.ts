@@ -1,0 +1,245 @@
+/**
+ * The handlers of {@link AgentApi}, loaded when a server of an agent starts. `AgentServer` starts it.
+ *
+ * Source: `ARCHITECTURE.md` §3.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import type * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import * as Conversation from "../../domain/Conversation.ts"
+import * as Ids from "../../domain/Ids.ts"
+import * as Json from "../../domain/Json.ts"
+import * as Redaction from "../../domain/Redaction.ts"
+import type { Answer } from "../../host/HostEvent.ts"
+import type { LiveSession } from "../../host/LiveSession.ts"
+import * as HttpListener from "../../platform/HttpListener.ts"
+import { SessionStore } from "../../session/SessionStore.ts"
+import * as McpHost from "../../tool/mcp/McpHost.ts"
+import * as ApiError from "../ApiError.ts"
+import { answered, type BodyReader, decoded, json, longestBody, objectOf, serve as serveRoutes } from "../ServedRoutes.ts"
+import type { Options, Running } from "../HermesServer.ts"
+import { api, NewAnswer, NewMessage, NewSettings, sessionHeader } from "./AgentApi.ts"
+import { AgentSessions, type Exchange, type ServedSession } from "./AgentSessions.ts"
+import * as OpenAiAnswers from "./OpenAiAnswers.ts"
+import * as OpenAiMessages from "./OpenAiMessages.ts"
+
+type Request = HttpServerRequest.HttpServerRequest
+type Response = HttpServerResponse.HttpServerResponse
+
+/** Time between two signs of life of a stream. */
+const alive = "15 seconds"
+
+/** A stream of events, kept alive by comments. */
+const events = <E>(text: Stream.Stream<string, E>, headers: Readonly<Record<string, string>> = {}): Response => {
+  const signs = Stream.map(Stream.fromSchedule(Schedule.spaced(alive)), () => ": alive\n\n")
+  return HttpServerResponse.stream(Stream.encodeText(Stream.merge(text, signs, { haltStrategy: "left" })), {
+    contentType: "text/event-stream; charset=utf-8",
+    headers: { ...headers, "cache-control": "no-store", "x-accel-buffering": "no" }
+  })
+}
+
+const secondsNow = Effect.map(Clock.currentTimeMillis, (now) => Math.floor(now / 1000))
+
+const modelOf = (body: Json.Fields): string => Json.string(body["model"]) ?? "hermes"
+
+const headersOf = ({ sessionId }: Exchange) => ({ [sessionHeader]: sessionId })
+
+const chat = (bodyOf: BodyReader) => Effect.fnUntraced(function*(request: Request) {
+  const body = yield* bodyOf(request)
+  const exchange = yield* (yield* AgentSessions).exchange(yield* OpenAiMessages.chatRequest(body, request.headers[sessionHeader]))
+  const frame = { id: `chatcmpl-${yield* Ids.hex(24)}`, created: yield* secondsNow, model: modelOf(body) }
+  if (body["stream"] !== true) return json(yield* OpenAiAnswers.completion(frame, exchange), 200, headersOf(exchange))
+  return events(OpenAiAnswers.completionStream(frame, exchange, Json.fields(body["stream_options"])["include_usage"] === true), headersOf(exchange))
+})
+
+const respond = (bodyOf: BodyReader) => Effect.fnUntraced(function*(request: Request) {
+  const body = yield* bodyOf(request)
+  const given = Json.string(body["previous_response_id"])
+  const previous = given === undefined ? undefined : OpenAiAnswers.readResponseId(given)
+  if (given !== undefined && previous === undefined) return yield* ApiError.make(404, "response_not_found", `There is no response "${given}".`)
+  const exchange = yield* (yield* AgentSessions).exchange(yield* OpenAiMessages.responseRequest(body, previous))
+  const frame = { id: OpenAiAnswers.responseId(exchange.sessionId, exchange.position), created: yield* secondsNow, model: modelOf(body) }
+  const repeated = { instructions: Json.string(body["instructions"]) ?? null, previous_response_id: given ?? null, metadata: body["metadata"] ?? {} }
+  if (body["stream"] !== true) return json(yield* OpenAiAnswers.response(frame, repeated, exchange), 200, headersOf(exchange))
+  return events(OpenAiAnswers.responseStream(frame, repeated, exchange), headersOf(exchange))
+})
+
+const viewOf = Effect.fnUntraced(function*({ id, live }: ServedSession) {
+  const { mode, questions, queue, route, turn } = yield* live.state
+  return {
+    id,
+    mode,
+    model: route?.model ?? null,
+    turn: turn === undefined ? null : { id: turn.id, message_id: turn.message.id, started_at: turn.startedAt },
+    queue: queue.map((message) => ({ message_id: message.id, prompt: Redaction.redactText(message.shown) })),
+    questions: questions.map((question) => question.id)
+  }
+})
+
+const change = Effect.fnUntraced(function*({ live }: ServedSession, { mode, model }: typeof NewSettings.Type) {
+  if (mode !== undefined) yield* Effect.mapError(live.setMode(mode), ({ message }) => ApiError.make(403, "mode_unavailable", message))
+  if (model === undefined) return
+  const sessions = yield* AgentSessions
+  const found = (yield* sessions.models).find(({ id }) => id === model)
+  if (found === undefined && model !== "hermes") return yield* ApiError.make(404, "model_not_found", `There is no model "${model}". GET /v1/models lists them.`)
+  yield* live.setRoute(found?.route)
+})
+
+const answerOf = (given: typeof NewAnswer.Type): Answer =>
+  "answers" in given
+    ? { _tag: "Clarification", answers: given.answers }
+    : { _tag: "Approval", reply: given }
+
+const answer = (live: LiveSession, question: string, given: typeof NewAnswer.Type): Effect.Effect<void, ApiError.ApiError> =>
+  Effect.mapError(live.answer(question, answerOf(given)), ({ message, reason }) =>
+    reason === "closed" ? ApiError.make(404, "question_not_open", message) : ApiError.make(400, "invalid_request", message))
+
+const numberOf = (name: string, given: string | undefined, most: number, other: number): Effect.Effect<number, ApiError.ApiError> => {
+  const number = Number(given ?? other)
+  return Number.isSafeInteger(number) && number >= 0 && number <= most
+    ? Effect.succeed(number)
+    : Effect.fail(ApiError.make(400, "invalid_request", `${name} is a whole number from 0 to ${most}.`))
+}
+
+/** The events of a session, from the one behind `Last-Event-ID` (or `after`) on. */
+const feed = Effect.fnUntraced(function*(request: Request, session: ServedSession, after: string | undefined) {
+  const from = yield* numberOf("Last-Event-ID", request.headers["last-event-id"] ?? after, Number.MAX_SAFE_INTEGER, 0)
+  const text = Stream.map(session.feed.after(from), ({ data, id }) => `id: ${id}\ndata: ${data}\n\n`)
+  return events(Stream.concat(Stream.make(": connected\n\n"), text))
+})
+
+const messagesOf = ({ live }: ServedSession): Effect.Effect<Response, ApiError.ApiError> =>
+  live.messages.pipe(
+    Effect.mapError(({ message }) => ApiError.make(500, "store_failed", message)),
+    Effect.map((messages) =>
+      json({
+        data: messages.flatMap((message) => {
+          const content = Conversation.text(message)
+          const calls = Conversation.toolCalls(message).map(({ id, name, params }) => ({ id, name, arguments: params }))
+          return message.role === "system" || content === "" && calls.length === 0 && message.role !== "tool"
+            ? []
+            : [Redaction.redactValue({ role: message.role, content, ...calls.length === 0 ? {} : { calls } })]
+        })
+      }))
+  )
+
+const listed = Effect.fnUntraced(function*(limit: number) {
+  const store = yield* SessionStore
+  const all = yield* Effect.mapError(store.list({ source: "api-server", limit }), ({ message }) => ApiError.make(500, "store_failed", message))
+  return {
+    data: all.map(({ endedAt, id, messageCount, model, source, startedAt, title }) =>
+      ({ id, title: title ?? null, source, model, messages: messageCount, started_at: startedAt, ended_at: endedAt ?? null }))
+  }
+})
+
+const bodies = <S extends Schema.Codec<unknown, unknown, never, never>>(bodyOf: BodyReader, schema: S) => {
+  const decode = decoded(schema)
+  return (request: Request): Effect.Effect<S["Type"], ApiError.ApiError> => Effect.flatMap(bodyOf(request), decode)
+}
+
+const nothing = HttpServerResponse.empty({ status: 204 })
+
+/** Numbers of the server in the text form of Prometheus. */
+const metricsOf = (counts: AgentSessions["Service"]["counts"], requests: ReadonlyMap<string, number>): string => {
+  const { open, readers, turns, usage } = counts()
+  const metric = (name: string, type: "counter" | "gauge", help: string, rows: ReadonlyArray<readonly [labels: string, value: number]>): string =>
+    `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${rows.map(([labels, value]) => `${name}${labels} ${value}\n`).join("")}`
+  return metric("hermes_requests_total", "counter", "Requests that were answered, by status.", Array.from(requests, ([status, count]) => [`{status="${status}"}`, count])) +
+    metric("hermes_sessions_open", "gauge", "Sessions that are open.", [["", open]]) +
+    metric("hermes_event_readers", "gauge", "Readers of the events of sessions.", [["", readers]]) +
+    metric("hermes_turns_total", "counter", "Turns that were begun.", [["", turns]]) +
+    metric("hermes_tokens_total", "counter", "Tokens of models, by kind.", [
+      [`{kind="input"}`, usage.inputTokens],
+      [`{kind="cache_read"}`, usage.cacheReadTokens],
+      [`{kind="cache_write"}`, usage.cacheWriteTokens],
+      [`{kind="output"}`, usage.outputTokens]
+    ])
+}
+
+const handlers = (bodyOf: BodyReader, requests: ReadonlyMap<string, number>) => {
+  const settings = bodies(bodyOf, NewSettings)
+  const message = bodies(bodyOf, NewMessage)
+  const reply = bodies(bodyOf, NewAnswer)
+  const session = (id: string) => AgentSessions.use(({ open }) => open(id))
+  const life = HttpApiBuilder.group(api, "life", (group) =>
+    group
+      .handleRaw("health", () => Effect.succeed(json({ status: "ok" })))
+      .handleRaw("metrics", () => AgentSessions.useSync(({ counts }) => HttpServerResponse.text(metricsOf(counts, requests), { contentType: "text/plain; version=0.0.4; charset=utf-8" }))))
+  const openai = HttpApiBuilder.group(api, "openai", (group) =>
+    group
+      .handleRaw("models", () =>
+        answered(Effect.map(AgentSessions.use(({ models }) => models), (all) =>
+          json({ object: "list", data: ["hermes", ...all.map(({ id }) => id)].map((id) => ({ id, object: "model", created: 0, owned_by: "hermes" })) }))))
+      .handleRaw("chat", ({ request }) => answered(chat(bodyOf)(request)))
+      .handleRaw("respond", ({ request }) => answered(respond(bodyOf)(request))))
+  const sessions = HttpApiBuilder.group(api, "sessions", (group) =>
+    group
+      .handleRaw("list", ({ query }) => answered(Effect.flatMap(numberOf("limit", query.limit, 1_000, 100), (limit) => Effect.map(listed(limit), (list) => json(list)))))
+      .handleRaw("open", ({ request }) =>
+        answered(Effect.gen(function*() {
+          const given = yield* settings(request)
+          const made = yield* AgentSessions.use(({ open }) => open())
+          yield* change(made, given)
+          return json(yield* viewOf(made), 201, { [sessionHeader]: made.id })
+        })))
+      .handleRaw("view", ({ params }) => answered(Effect.map(Effect.flatMap(session(params.id), viewOf), (view) => json(view))))
+      .handleRaw("change", ({ params, request }) =>
+        answered(Effect.gen(function*() {
+          const given = yield* settings(request)
+          const found = yield* session(params.id)
+          yield* change(found, given)
+          return json(yield* viewOf(found))
+        })))
+      .handleRaw("close", ({ params }) =>
+        answered(Effect.flatMap(AgentSessions.use(({ close }) => close(params.id)), (isClosed) =>
+          isClosed ? Effect.succeed(nothing) : Effect.fail(ApiError.make(404, "session_not_open", `Session "${params.id}" is not open.`)))))
+      .handleRaw("messages", ({ params }) => answered(Effect.flatMap(session(params.id), messagesOf)))
+      .handleRaw("send", ({ params, request }) =>
+        answered(Effect.gen(function*() {
+          const given = yield* message(request)
+          const { live } = yield* session(params.id)
+          const sent = yield* live.send(given)
+          return json({ status: sent._tag.toLowerCase(), message_id: sent.message.id }, 202)
+        })))
+      .handleRaw("events", ({ params, query, request }) => answered(Effect.flatMap(session(params.id), (found) => feed(request, found, query.after))))
+      .handleRaw("answer", ({ params, request }) =>
+        answered(Effect.gen(function*() {
+          const given = yield* reply(request)
+          const { live } = yield* session(params.id)
+          yield* answer(live, params.question, given)
+          return nothing
+        })))
+      .handleRaw("stop", ({ params }) => answered(Effect.map(Effect.flatMap(session(params.id), ({ live }) => live.stop), (stopped) => json({ stopped })))))
+  return Layer.mergeAll(life, openai, sessions)
+}
+
+/** Serves the API as long as the scope lives; `tools` are offered over MCP at `/mcp`. */
+export const serve = (
+  options: Options,
+  tools: ReadonlyArray<McpHost.Offered>
+): Effect.Effect<Running, string, AgentSessions | Scope.Scope | SessionStore> =>
+  Effect.gen(function*() {
+    const services = yield* Effect.context<AgentSessions | SessionStore>()
+    const requests = new Map<string, number>()
+    const mcp = tools.length === 0 ? undefined : yield* Effect.mapError(McpHost.handler(tools), ({ message }) => message)
+    const overMcp = mcp === undefined ? Layer.empty : HttpRouter.add("*", "/mcp", (request) =>
+      Effect.gen(function*() {
+        const web = yield* HttpServerRequest.toWeb(request)
+        return HttpServerResponse.fromWeb(yield* Effect.promise((signal) => mcp(new globalThis.Request(web, { signal }))))
+      }).pipe(Effect.catch(() => Effect.succeed(ApiError.respond(ApiError.make(400, "invalid_request", "The request cannot be read."))))))
+    const routes = Layer.mergeAll(HttpApiBuilder.layer(api, { openapiPath: "/openapi.json" }), overMcp).pipe(
+      Layer.provide(handlers(objectOf(options.maxBody ?? longestBody), requests)),
+      Layer.provide(HttpListener.layerServices)
+    )
+    const router = yield* HttpRouter.toHttpEffect(routes)
+    const counted = Effect.tap(router, ({ status }) => Effect.sync(() => requests.set(`${status}`, (requests.get(`${status}`) ?? 0) + 1)))
+    return yield* serveRoutes(options, Effect.provideContext(counted, services))
+  })

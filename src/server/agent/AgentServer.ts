@@ -1,0 +1,66 @@
+/**
+ * Serves an agent over HTTP: the APIs of OpenAI for any of its clients, sessions with events, approvals and steering, MCP, metrics.
+ *
+ * **Details**
+ *
+ * Bodies, connections, requests and sessions are bounded; on another address than the loopback a key is needed. When the scope closes,
+ * requests under way have ten seconds, and runs are interrupted with what they have stored.
+ *
+ * **Gotchas**
+ *
+ * Whoever reaches the server works with the rights of the agent: its tools run here.
+ *
+ * **Example** (Chat completions of an agent)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Runtime } from "hermes-effect"
+ * import { AgentServer } from "hermes-effect/server"
+ *
+ * const program = Effect.gen(function*() {
+ *   const { url } = yield* AgentServer.serve({ port: 0, cwd: process.cwd() })
+ *   const answer = yield* Effect.promise(() =>
+ *     fetch(`${url}/v1/chat/completions`, {
+ *       method: "POST",
+ *       headers: { "content-type": "application/json" },
+ *       body: JSON.stringify({ model: "hermes", messages: [{ role: "user", content: "Reply exactly hello" }] })
+ *     }).then((response) => response.json()))
+ *   return answer.choices[0].message.content
+ * })
+ *
+ * console.log(await Effect.runPromise(program.pipe(Effect.scoped, Effect.provide(Runtime.layer()))))
+ * // => hello
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §3.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Agent } from "../../agent/Agent.ts"
+import type { BackgroundWork } from "../../agent/BackgroundWork.ts"
+import type { Hooks } from "../../hooks/Hooks.ts"
+import type { ModelRouter } from "../../routing/ModelRouter.ts"
+import type { RunRecord } from "../../session/RunRecord.ts"
+import type { SessionStore } from "../../session/SessionStore.ts"
+import type { Offered } from "../../tool/mcp/McpHost.ts"
+import { everything, type ToolRegistry } from "../../tool/ToolRegistry.ts"
+import type * as HermesServer from "../HermesServer.ts"
+import type * as AgentSessions from "./AgentSessions.ts"
+
+/** Address and bounds of the server, and values of its sessions. */
+export interface Options extends HermesServer.Options, Partial<AgentSessions.Options> {
+  /** Directory of the tools. */
+  readonly cwd: string
+  /** Tools that `/mcp` offers; none when absent. */
+  readonly mcpTools?: ReadonlyArray<Offered> | undefined
+}
+
+/** Serves the agent of the surroundings as long as the scope lives. Fails with the reason when it may not be started so, or the port cannot be used. */
+export const serve = (
+  options: Options
+): Effect.Effect<HermesServer.Running, string, Agent | BackgroundWork | Hooks | ModelRouter | RunRecord | Scope.Scope | SessionStore | ToolRegistry> =>
+  Effect.gen(function*() {
+    const [{ serve }, sessions] = yield* Effect.promise(() => Promise.all([import("./AgentHandlers.ts"), import("./AgentSessions.ts")]))
+    const made = yield* sessions.make({ tools: everything, mode: "ask", models: Effect.succeed([]), ...options })
+    return yield* Effect.provideService(serve(options, options.mcpTools ?? []), sessions.AgentSessions, made)
+  })

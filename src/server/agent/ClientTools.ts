@@ -1,0 +1,114 @@
+/**
+ * Tools that a caller of the server brings and runs itself: a call is handed back to the caller, and the run waits for its result.
+ *
+ * **Details**
+ *
+ * The tools of a session are a toolset of its own, in front of all others and offered to its runs alone. Calls of one answer are made at
+ * once. A result that does not come in time is a failure that the model is told of.
+ *
+ * **Gotchas**
+ *
+ * The caller decides what its tools may do: they take no approval here.
+ *
+ * Source: `ARCHITECTURE.md` §3.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Tool from "effect/ai/Tool"
+import { ToolFailed } from "../../domain/ToolOutput.ts"
+import * as Annotations from "../../tool/Annotations.ts"
+import type { Selection } from "../../tool/ToolRegistry.ts"
+import { type BoundTool, fromBound, type Toolset } from "../../tool/Toolset.ts"
+
+/** A tool of the caller. */
+export interface ClientTool {
+  readonly name: string
+  readonly description: string
+  /** JSON Schema of its arguments. */
+  readonly parameters: Readonly<Record<string, Schema.Json>>
+}
+
+/** A call that waits for the caller. */
+export interface ClientCall {
+  readonly id: string
+  readonly name: string
+  /** JSON. */
+  readonly arguments: string
+}
+
+/** Time that a caller has for a result. */
+export const patience = Duration.minutes(10)
+
+/** Calls of one session. */
+export interface ClientCalls {
+  /** Those that wait, the oldest first. */
+  readonly waiting: () => ReadonlyArray<ClientCall>
+  /** Done as soon as another call waits. */
+  readonly arrived: Effect.Effect<void>
+  /** Gives a call its result; false where it does not wait. */
+  readonly answer: (id: string, output: string) => Effect.Effect<boolean>
+  /** Ends all that waits: the caller went on without. */
+  readonly abandon: Effect.Effect<void>
+  /** The tools, as a toolset of the session. */
+  readonly toolset: (tools: ReadonlyArray<ClientTool>) => Toolset
+}
+
+const prefix = "client:"
+
+/** Offers a session the tools that it chose, and those of its own caller; no other caller's. */
+export const selectionOf = (session: string, chosen: Selection): Selection => ({
+  ...chosen,
+  toolset: (name) => name.startsWith(prefix) ? name === prefix + session : chosen.toolset?.(name) !== false
+})
+
+/** Offers no caller's tools. */
+export const withoutClients = (chosen: Selection): Selection => selectionOf("", chosen)
+
+/** Makes the calls of a session. */
+export const make = (session: string): ClientCalls => {
+  const open = new Map<string, { readonly call: ClientCall; readonly result: Deferred.Deferred<string, ToolFailed> }>()
+  let next = Deferred.makeUnsafe<void>()
+
+  const failed = (tool: string, message: string): ToolFailed => new ToolFailed({ tool, phase: "handler", message })
+
+  const run = ({ name }: ClientTool): BoundTool["run"] => (params, id) =>
+    Effect.gen(function*() {
+      const result = yield* Deferred.make<string, ToolFailed>()
+      open.set(id, { call: { id, name, arguments: JSON.stringify(params) }, result })
+      const arrived = next
+      next = Deferred.makeUnsafe<void>()
+      yield* Deferred.succeed(arrived, undefined)
+      const output = yield* Effect.timeoutOrElse(Deferred.await(result), {
+        duration: patience,
+        orElse: () => Effect.fail(failed(name, `The client returned no result within ${Duration.format(patience)}.`))
+      })
+      return { output, isFailure: false }
+    }).pipe(Effect.ensuring(Effect.sync(() => open.delete(id))))
+
+  return {
+    waiting: () => Array.from(open.values(), ({ call }) => call),
+    arrived: Effect.suspend(() => Deferred.await(next)),
+    answer: (id, output) => {
+      const found = open.get(id)
+      return found === undefined ? Effect.succeed(false) : Effect.as(Deferred.succeed(found.result, output), true)
+    },
+    abandon: Effect.suspend(() =>
+      Effect.forEach(Array.from(open.values()), ({ call, result }) => Deferred.fail(result, failed(call.name, "The client went on without a result of this call.")), { discard: true })),
+    toolset: (tools) => {
+      const bound = tools.map((given): BoundTool => {
+        const tool = Tool.dynamic(given.name, { description: given.description, parameters: { ...given.parameters } })
+        return {
+          toolset: prefix + session,
+          tool,
+          definition: { name: given.name, description: given.description, parameters: given.parameters },
+          // Side by side: who waits for one call only, gets one at a time.
+          facts: { ...Annotations.facts(tool), readonly: true, foreign: true, timeout: Duration.sum(patience, Duration.seconds(5)) },
+          run: run(given)
+        }
+      })
+      return fromBound(prefix + session, bound.map(({ tool }) => tool), Effect.succeed(bound))
+    }
+  }
+}

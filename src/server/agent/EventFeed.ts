@@ -1,0 +1,151 @@
+/**
+ * Events of a live session for readers over HTTP: numbered, kept for a while, so that a reader that lost its connection goes on where it was.
+ *
+ * **Details**
+ *
+ * An event is a JSON object with a `type`. Events of a run have the fields of `RunEvent`, the others those of this module. A reader names
+ * the last number that it has; where what follows is not kept any more, it gets `gap` first, and reads the session's messages instead.
+ *
+ * Source: `ARCHITECTURE.md` §3.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Stream from "effect/Stream"
+import * as Redaction from "../../domain/Redaction.ts"
+import type { HostEvent, OpenQuestion } from "../../host/HostEvent.ts"
+
+/** An event as it is sent. */
+export interface FeedEvent {
+  readonly type: string
+  readonly [field: string]: unknown
+}
+
+/** An event with its number. */
+export interface Numbered {
+  readonly id: number
+  readonly data: string
+}
+
+/** Events that are kept, and characters of them. */
+const mostEvents = 10_000
+const mostCharacters = 4 * 1024 * 1024
+
+const questionOf = (question: OpenQuestion): FeedEvent =>
+  question._tag === "Approval"
+    ? {
+      type: "approval_asked",
+      question_id: question.id,
+      tool: question.question.tool,
+      command: question.question.command,
+      description: question.question.description,
+      choices: question.question.choices,
+      ...question.question.preview === undefined ? {} : { preview: question.question.preview }
+    }
+    : { type: "clarification_asked", question_id: question.id, ...question.question }
+
+/** Returns what a reader gets of an event. */
+export const eventsOf = (event: HostEvent): ReadonlyArray<FeedEvent> => {
+  switch (event._tag) {
+    case "TurnStarted":
+      return [{ type: "turn_started", turn: event.turn.id, session_id: event.turn.sessionId, message_id: event.turn.message.id, origin: event.turn.message.origin, prompt: event.turn.message.shown }]
+    case "RunEvents":
+      return event.events.map(({ _tag, ...fields }) => ({ type: _tag, turn: event.turn, ...fields }))
+    case "TurnEnded":
+      return [{
+        type: "turn_ended",
+        turn: event.turn.id,
+        message_id: event.turn.message.id,
+        ...Exit.isSuccess(event.exit)
+          ? { exit: event.exit.value.exit, text: event.exit.value.text }
+          : { exit: Exit.hasInterrupts(event.exit) ? "interrupted_by_user" : "failed", error: errorOf(event.exit) }
+      }]
+    case "QuestionAsked":
+      return [questionOf(event.question)]
+    case "QuestionClosed":
+      return [{ type: "question_closed", question_id: event.id, is_answered: event.answer !== undefined }]
+    case "QueueChanged":
+      return [{ type: "queue_changed", queue: event.queue.map(({ id, shown }) => ({ message_id: id, prompt: shown })), steering: event.steering }]
+    case "Steered":
+      return [{ type: "steered", turn: event.turn, texts: event.texts }]
+    case "SessionChanged":
+      return [{ type: "session_changed", change: event.change, session_id: event.session.id }]
+    case "SettingsChanged":
+      return [{ type: "settings_changed", mode: event.settings.mode, model: event.settings.route?.model ?? null, effort: event.settings.effort ?? null }]
+    case "Notice":
+      return [{ type: "notice", level: event.level, message: event.message }]
+    case "UsageAfter":
+      return event.events.map(({ _tag, ...fields }) => ({ type: _tag, ...fields }))
+  }
+}
+
+const errorOf = <A>(exit: Exit.Exit<A, { readonly message: string }>): string => {
+  const error = Exit.findErrorOption(exit)
+  return error._tag === "Some" ? error.value.message : "an error of the program"
+}
+
+/** Events of one session. */
+export interface EventFeed {
+  readonly publish: (event: HostEvent) => void
+  /** Events behind a number, and those to come; the stream ends with the feed. */
+  readonly after: (id: number) => Stream.Stream<Numbered>
+  /** Readers at the moment. */
+  readonly readers: () => number
+  readonly end: Effect.Effect<void>
+}
+
+/** Makes the feed of a session. */
+export const make = (): EventFeed => {
+  const kept: Array<Numbered> = []
+  let characters = 0
+  let last = 0
+  let readers = 0
+  let isEnded = false
+  let arrived = Deferred.makeUnsafe<void>()
+
+  const wake = (): void => {
+    const waiting = arrived
+    arrived = Deferred.makeUnsafe<void>()
+    Deferred.doneUnsafe(waiting, Effect.void)
+  }
+
+  const add = (event: FeedEvent): void => {
+    const one = { id: ++last, data: JSON.stringify(Redaction.redactValue(event)) }
+    kept.push(one)
+    characters += one.data.length
+    while (kept.length > mostEvents || characters > mostCharacters && kept.length > 1) characters -= kept.shift()?.data.length ?? 0
+  }
+
+  const behind = (id: number): ReadonlyArray<Numbered> => {
+    const first = kept[0]?.id ?? last + 1
+    const found = kept.slice(Math.max(0, id - first + 1))
+    return id + 1 < first ? [{ id: first - 1, data: JSON.stringify({ type: "gap", missing_from: id + 1, missing_to: first - 1 }) }, ...found] : found
+  }
+
+  return {
+    publish: (event) => {
+      const events = eventsOf(event)
+      if (events.length === 0) return
+      events.forEach(add)
+      wake()
+    },
+    readers: () => readers,
+    after: (id) =>
+      Stream.unwrap(Effect.as(
+        Effect.acquireRelease(Effect.sync(() => readers++), () => Effect.sync(() => readers--)),
+        Stream.unfold(Math.min(id, last), (at): Effect.Effect<readonly [ReadonlyArray<Numbered>, number] | undefined> =>
+          Effect.suspend(() => {
+            const next = (): readonly [ReadonlyArray<Numbered>, number] | undefined => {
+              const found = behind(at)
+              return found.length === 0 ? undefined : [found, found.at(-1)?.id ?? at]
+            }
+            const ready = next()
+            return ready !== undefined || isEnded ? Effect.succeed(ready) : Effect.map(Deferred.await(arrived), next)
+          })).pipe(Stream.flattenIterable)
+      )),
+    end: Effect.sync(() => {
+      isEnded = true
+      wake()
+    })
+  }
+}

@@ -1,0 +1,322 @@
+// The agent over HTTP, driven by the official client of OpenAI, the official client of MCP, and by clients that keep to nothing.
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { mkdirSync, realpathSync } from "node:fs"
+import { join } from "node:path"
+import OpenAI from "openai"
+import * as AgentServer from "../../src/server/agent/AgentServer.ts"
+import * as Runtime from "../../src/Runtime.ts"
+import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
+import * as Files from "../../src/tool/builtin/Files.ts"
+import * as Terminal from "../../src/tool/builtin/Terminal.ts"
+import * as Todo from "../../src/tool/builtin/Todo.ts"
+import * as HttpServer from "../provider/HttpServer.ts"
+import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+
+interface Step {
+  readonly text?: string
+  readonly calls?: ReadonlyArray<readonly [name: string, args: Record<string, unknown>]>
+  readonly hangs?: boolean
+}
+
+/** A model whose steps follow from the last thing that the user said. */
+const model = (plays: Readonly<Record<string, ReadonlyArray<Step>>>) => {
+  const seen: Array<{ readonly messages: ReadonlyArray<{ readonly role: string; readonly content: unknown }>; readonly tools?: ReadonlyArray<{ readonly function: { readonly name: string } }> }> = []
+  let aborted = 0
+  const server = HttpServer.make(({ body, url }, response) => {
+    if (!url.endsWith("/chat/completions")) return void HttpServer.json(response, 404, { error: { message: "not here" } })
+    const request = JSON.parse(body)
+    if (request.stream === true) seen.push(request)
+    const messages: ReadonlyArray<{ readonly role: string; readonly content: unknown }> = request.messages
+    const at = messages.findLastIndex(({ role }) => role === "user")
+    const asked = JSON.stringify(messages[at]?.content)
+    const { calls = [], hangs = false, text } = (plays[Object.keys(plays).find((word) => asked.includes(word)) ?? ""] ?? [{ text: "A title" }])[messages.slice(at).filter(({ role }) => role === "assistant").length] ?? { text: "done" }
+    const chunk = (delta: Record<string, unknown>, finish: string | null = null) => ({ id: "x", model: "m", choices: [{ index: 0, delta, finish_reason: finish }] })
+    response.writeHead(200, { "content-type": "text/event-stream" })
+    response.on("close", () => {
+      if (!response.writableEnded) aborted++
+    })
+    if (text !== undefined) response.write(HttpServer.sse(chunk({ role: "assistant", content: text })))
+    if (hangs) return
+    const toolCalls = calls.map(([name, args], index) => ({ index, id: `${name}_${seen.length}_${index}`, type: "function", function: { name, arguments: JSON.stringify(args) } }))
+    response.end(HttpServer.sse(
+      ...calls.length === 0 ? [] : [chunk({ tool_calls: toolCalls })],
+      chunk({}, calls.length === 0 ? "stop" : "tool_calls"),
+      { id: "x", model: "m", choices: [], usage: { prompt_tokens: 100, completion_tokens: 10 } },
+      "[DONE]"
+    ))
+  })
+  return Effect.map(server, ({ url }) => ({ url, seen, aborted: () => aborted }))
+}
+
+const world = Effect.fnUntraced(function*(plays: Readonly<Record<string, ReadonlyArray<Step>>>, options: Partial<AgentServer.Options> = {}) {
+  const played = yield* model(plays)
+  const cwd = realpathSync(yield* temporaryDirectory)
+  const provider = ChatCompletions.layer({ model: "m", baseUrl: `${played.url}/v1`, apiKey: Redacted.make("upstream") })
+  const context = yield* Layer.build(Runtime.layer({ provider, cwd, tools: [Files.toolset, Terminal.toolset, Todo.toolset] }))
+  const { url } = yield* Effect.provide(AgentServer.serve({ port: 0, cwd, ...options }), context)
+  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "k", maxRetries: 0 })
+  const fetched = async (path: string, init: RequestInit & { readonly json?: unknown } = {}) => {
+    const { json, ...rest } = init
+    const response = await fetch(`${url}${path}`, { ...rest, ...json === undefined ? {} : { method: rest.method ?? "POST", body: JSON.stringify(json), headers: { "content-type": "application/json", ...rest.headers } } })
+    const text = await response.text()
+    return { status: response.status, headers: response.headers, body: text.startsWith("{") ? JSON.parse(text) : text }
+  }
+  return { ...played, url, cwd, client, fetched }
+})
+
+const user = (content: string) => ({ role: "user" as const, content })
+const weather = { type: "function" as const, function: { name: "weather", description: "The weather", parameters: { type: "object", properties: { place: { type: "string" } } } } }
+
+const until = async (holds: () => boolean): Promise<void> => {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10))
+}
+
+describe("chat completions of an agent", () => {
+  it.live("work with the official client: whole, streamed, continued, with the caller's tools beside its own", () =>
+    Effect.gen(function*() {
+      const { client, fetched, seen, url } = yield* world({
+        "Say hello": [{ text: "Hello there." }],
+        "And again": [{ text: "Hello again." }],
+        "weather": [
+          { calls: [["todo", { todos: [{ id: "1", content: "ask" }] }]] },
+          { text: "I ask.", calls: [["weather", { place: "Rome" }], ["weather", { place: "Oslo" }]] },
+          { text: "Rome is warm, Oslo is cold." }
+        ]
+      })
+      yield* Effect.promise(async () => {
+        const { data, response } = await client.chat.completions.create({ model: "hermes", messages: [{ role: "system", content: "Be short." }, user("Say hello")] }).withResponse()
+        assert.deepStrictEqual([data.choices[0]?.message.content, data.choices[0]?.finish_reason, data.usage?.prompt_tokens, data.usage?.completion_tokens], ["Hello there.", "stop", 100, 10])
+        const session = response.headers.get("x-hermes-session-id")
+        assert.match(session ?? "", /^\d{8}_/)
+        assert.include(JSON.stringify(seen.at(-1)?.messages[0]), "Be short.")
+
+        // A client that keeps the messages goes on in the same session.
+        const again = await client.chat.completions.create({
+          model: "hermes",
+          stream: true,
+          stream_options: { include_usage: true },
+          messages: [{ role: "system", content: "Be short." }, user("Say hello"), { role: "assistant", content: "Hello there." }, user("And again")]
+        }).withResponse()
+        let text = ""
+        let total = 0
+        for await (const chunk of again.data) {
+          text += chunk.choices[0]?.delta.content ?? ""
+          total = chunk.usage?.total_tokens ?? total
+        }
+        assert.deepStrictEqual([text, total, again.response.headers.get("x-hermes-session-id")], ["Hello again.", 110, session])
+        assert.deepStrictEqual(seen.at(-1)?.messages.slice(1).map(({ role }) => role), ["user", "assistant", "user"])
+
+        // Messages that nobody knows begin a session with them.
+        const other = await client.chat.completions.create({ model: "hermes", messages: [user("Say hello"), { role: "assistant", content: "Something else." }, user("And again")] }).withResponse()
+        assert.notStrictEqual(other.response.headers.get("x-hermes-session-id"), session)
+        assert.include(JSON.stringify(seen.at(-1)?.messages), "Something else.")
+
+        // The caller's tools, two at once, beside one of the agent.
+        const messages: Array<OpenAI.ChatCompletionMessageParam> = [user("What is the weather?")]
+        const first = await client.chat.completions.create({ model: "hermes", messages, tools: [weather] })
+        const asked = first.choices[0]?.message
+        assert.deepStrictEqual([first.choices[0]?.finish_reason, asked?.content], ["tool_calls", "I ask."])
+        assert.deepStrictEqual(asked?.tool_calls?.map((call) => call.type === "function" ? [call.function.name, JSON.parse(call.function.arguments)] : []), [["weather", { place: "Rome" }], ["weather", { place: "Oslo" }]])
+        assert.includeMembers(seen.at(-1)?.tools?.map((tool) => tool.function.name) ?? [], ["weather", "todo", "read_file"])
+        const results = (asked?.tool_calls ?? []).map((call, index) => ({ role: "tool" as const, tool_call_id: call.id, content: index === 0 ? "30 degrees" : "-10 degrees" }))
+        const second = await client.chat.completions.create({ model: "hermes", tools: [weather], messages: [...messages, { role: "assistant", content: "I ask.", tool_calls: asked?.tool_calls ?? [] }, ...results] })
+        assert.strictEqual(second.choices[0]?.message.content, "Rome is warm, Oslo is cold.")
+        assert.deepStrictEqual(seen.at(-1)?.messages.filter(({ role }) => role === "tool").map(({ content }) => content).slice(1), ["30 degrees", "-10 degrees"])
+
+        // Other callers do not get that tool.
+        await client.chat.completions.create({ model: "hermes", messages: [user("Say hello")] })
+        assert.notInclude(seen.at(-1)?.tools?.map((tool) => tool.function.name) ?? [], "weather")
+
+        // What is refused, and that the session is usable after it.
+        const bad = async (json: unknown, headers = {}) => {
+          const { body, status } = await fetched("/v1/chat/completions", { json, headers })
+          return [status, body.error.code]
+        }
+        assert.deepStrictEqual(await bad({ model: "hermes", messages: [] }), [400, "invalid_request"])
+        assert.deepStrictEqual(await bad({ model: "gpt-none", messages: [user("x")] }), [404, "model_not_found"])
+        assert.deepStrictEqual(await bad({ messages: [{ role: "tool", tool_call_id: "nobody", content: "x" }] }), [400, "unknown_tool_call"])
+        assert.deepStrictEqual(await bad({ messages: [user("x")] }, { "x-hermes-session-id": "nobody" }), [404, "session_not_found"])
+        assert.deepStrictEqual((await fetched("/v1/chat/completions", { method: "POST", body: "{", headers: { "content-type": "application/json" } })).body.error.code, "invalid_json")
+        assert.strictEqual((await fetched("/v1/nothing")).status, 404)
+        const byHeader = await client.chat.completions.create({ model: "hermes", messages: [user("And again")] }, { headers: { "x-hermes-session-id": session ?? "" } })
+        assert.strictEqual(byHeader.choices[0]?.message.content, "Hello again.")
+
+        assert.deepStrictEqual((await fetched("/health")).body, { status: "ok" })
+        assert.include((await fetched("/metrics")).body, "hermes_turns_total 6")
+        assert.includeMembers(Object.keys((await fetched("/openapi.json")).body.paths), ["/v1/chat/completions", "/v1/responses", "/v1/sessions/{id}/events"])
+        assert.deepStrictEqual((await client.models.list()).data.map(({ id }) => id), ["hermes"])
+        assert.include(url, "127.0.0.1")
+      })
+    }), { timeout: 60_000 })
+})
+
+describe("responses of an agent", () => {
+  it.live("work with the official client: continued, branched, streamed, with calls", () =>
+    Effect.gen(function*() {
+      const { client, seen } = yield* world({
+        "one": [{ text: "First." }],
+        "two": [{ text: "Second." }],
+        "three": [{ text: "Third." }],
+        "weather": [{ calls: [["weather", { place: "Rome" }]] }, { text: "Warm." }]
+      })
+      yield* Effect.promise(async () => {
+        const one = await client.responses.create({ model: "hermes", input: "one", instructions: "Be short." })
+        assert.deepStrictEqual([one.output_text, one.status, one.usage?.input_tokens], ["First.", "completed", 100])
+        const two = await client.responses.create({ model: "hermes", input: [{ role: "user", content: "two" }], previous_response_id: one.id })
+        assert.strictEqual(two.output_text, "Second.")
+        assert.deepStrictEqual(seen.at(-1)?.messages.filter(({ role }) => role === "user").map(({ content }) => content), ["one", "two"])
+        const branch = await client.responses.create({ model: "hermes", input: "three", previous_response_id: one.id })
+        assert.strictEqual(branch.output_text, "Third.")
+        assert.deepStrictEqual(seen.at(-1)?.messages.filter(({ role }) => role === "user").map(({ content }) => content), ["one", "three"])
+
+        const stream = await client.responses.create({ model: "hermes", input: "one", stream: true })
+        const types: Array<string> = []
+        let text = ""
+        for await (const event of stream) {
+          types.push(event.type)
+          if (event.type === "response.output_text.delta") text += event.delta
+          if (event.type === "response.completed") assert.strictEqual(event.response.output_text ?? "First.", "First.")
+        }
+        assert.strictEqual(text, "First.")
+        assert.deepStrictEqual([types.slice(0, 4), types.slice(-4)], [
+          ["response.created", "response.in_progress", "response.output_item.added", "response.content_part.added"],
+          ["response.output_text.done", "response.content_part.done", "response.output_item.done", "response.completed"]
+        ])
+
+        const tool = { type: "function" as const, name: "weather", strict: false, parameters: weather.function.parameters }
+        const asked = await client.responses.create({ model: "hermes", input: "the weather", tools: [tool] })
+        const [call] = asked.output
+        if (call?.type !== "function_call") throw new Error(JSON.stringify(asked.output))
+        assert.deepStrictEqual([call.name, call.arguments], ["weather", `{"place":"Rome"}`])
+        const done = await client.responses.create({ model: "hermes", previous_response_id: asked.id, tools: [tool], input: [{ type: "function_call_output", call_id: call.call_id, output: "30" }] })
+        assert.strictEqual(done.output_text, "Warm.")
+      })
+    }), { timeout: 60_000 })
+})
+
+/** Reads the events of a session as they come. */
+const readEvents = (url: string, headers: Record<string, string> = {}) => {
+  const events: Array<{ readonly id: number; readonly data: Record<string, unknown> }> = []
+  const ending = new AbortController()
+  const read = async () => {
+    const response = await fetch(url, { headers, signal: ending.signal })
+    let text = ""
+    for await (const bytes of response.body ?? []) {
+      text += Buffer.from(bytes).toString("utf8")
+      for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n")) {
+        const [, id, data] = /^id: (\d+)\ndata: (.*)$/u.exec(text.slice(0, end)) ?? []
+        text = text.slice(end + 2)
+        if (id !== undefined && data !== undefined) events.push({ id: Number(id), data: JSON.parse(data) })
+      }
+    }
+  }
+  // It ends by being stopped.
+  const done = read().catch(() => undefined)
+  const types = () => events.map(({ data }) => data["type"])
+  return { events, types, stop: () => (ending.abort(), done) }
+}
+
+describe("sessions of an agent", () => {
+  it.live("tell events, take approvals and steering, and go on behind a connection that broke", () =>
+    Effect.gen(function*() {
+      const { aborted, cwd, fetched, seen, url } = yield* world({
+        "remove it": [{ calls: [["terminal", { command: "rm -rf ../elsewhere" }]] }, { text: "Removed." }],
+        "wait": [{ text: "I wait for", hangs: true }],
+        "long": [{ text: "x".repeat(100_000) }]
+      })
+      mkdirSync(join(cwd, "elsewhere"))
+      yield* Effect.promise(async () => {
+        const { body: { id }, status } = await fetched("/v1/sessions", { json: { mode: "ask" } })
+        assert.strictEqual(status, 201)
+        const reader = readEvents(`${url}/v1/sessions/${id}/events`)
+        await until(() => seen.length === 0)
+        await new Promise((resolve) => setTimeout(resolve, 100))
+        const sent = await fetched(`/v1/sessions/${id}/messages`, { json: { prompt: "remove it" } })
+        assert.deepStrictEqual([sent.status, sent.body.status], [202, "started"])
+        await until(() => reader.types().includes("approval_asked"))
+        const asked = reader.events.find(({ data }) => data["type"] === "approval_asked")?.data ?? {}
+        assert.deepInclude(asked, { tool: "terminal", command: "rm -rf ../elsewhere" })
+        assert.strictEqual((await fetched(`/v1/sessions/${id}/questions/nobody`, { json: { choice: "once" } })).status, 404)
+        assert.strictEqual((await fetched(`/v1/sessions/${id}/questions/${asked["question_id"]}`, { json: { choice: "deny", reason: "not now" } })).status, 204)
+        await until(() => reader.types().includes("turn_ended"))
+        assert.include(JSON.stringify(seen.at(-1)?.messages), "not now")
+        const all = reader.events.map((event) => event.id)
+        assert.deepStrictEqual(all, all.map((_, index) => index + 1))
+        await reader.stop()
+
+        // Behind a broken connection: from the last event on, once each.
+        const last = reader.events.at(-3)?.id ?? 0
+        const again = readEvents(`${url}/v1/sessions/${id}/events`, { "last-event-id": `${last}` })
+        await until(() => again.events.length >= 2)
+        assert.deepStrictEqual(again.events.map((event) => event.id), [last + 1, last + 2])
+
+        await fetched(`/v1/sessions/${id}/messages`, { json: { prompt: "long" } })
+        await until(() => again.types().filter((type) => type === "turn_ended").length === 2)
+        assert.strictEqual(again.events.findLast(({ data }) => data["type"] === "turn_ended")?.data["text"], "x".repeat(100_000))
+
+        // Steering and stopping.
+        await fetched(`/v1/sessions/${id}/messages`, { json: { prompt: "wait" } })
+        await until(() => again.types().includes("TextDelta"))
+        const queued = await fetched(`/v1/sessions/${id}/messages`, { json: { prompt: "later", busy: "queue" } })
+        assert.strictEqual(queued.body.status, "queued")
+        assert.lengthOf((await fetched(`/v1/sessions/${id}`)).body.queue, 1)
+        assert.deepStrictEqual((await fetched(`/v1/sessions/${id}/stop`, { json: {} })).body, { stopped: true })
+        await until(() => aborted() === 1)
+        await again.stop()
+
+        assert.include((await fetched(`/v1/sessions/${id}/messages`)).body.data.map(({ content }: { readonly content: string }) => content), "remove it")
+        assert.include((await fetched("/v1/sessions")).body.data.map((one: { readonly id: string }) => one.id), id)
+        assert.strictEqual((await fetched(`/v1/sessions/${id}`, { method: "DELETE" })).status, 204)
+        assert.strictEqual((await fetched(`/v1/sessions/${id}`, { method: "DELETE" })).status, 404)
+
+        // Without a reader nobody can be asked, and no request hangs.
+        const denied = await fetched("/v1/chat/completions", { json: { messages: [user("remove it")] } })
+        assert.strictEqual(denied.body.choices[0].message.content, "Removed.")
+        assert.include(JSON.stringify(seen.at(-1)?.messages), "Approvals are not available over this connection.")
+
+        // A client that hangs up in the middle stops the turn; the session answers afterwards.
+        const ending = new AbortController()
+        const response = await fetch(`${url}/v1/chat/completions`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ stream: true, messages: [user("wait")] }), signal: ending.signal })
+        const session = response.headers.get("x-hermes-session-id") ?? ""
+        ending.abort()
+        await until(() => aborted() === 2)
+        await until(() => seen.length > 0)
+        let busy = 409
+        for (; busy === 409; await new Promise((resolve) => setTimeout(resolve, 20))) busy = (await fetched("/v1/chat/completions", { json: { messages: [user("long")] }, headers: { "x-hermes-session-id": session } })).status
+        assert.strictEqual(busy, 200)
+      })
+    }), { timeout: 60_000 })
+
+  it.live("are bounded, guarded by a key, and reached over MCP", () =>
+    Effect.gen(function*() {
+      const key = "a-long-random-key-of-this-test"
+      const { fetched, url } = yield* world({ "wait": [{ text: "x", hangs: true }] }, {
+        key: Redacted.make(key),
+        maxSessions: 2,
+        mcpTools: [{ name: "echo", description: "Echo", parameters: { properties: { text: { type: "string" } } }, readOnly: true, run: ({ text }) => Effect.succeed(`echo ${String(text)}`) }]
+      })
+      const headers = { authorization: `Bearer ${key}` }
+      yield* Effect.promise(async () => {
+        assert.strictEqual((await fetched("/v1/sessions")).status, 401)
+        assert.strictEqual((await fetched("/metrics")).status, 401)
+        assert.strictEqual((await fetched("/mcp", { json: {} })).status, 401)
+        assert.strictEqual((await fetched("/health")).status, 200)
+        assert.strictEqual((await fetched("/v1/sessions", { headers: { ...headers, origin: "https://elsewhere.example" } })).status, 403)
+        for (const _ of [1, 2]) {
+          const { body } = await fetched("/v1/sessions", { json: {}, headers })
+          await fetched(`/v1/sessions/${body.id}/messages`, { json: { prompt: "wait" }, headers })
+        }
+        assert.deepStrictEqual((await fetched("/v1/sessions", { json: {}, headers })).body.error.code, "too_many_sessions")
+
+        const client = new Client({ name: "test", version: "1" })
+        await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`), { requestInit: { headers } }))
+        assert.deepStrictEqual((await client.listTools()).tools.map(({ name }) => name), ["echo"])
+        assert.deepStrictEqual((await client.callTool({ name: "echo", arguments: { text: "hi" } })).content, [{ type: "text", text: "echo hi" }])
+        await client.close()
+      })
+    }), { timeout: 60_000 })
+})
