@@ -151,9 +151,11 @@ try {
   const typed = [...consumers.map(({ name }) => name), ...Object.keys(programs).map((name) => `${name}.ts`)]
   for (const resolution of ["nodenext", "bundler"] as const) expect(`strict types hold (${resolution})`, checked(resolution, typed), "")
 
+  // Packages that are CommonJS, such as undici, ask for parts of Node by `require`, which esbuild leaves out of ES modules.
+  const banner = "--banner:js=import { createRequire as requireOfNode } from 'node:module'; const require = requireOfNode(import.meta.url);"
   const esbuild = join(modules, "esbuild/bin/esbuild")
   const bundled = (files: ReadonlyArray<string>, out: string): void =>
-    void run(esbuild, [...files, "--bundle", "--minify", "--splitting", "--platform=node", "--format=esm", "--log-level=error", `--outdir=${out}`, `--metafile=${out}.json`], folder)
+    void run(esbuild, [...files, "--bundle", "--minify", "--splitting", "--platform=node", "--format=esm", "--log-level=error", banner, `--outdir=${out}`, `--metafile=${out}.json`], folder)
   bundled([...typed, "sdk.js"], "esbuild")
   holds("esbuild bundles every entry", true, `${consumers.length} entries`)
   // Outside of the folder, a bundle finds nothing that is not in it.
