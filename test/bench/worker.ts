@@ -28,13 +28,19 @@ const runnerOf = async (): Promise<Runner & Partial<Module>> => {
 
 const runner = await runnerOf()
 
+/** Answers the parent, which may be gone. */
+const say = (answer: object): void => {
+  if (process.connected) process.send?.(answer)
+}
+const leave = (): void => void (runner.close?.() ?? Promise.resolve()).finally(() => process.exit(0))
+
 process.on("message", ({ millis, workload }: { readonly workload: string; readonly millis: number }) => {
   const found = workloads.find((one) => one.name === workload)
   Promise.resolve(found?.sample(runner, millis)).then(
-    (value) => process.send?.({ value }),
-    (error: unknown) => process.send?.({ error: error instanceof Error ? error.stack : String(error) })
+    (value) => say({ value }),
+    (error: unknown) => say({ error: error instanceof Error ? error.stack : String(error) })
   )
 })
-process.on("disconnect", () => process.exit(0))
-process.on("SIGTERM", () => void (runner.close?.() ?? Promise.resolve()).finally(() => process.exit(0)))
-process.send?.({ ready: true })
+process.on("disconnect", leave)
+process.on("SIGTERM", leave)
+say({ ready: true })
