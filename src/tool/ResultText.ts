@@ -332,10 +332,11 @@ export const layerTemporary: Layer.Layer<never, never, FileSystem.FileSystem | P
   Effect.gen(function*() {
     const services = yield* Effect.context<FileSystem.FileSystem | Path.Path | Scope.Scope>()
     let isMade = false
+    // In this context alone: the end of the scope would hold that of the run which needs the directory first.
     const keeper = yield* Effect.cached(Effect.uninterruptible(Effect.gen(function*() {
       const fs = yield* FileSystem.FileSystem
       return yield* fileKeeper(yield* fs.makeTempDirectoryScoped({ prefix: "hermes-results-" }))
-    }).pipe(Effect.provideContext(services))))
+    }).pipe(Effect.updateContext((_: Context.Context<never>) => services))))
     return {
       keep: (callId, text) => Effect.flatMap(Effect.tap(keeper, () => Effect.sync(() => (isMade = true))), ({ keep }) => keep(callId, text)),
       kept: Effect.suspend(() => isMade ? Effect.flatMap(Effect.orDie(keeper), ({ kept = Effect.undefined }) => kept) : Effect.undefined)
