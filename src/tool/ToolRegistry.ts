@@ -217,6 +217,13 @@ export const make: Effect.Effect<Service> = Effect.sync(() => {
       )
     }
     const added = bound.filter((tool) => !taken.includes(tool))
+    const alone = added.flatMap(({ facts, tool }) => facts.readonly === undefined && facts.pathArguments.length === 0 ? [tool.name] : [])
+    if (alone.length > 0) {
+      yield* Effect.logDebug(
+        `toolset "${toolset.name}": calls of ${alone.join(", ")} run one after another, and so do all calls of a message beside them; ` +
+          "annotate tools that only read with Tool.Readonly, or name their paths with Annotations.PathArguments"
+      )
+    }
     yield* hold(added, () => [...sets, added])
   })
 

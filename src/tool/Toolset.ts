@@ -168,6 +168,12 @@ export const fromToolkit = <Tools extends Record<string, Tool.Any>>(
 
 /**
  * A toolset with handlers of its own: the Layer is built for this toolset alone and closed with the registry.
+ *
+ * **Gotchas**
+ *
+ * Calls of one message run side by side only where every tool of them was stated to be read-only (`Tool.Readonly`), or where their paths
+ * do not overlap (`Annotations.PathArguments`). Eight calls of a tool without annotations take eight times as long as one; the registry
+ * says which tools these are, at debug level.
  */
 export const make = <Tools extends Record<string, Tool.Any>, E, R>(
   name: string,

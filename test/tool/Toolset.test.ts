@@ -1,10 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import * as References from "effect/References"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { SessionId, TaskId, TurnId } from "../../src/domain/Ids.ts"
+import * as Annotations from "../../src/tool/Annotations.ts"
 import { ToolContext } from "../../src/tool/ToolContext.ts"
+import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import { callTool } from "../support/callTool.ts"
 
@@ -25,6 +29,23 @@ describe("Toolset", () => {
       ]
       assert.deepStrictEqual(results.map(({ text }) => text), ["2", "4", "6"])
       for (const { name, tools } of [made, around, bound]) assert.deepStrictEqual([name, tools.map(({ name }) => name)], ["maths", ["double"]])
+    }))
+})
+
+describe("registration", () => {
+  it.effect("names the tools whose calls run one after another, at debug level", () =>
+    Effect.gen(function*() {
+      const lines: Array<string> = []
+      const logger = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${String(message)}`))
+      const mixed = Toolkit.make(double, Tool.make("look").annotate(Tool.Readonly, true), Tool.make("save").annotate(Annotations.PathArguments, ["path"]))
+      const toolset = Toolset.make("maths", mixed, mixed.toLayer({ double: ({ n }) => Effect.succeed(n * 2), look: () => Effect.void, save: () => Effect.void }))
+      yield* Effect.void.pipe(
+        Effect.provide(ToolRegistry.layer([toolset])),
+        Effect.provide(Logger.layer([logger])),
+        Effect.provideService(References.MinimumLogLevel, "Debug")
+      )
+      assert.lengthOf(lines, 1)
+      assert.match(lines[0] ?? "", /^Debug toolset "maths": calls of double run one after another/u)
     }))
 })
 
