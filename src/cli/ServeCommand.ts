@@ -79,7 +79,6 @@ const serveAgent = Effect.fnUntraced(function*({ allowHost, allowOrigin, host, m
     const named = settings.platformToolsets["api-server"] ?? settings.toolsets
     const isOwn = named.length === 1 && named[0] === "hermes-cli" && shared.toolsets === undefined
     const tools = yield* RunOptions.selectTools(shared, { ...settings, platformToolsets: { ...settings.platformToolsets, cli: isOwn ? ["hermes-api-server"] : named } })
-    yield* RunOptions.mentionStandIn({ script }, settings)
     const choices = yield* ModelChoices.make
     const { url } = yield* Effect.mapError(AgentServer.serve({
       host,
@@ -95,6 +94,7 @@ const serveAgent = Effect.fnUntraced(function*({ allowHost, allowOrigin, host, m
       models: Effect.map(choices.list, (list) => list.map(({ model, provider, route }) => ({ id: `${provider}/${model}`, route }))),
       mcpTools: [yield* McpServe.askTool(tools)]
     }), unused(port))
+    yield* RunOptions.mentionStandIn({ script }, settings)
     yield* line(`Serving the agent at ${url}/v1`)
     yield* note(`Tools work in ${workingDirectory()}. Approvals: POST /v1/sessions/ID/questions/QUESTION; without a reader of a session's events they are denied.`)
     yield* note(`API: ${url}/openapi.json · MCP: ${url}/mcp · metrics: ${url}/metrics (Ctrl+C ends it)`)

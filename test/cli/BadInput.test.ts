@@ -84,7 +84,8 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
     { args: "serve --port 70000", line: "--port \"70000\" is invalid: expected a number from 0 to 65535" },
     { args: "serve --capture nope", line: "--capture is auto, token_ids, logprobs or none, not \"nope\"" },
     { args: "serve --on-divergence nope", line: "--on-divergence is refuse or branch, not \"nope\"" },
-    { args: "serve --parser nope", line: /^no tool-call parser "nope": one of hermes, qwen, [^\n]+$/ },
+    { args: "serve --rollouts rollouts --parser nope", line: /^no tool-call parser "nope": one of hermes, qwen, [^\n]+$/ },
+    { args: "serve --parser hermes", line: "--parser is about rollouts: add --rollouts DIR" },
     { args: "serve --host 0.0.0.0 --port 0", line: "listening on 0.0.0.0 needs a key: set HERMES_SERVER_KEY to a long random text, or leave out --host" },
     { args: `serve --script ${nowhere}`, line: `${nowhere}: there is no such file` }
   ],
@@ -194,7 +195,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
 
 /** Commands that take no name and no path. */
 const withoutNames = [
-  "model", "model list", "model test", "model logout", "sessions", "sessions list", "sessions stats", "sessions optimize", "sessions repair", "prompt", "prompt size", "tools", "tools list", "plugins", "plugins list", "memory", "memory status", "memory off", "skills proposed", "skills", "skills list", "middleware", "middleware explain", "middleware list", "agents", "agents list", "trust", "trust list", "hooks",
+  "acp", "model", "model list", "model test", "model logout", "sessions", "sessions list", "sessions stats", "sessions optimize", "sessions repair", "prompt", "prompt size", "tools", "tools list", "plugins", "plugins list", "memory", "memory status", "memory off", "skills proposed", "skills", "skills list", "middleware", "middleware explain", "middleware list", "agents", "agents list", "trust", "trust list", "hooks",
   "hooks list", "hooks doctor", "mcp", "mcp list", "mcp add", "cron", "cron list", "cron status", "cron tick", "cron serve", "batch", "cluster", "eval", "permissions", "permissions list", "swe", "trace", "trace serve", "rl", "rl environments", "rl check",
   "config",
   "config show", "config edit", "config check", "config path", "config env-path", "doctor"
