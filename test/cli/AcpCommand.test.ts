@@ -6,48 +6,10 @@ import { spawn } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { PassThrough, Readable, Writable } from "node:stream"
-import * as HttpServer from "../provider/HttpServer.ts"
 import { machine, program, withoutSandbox } from "../support/hermes.ts"
+import * as playedModel from "../support/playedModel.ts"
 
 type Update = acp.SessionUpdate
-
-interface Step {
-  readonly text?: string
-  readonly thought?: string
-  readonly calls?: ReadonlyArray<readonly [name: string, args: Record<string, unknown>]>
-  /** The model says nothing more, until its client hangs up. */
-  readonly hangs?: boolean
-}
-
-/** A model whose steps follow from the last thing that the user said. */
-const model = (plays: Readonly<Record<string, ReadonlyArray<Step>>>) => {
-  const seen: Array<string> = []
-  const server = HttpServer.make(({ body, url }, response) => {
-    if (url.endsWith("/models")) return void HttpServer.json(response, 200, { data: [{ id: "m" }, { id: "other" }] })
-    if (!url.endsWith("/chat/completions")) return void HttpServer.json(response, 404, { error: { message: "not here" } })
-    const { messages, stream } = JSON.parse(body) as { readonly stream?: boolean; readonly messages: ReadonlyArray<{ readonly role: string; readonly content: unknown }> }
-    // Titles are asked for beside the turns, and do not stream.
-    if (stream === true) seen.push(body)
-    const at = messages.findLastIndex(({ role }) => role === "user")
-    const asked = JSON.stringify(messages[at]?.content)
-    const name = Object.keys(plays).find((word) => asked.includes(word)) ?? ""
-    const steps = plays[name] ?? [{ text: "A title" }]
-    const { calls = [], hangs = false, text, thought } = steps[messages.slice(at).filter(({ role }) => role === "assistant").length] ?? { text: "done" }
-    const chunk = (delta: Record<string, unknown>, finish: string | null = null) => ({ id: "x", model: "m", choices: [{ index: 0, delta, finish_reason: finish }] })
-    response.writeHead(200, { "content-type": "text/event-stream" })
-    if (thought !== undefined) response.write(HttpServer.sse(chunk({ reasoning_content: thought })))
-    if (text !== undefined) response.write(HttpServer.sse(chunk({ role: "assistant", content: text })))
-    if (hangs) return
-    const toolCalls = calls.map(([name, args], index) => ({ index, id: `${name}_${seen.length}_${index}`, type: "function", function: { name, arguments: JSON.stringify(args) } }))
-    response.end(HttpServer.sse(
-      ...calls.length === 0 ? [] : [chunk({ tool_calls: toolCalls })],
-      chunk({}, calls.length === 0 ? "stop" : "tool_calls"),
-      { id: "x", model: "m", choices: [], usage: { prompt_tokens: 1000, completion_tokens: 20 } },
-      "[DONE]"
-    ))
-  })
-  return Effect.map(server, ({ url }) => ({ url, seen }))
-}
 
 /** An editor with a file that it has not saved, and what it saw. */
 const editor = (own: { readonly home: string; readonly cwd: string }, unsaved: Map<string, string>) =>
@@ -113,7 +75,7 @@ describe("hermes acp", () => {
     Effect.gen(function*() {
       const own = yield* machine
       const { at, cwd, keep, put } = own
-      const { seen, url } = yield* model({
+      const { seen, url } = yield* playedModel.make({
         "work on it": [
           { thought: "I look first.", calls: [["read_file", { path: "notes.txt" }], ["todo", { todos: [{ id: "1", content: "write", status: "in_progress" }, { id: "2", content: "rest", status: "pending" }] }]] },
           { text: "Now I write.", calls: [["patch", { path: "notes.txt", old_string: "not saved", new_string: "saved now" }]] },
@@ -152,14 +114,14 @@ describe("hermes acp", () => {
         // A whole turn.
         answers.push("deny", "once")
         const { stopReason, usage } = await ask("session/prompt", { sessionId, prompt: [...say("work on it: "), { type: "resource_link", name: "notes", uri: `file://${at("notes.txt")}` }] })
-        assert.deepInclude({ stopReason, ...usage }, { stopReason: "end_turn", inputTokens: 5000, outputTokens: 100 })
+        assert.deepInclude({ stopReason, ...usage }, { stopReason: "end_turn", inputTokens: 500, outputTokens: 50 })
         assert.strictEqual(textOf(sessionId), "Now I write.\n\nAll done.")
         assert.strictEqual(of(sessionId, "agent_thought_chunk").map(({ content }) => content.type === "text" ? content.text : "").join(""), "I look first.")
         assert.deepStrictEqual(of(sessionId, "plan").at(-1)?.entries.map(({ content, status }) => [content, status]), [["write", "in_progress"], ["rest", "pending"]])
-        assert.deepInclude(of(sessionId, "usage_update").at(-1), { used: 1020, size: 100_000 })
+        assert.deepInclude(of(sessionId, "usage_update").at(-1), { used: 110, size: 100_000 })
 
         // The editor's text is read and written, not that of the file.
-        assert.include(seen.find((body) => body.includes("2|not saved")), "2|not saved")
+        assert.include(JSON.stringify(seen[1]), "2|not saved")
         assert.deepStrictEqual(written, [[at("notes.txt"), "one\nsaved now\nthree\n"]])
         assert.strictEqual(readFileSync(at("notes.txt"), "utf8"), "one\nas it is on the disk\nthree\n")
 
@@ -191,9 +153,9 @@ describe("hermes acp", () => {
         assert.include((await failing(ask("session/prompt", { sessionId, prompt: [{ type: "image", data: "!", mimeType: "image/png" }] }))).message, "not base64")
         const image = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
         assert.strictEqual((await ask("session/prompt", { sessionId, prompt: [...say("look at this"), { type: "image", data: image, mimeType: "image/png" }, { type: "resource", resource: { uri: `file://${at("b.ts")}`, text: "const b = 1" } }] })).stopReason, "end_turn")
-        const looked = seen.findLast((body) => body.includes("look at this")) ?? ""
+        const looked = JSON.stringify(seen.at(-1))
         assert.include(looked, `data:image/png;base64,${image.slice(0, 20)}`)
-        assert.include(JSON.stringify(JSON.parse(looked)), `<file path=\\\\\\"${at("b.ts")}\\\\\\">\\\\nconst b = 1`.replaceAll("\\\\\\", "\\").replaceAll("\\\\n", "\\n"))
+        assert.include(looked, `<file path=\\\\\\"${at("b.ts")}\\\\\\">\\\\nconst b = 1`.replaceAll("\\\\\\", "\\").replaceAll("\\\\n", "\\n"))
 
         // Modes and options.
         await ask("session/set_mode", { sessionId, modeId: "plan" })
@@ -202,7 +164,7 @@ describe("hermes acp", () => {
         const { configOptions: set } = await ask("session/set_config_option", { sessionId, configId: "model", value: "custom/other" })
         assert.strictEqual(set.find(({ id }) => id === "model")?.currentValue, "custom/other")
         await ask("session/prompt", { sessionId, prompt: say("second") })
-        assert.strictEqual((JSON.parse(seen.findLast((body) => body.includes("second")) ?? "{}") as { readonly model?: string }).model, "other")
+        assert.strictEqual(seen.at(-1)?.model, "other")
 
         // Commands.
         await ask("session/prompt", { sessionId, prompt: say("/diff") })
@@ -223,7 +185,7 @@ describe("hermes acp", () => {
         const fork = await ask("session/fork", { sessionId, cwd, mcpServers: [] })
         assert.notStrictEqual(fork.sessionId, sessionId)
         await ask("session/prompt", { sessionId: fork.sessionId, prompt: say("second") })
-        assert.include(seen.findLast((body) => body.includes("second")), "work on it")
+        assert.include(JSON.stringify(seen.at(-1)), "work on it")
         await ask("session/delete", { sessionId: other.sessionId })
         assert.notInclude((await ask("session/list", {})).sessions.map(({ sessionId }) => sessionId), other.sessionId)
 

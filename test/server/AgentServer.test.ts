@@ -13,47 +13,11 @@ import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
 import * as Files from "../../src/tool/builtin/Files.ts"
 import * as Terminal from "../../src/tool/builtin/Terminal.ts"
 import * as Todo from "../../src/tool/builtin/Todo.ts"
-import * as HttpServer from "../provider/HttpServer.ts"
+import * as playedModel from "../support/playedModel.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
-interface Step {
-  readonly text?: string
-  readonly calls?: ReadonlyArray<readonly [name: string, args: Record<string, unknown>]>
-  readonly hangs?: boolean
-}
-
-/** A model whose steps follow from the last thing that the user said. */
-const model = (plays: Readonly<Record<string, ReadonlyArray<Step>>>) => {
-  const seen: Array<{ readonly messages: ReadonlyArray<{ readonly role: string; readonly content: unknown }>; readonly tools?: ReadonlyArray<{ readonly function: { readonly name: string } }> }> = []
-  let aborted = 0
-  const server = HttpServer.make(({ body, url }, response) => {
-    if (!url.endsWith("/chat/completions")) return void HttpServer.json(response, 404, { error: { message: "not here" } })
-    const request = JSON.parse(body)
-    if (request.stream === true) seen.push(request)
-    const messages: ReadonlyArray<{ readonly role: string; readonly content: unknown }> = request.messages
-    const at = messages.findLastIndex(({ role }) => role === "user")
-    const asked = JSON.stringify(messages[at]?.content)
-    const { calls = [], hangs = false, text } = (plays[Object.keys(plays).find((word) => asked.includes(word)) ?? ""] ?? [{ text: "A title" }])[messages.slice(at).filter(({ role }) => role === "assistant").length] ?? { text: "done" }
-    const chunk = (delta: Record<string, unknown>, finish: string | null = null) => ({ id: "x", model: "m", choices: [{ index: 0, delta, finish_reason: finish }] })
-    response.writeHead(200, { "content-type": "text/event-stream" })
-    response.on("close", () => {
-      if (!response.writableEnded) aborted++
-    })
-    if (text !== undefined) response.write(HttpServer.sse(chunk({ role: "assistant", content: text })))
-    if (hangs) return
-    const toolCalls = calls.map(([name, args], index) => ({ index, id: `${name}_${seen.length}_${index}`, type: "function", function: { name, arguments: JSON.stringify(args) } }))
-    response.end(HttpServer.sse(
-      ...calls.length === 0 ? [] : [chunk({ tool_calls: toolCalls })],
-      chunk({}, calls.length === 0 ? "stop" : "tool_calls"),
-      { id: "x", model: "m", choices: [], usage: { prompt_tokens: 100, completion_tokens: 10 } },
-      "[DONE]"
-    ))
-  })
-  return Effect.map(server, ({ url }) => ({ url, seen, aborted: () => aborted }))
-}
-
-const world = Effect.fnUntraced(function*(plays: Readonly<Record<string, ReadonlyArray<Step>>>, options: Partial<AgentServer.Options> = {}) {
-  const played = yield* model(plays)
+const world = Effect.fnUntraced(function*(plays: Parameters<typeof playedModel.make>[0], options: Partial<AgentServer.Options> = {}) {
+  const played = yield* playedModel.make(plays)
   const cwd = realpathSync(yield* temporaryDirectory)
   const provider = ChatCompletions.layer({ model: "m", baseUrl: `${played.url}/v1`, apiKey: Redacted.make("upstream") })
   const context = yield* Layer.build(Runtime.layer({ provider, cwd, tools: [Files.toolset, Terminal.toolset, Todo.toolset] }))
