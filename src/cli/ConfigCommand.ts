@@ -11,8 +11,9 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Config from "../config/Config.ts"
 import * as Edit from "../config/Edit.ts"
-import { Environment, Home } from "../config/Environment.ts"
+import { Environment, Home, updateText } from "../config/Environment.ts"
 import * as Yaml from "../config/Yaml.ts"
+import { packageFile } from "../platform/PluginModules.ts"
 import { load, surroundings } from "./CommandSettings.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { notDone, silent, unknownName, unusable } from "./Failure.ts"
@@ -114,10 +115,19 @@ export const edited = Effect.fnUntraced(function*(path: string) {
   if (code !== 0) return yield* notDone(`the editor "${editor}" ended with ${code}: set EDITOR`)
 })
 
+/** Begins a new config.yaml with the line by which editors find the schema at a URL; a file that is there stays as it is. */
+export const begin = Effect.fnUntraced(function*(schema: string | undefined) {
+  const home = yield* Home
+  yield* home.ensure
+  if (schema === undefined) return
+  yield* updateText(home.database, home.config, (text) =>
+    Effect.succeed({ text: text === "" ? `# yaml-language-server: $schema=${schema}\n` : text, result: undefined }))
+})
+
 /** Lets the user's editor change the file, and says what is wrong with it then. */
 const edit = Command.make("edit", {}, Effect.fn("hermes config edit")(function*() {
   const home = yield* Home
-  yield* home.ensure
+  yield* begin(packageFile("schemas/config.json"))
   yield* edited(home.config)
   return yield* judge(Config.load())
 }, Effect.provide(surroundings))).pipe(Command.withDescription("Edit config.yaml in $VISUAL or $EDITOR and check it afterwards"))

@@ -24,6 +24,10 @@ const home = bundle ?? ["./", "../"].map((up) => new URL(up, import.meta.url)).f
 /** The root of the package. */
 const self = new URL(`index${ending}`, home ?? import.meta.url).href
 
+/** URL of a file of the installed package, by its path in `dist`; undefined where it was not built. */
+export const packageFile = (path: string): string | undefined =>
+  ["../", "../../", "../../dist/"].map((up) => new URL(up + path, import.meta.url)).find((url) => existsSync(url))?.href
+
 /** An entry of this package, as its `exports` name it, where this program runs on one. */
 const entry = (specifier: string): string | undefined => {
   if (specifier === "hermes-effect") return self
