@@ -60,13 +60,16 @@ const cost = (read: (text: string) => unknown, text: string): number => {
 describe("LinearText", () => {
   for (const [name, read] of Object.entries(readers)) {
     it(`${name} does not do the work of a square`, () => {
-      const found = (name.startsWith("Markdown") ? [...units, ...markdownUnits] : units).flatMap((unit) => {
+      const isMarkdown = name.startsWith("Markdown")
+      // A rendered text costs more for each character.
+      const size = isMarkdown ? 24_000 : 64_000
+      const found = (isMarkdown ? [...units, ...markdownUnits] : units).flatMap((unit) => {
         const at = (size: number) => unit.repeat(Math.ceil(size / unit.length))
-        if (cost(read, at(64_000)) < 40_000) return []
+        if (cost(read, at(size)) < 40_000) return []
         const least = (text: string) => Math.min(cost(read, text), cost(read, text), cost(read, text))
         let ratio = Infinity
         // A square is steep at every look; a machine that was busy with something else is not.
-        for (let look = 0; look < 6 && ratio > 24; look++) ratio = Math.min(ratio, least(at(64_000)) / Math.max(1_000, least(at(8_000))))
+        for (let look = 0; look < 6 && ratio > 24; look++) ratio = Math.min(ratio, least(at(size)) / Math.max(1_000, least(at(size / 8))))
         return ratio > 24 ? [`${JSON.stringify(unit)}: ${Math.round(ratio)} times the work for 8 times the text`] : []
       })
       assert.deepStrictEqual(found, [])

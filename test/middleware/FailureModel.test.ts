@@ -32,7 +32,7 @@ import {
   type Wrapper
 } from "./scenario.ts"
 
-const runs = Number(process.env["HERMES_FUZZ_RUNS"] ?? 10_000)
+const runs = Number(process.env["HERMES_FUZZ_RUNS"] ?? 3_000)
 /** Seeds that no run had before; a failure names its own, and `HERMES_FUZZ_SEED` begins with it. */
 const fresh = Number(process.env["HERMES_FUZZ_SEED"] ?? randomInt(1_000_000, 2 ** 31))
 const seeds = [...Array.from({ length: runs }, (_, index) => index + 1), ...Array.from({ length: Math.ceil(runs / 4) }, (_, index) => fresh + index)]

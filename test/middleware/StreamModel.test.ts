@@ -16,7 +16,7 @@ import { type Outcome, random } from "./scenario.ts"
 import { answers, deltasOf, entriesOf, Failure, type Step } from "../support/streamWrappers.ts"
 import { expectedStream, generateStream, type Scenario } from "./streamScenario.ts"
 
-const runs = Math.ceil(Number(process.env["HERMES_FUZZ_RUNS"] ?? 10_000) / 4)
+const runs = Math.ceil(Number(process.env["HERMES_FUZZ_RUNS"] ?? 3_000) / 4)
 /** Seeds that no run had before; a failure names its own, and `HERMES_FUZZ_SEED` begins with it. */
 const fresh = Number(process.env["HERMES_FUZZ_SEED"] ?? randomInt(1_000_000, 2 ** 31))
 const seeds = [...Array.from({ length: runs }, (_, index) => index + 1), ...Array.from({ length: Math.ceil(runs / 4) }, (_, index) => fresh + index)]
