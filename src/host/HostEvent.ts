@@ -74,15 +74,34 @@ export interface Turn {
   readonly isRewritten: boolean
 }
 
-/** A question that waits, without secrets. `id` is stable; the oldest stands first. */
+/** Modes in which an approved plan is carried out. */
+export const planModes = ["ask", "edits", "auto"] as const satisfies ReadonlyArray<Mode>
+
+/** A plan that was presented in the mode `plan`. */
+export interface PlanQuestion {
+  /** The plan: the answer of the turn. */
+  readonly plan: string
+  /** Modes to carry it out in. */
+  readonly modes: ReadonlyArray<(typeof planModes)[number]>
+}
+
+/**
+ * A question that waits, without secrets. `id` is stable; the oldest stands first. That about a plan is asked behind its turn; the next turn,
+ * another mode and another session take it back.
+ */
 export type OpenQuestion =
   | { readonly _tag: "Approval"; readonly id: string; readonly turn: number; readonly askedAt: number; readonly question: Approval.Question }
   | { readonly _tag: "Clarification"; readonly id: string; readonly turn: number; readonly askedAt: number; readonly question: Clarifier.Question }
+  | { readonly _tag: "Plan"; readonly id: string; readonly turn: number; readonly askedAt: number; readonly question: PlanQuestion }
 
-/** An answer to a question of the same kind. Answers to a clarification are its choices as they were shown, or other words. */
+/**
+ * An answer to a question of the same kind. Answers to a clarification are its choices as they were shown, or other words. A plan is carried out
+ * in the mode of its answer; `plan`, and a mode that was not offered, goes on planning. Its words are part of the next message.
+ */
 export type Answer =
   | { readonly _tag: "Approval"; readonly reply: Approval.Reply }
   | { readonly _tag: "Clarification"; readonly answers: ReadonlyArray<string> }
+  | { readonly _tag: "Plan"; readonly mode: "plan" | (typeof planModes)[number]; readonly words?: string | undefined }
 
 /** Settings of a live session; the mode holds from the next call of a tool on, the others from the next turn on. */
 export interface LiveSettings {

@@ -64,7 +64,7 @@ import { ProcessVariables } from "../platform/ProcessVariables.ts"
 import type { Conversation } from "../plugin/MessageInjection.ts"
 import { type Session, SessionStore } from "../session/SessionStore.ts"
 import type { Reader, ReaderLagged, ReaderOptions } from "./EventReaders.ts"
-import type { Answer, HostEvent, LiveSettings, Message, Mode, SessionIdentity, State } from "./HostEvent.ts"
+import { planModes, type Answer, type HostEvent, type LiveSettings, type Message, type Mode, type SessionIdentity, type State } from "./HostEvent.ts"
 import * as LiveQuestions from "./LiveQuestions.ts"
 import * as LiveTurns from "./LiveTurns.ts"
 import * as SessionMoves from "./SessionMoves.ts"
@@ -86,7 +86,7 @@ export class ModeUnavailable extends Schema.TaggedError<ModeUnavailable>("hermes
 }
 
 /** Options of a live session. */
-export interface Options extends Omit<LiveTurns.TurnOptions, "mode"> {
+export interface Options extends Omit<LiveTurns.TurnOptions, "mode" | "plans"> {
   /** The session to begin with, stored or not; a new one when absent. `cwd` is where its tools work. */
   readonly session?: { readonly id: Ids.SessionId; readonly cwd?: string | undefined } | undefined
   /** The mode to begin with; that of the approvals when absent, until one is set. */
@@ -137,7 +137,7 @@ export interface LiveSession {
   readonly send: (message: LiveTurns.NewMessage) => Effect.Effect<LiveTurns.Sent>
   /** Takes a message of the queue back; undefined where it is not there any more. */
   readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
-  /** Asks the turn to end with what it has, and takes back its questions; false where none is under way. */
+  /** Asks the turn to end with what it has, and takes back its questions; false where none is under way. Also takes back the question about a plan. */
   readonly stop: Effect.Effect<boolean>
   /** Interrupts the turn, and waits a little for its end. */
   readonly interrupt: Effect.Effect<void>
@@ -221,9 +221,23 @@ export const make = Effect.fnUntraced(function*(
   const moves = yield* SessionMoves.make(owner, { cwd, newSession, platform })
   const questions = LiveQuestions.make(owner)
   let chosen = options.mode
-  const turns = yield* LiveTurns.make(owner, moves, questions, { ...options, mode: () => chosen })
   const limits = InheritedLimits.read(yield* ProcessVariables)
   const most = limits === undefined ? "yolo" : PermissionMode.ofApprovals(limits.mode)
+
+  const change = (settings: Partial<LiveSettings>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      if (settings.mode !== undefined) chosen = settings.mode
+      const { effort, mode, route } = { ...owner.state(), ...settings }
+      owner.change(settings, { _tag: "SettingsChanged", settings: { effort, mode, route } })
+      return mode === "plan" ? Effect.void : questions.withdrawPlan
+    })
+  const set = (settings: Partial<LiveSettings>): Effect.Effect<void> => owner.run(change(settings))
+
+  const turns = yield* LiveTurns.make(owner, moves, questions, {
+    ...options,
+    mode: () => chosen,
+    plans: { modes: planModes.filter((mode) => PermissionMode.narrower(mode, most) === mode), choose: (mode) => change({ mode }) }
+  })
 
   let isClosed = false
   const close = Effect.suspend(() => {
@@ -239,12 +253,6 @@ export const make = Effect.fnUntraced(function*(
   })
   yield* Effect.addFinalizer(() => close)
   owner.post(turns.next)
-
-  const set = (settings: Partial<LiveSettings>): Effect.Effect<void> =>
-    owner.run(Effect.sync(() => {
-      const { effort, mode, route } = { ...owner.state(), ...settings }
-      owner.change(settings, { _tag: "SettingsChanged", settings: { effort, mode, route } })
-    }))
 
   const hold = Effect.acquireRelease(owner.run(turns.hold(1)), () => Effect.sync(() => void owner.post(turns.hold(-1))))
 
@@ -280,8 +288,8 @@ export const make = Effect.fnUntraced(function*(
     answer: questions.answer,
     conversation: conversationOf(owner, turns),
     hold,
-    begin: (title) => owner.run(moves.begin(title)),
-    resume: (reference) => owner.run(moves.resume(reference)),
+    begin: (title) => owner.run(Effect.tap(moves.begin(title), () => questions.withdrawPlan)),
+    resume: (reference) => owner.run(Effect.tap(moves.resume(reference), () => questions.withdrawPlan)),
     rename: (title) => owner.run(moves.rename(title)),
     compact,
     known: moves.known,
@@ -289,6 +297,7 @@ export const make = Effect.fnUntraced(function*(
     setMode: (mode) =>
       Effect.suspend(() => {
         if (PermissionMode.narrower(mode, most) !== mode) return Effect.fail(new ModeUnavailable({ mode }))
+        // It holds at once, also for a call that is judged before the owner's turn.
         chosen = mode
         return set({ mode })
       }),

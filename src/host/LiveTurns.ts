@@ -27,7 +27,9 @@ import type { RunInput } from "../agent/RunInput.ts"
 import type { AgentError, SessionStoreError } from "../domain/AgentError.ts"
 import type { SessionId } from "../domain/Ids.ts"
 import * as Json from "../domain/Json.ts"
-import type { RunResult } from "../domain/RunEvent.ts"
+import * as Redaction from "../domain/Redaction.ts"
+import { isCompleted, type RunResult } from "../domain/RunEvent.ts"
+import { Secrets } from "../domain/Secrets.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import { Auxiliary } from "../routing/Auxiliary.ts"
 import { SessionStore } from "../session/SessionStore.ts"
@@ -35,8 +37,8 @@ import { ApprovalPrompt } from "../tool/approval/Approver.ts"
 import { LiveMode, type PermissionMode } from "../config/PermissionMode.ts"
 import { attended, InteractiveMode, type Presence } from "../tool/approval/InteractiveMode.ts"
 import { Clarifier } from "../tool/builtin/Clarifier.ts"
-import type { Message, Turn } from "./HostEvent.ts"
-import type { LiveQuestions } from "./LiveQuestions.ts"
+import type { Message, PlanQuestion, Turn } from "./HostEvent.ts"
+import type { LiveQuestions, PlanAnswer } from "./LiveQuestions.ts"
 import { sessionsOf, type SessionMoves } from "./SessionMoves.ts"
 import * as SessionTitles from "./SessionTitles.ts"
 import type { StateOwner } from "./StateOwner.ts"
@@ -66,6 +68,8 @@ export interface TurnOptions {
   readonly presence?: Presence | undefined
   /** The mode that was chosen, asked for at each call; absent, or undefined, leaves it to the approvals. */
   readonly mode?: (() => PermissionMode | undefined) | undefined
+  /** Modes to carry out a plan in, and the change to one of them, for work on the owner's fiber; absent where nobody is asked about plans. */
+  readonly plans?: { readonly modes: PlanQuestion["modes"]; readonly choose: (mode: PlanQuestion["modes"][number]) => Effect.Effect<void> } | undefined
   /** Titles of new sessions after their first exchange. `auxiliary` when absent, which is the auxiliary model where there is one. */
   readonly titles?: "auxiliary" | "off" | undefined
   /** Time that closing waits for a turn to end that is interrupted; 1.5 seconds when absent. */
@@ -96,6 +100,9 @@ const planningLabel = "hermes-effect/host/planning"
 const planning = "[Plan mode: read only. Look at what you need, then answer with your plan: which edits you will make, in which order, and how you will " +
   "check them. The user approves the plan, or asks for another.]"
 
+/** The message that begins the work of an approved plan. */
+export const planApproved = "The plan is approved. Carry it out now."
+
 const behind = (result: string, messages: ReadonlyArray<string>): string =>
   `${result}\n\n[The user says, while you work:]\n${messages.join("\n")}`
 
@@ -106,7 +113,7 @@ export const make = Effect.fnUntraced(function*(
   owner: StateOwner,
   moves: SessionMoves,
   questions: LiveQuestions,
-  { grace = Duration.millis(1500), input, mode, prepare, presence = attended, reports = "turn", titles = "auxiliary" }: TurnOptions
+  { grace = Duration.millis(1500), input, mode, plans, prepare, presence = attended, reports = "turn", titles = "auxiliary" }: TurnOptions
 ): Effect.fn.Return<LiveTurns, never, Agent | BackgroundWork | Hooks.Hooks | Scope.Scope | SessionStore> {
   const agent = yield* Agent
   const background = yield* BackgroundWork
@@ -123,6 +130,8 @@ export const make = Effect.fnUntraced(function*(
   let held = 0
   let running: Fiber.Fiber<unknown, unknown> | undefined
   let isPlanningTold = false
+  /** The turn that began in the mode `plan`. */
+  let planned: Turn["id"] | undefined
   let watching: Fiber.Fiber<unknown, unknown> | undefined
 
   const newMessage = ({ prompt, shown }: NewMessage, origin: Message["origin"]): Message =>
@@ -207,6 +216,20 @@ export const make = Effect.fnUntraced(function*(
     yield* Effect.forkIn(Effect.catch(titled, (error) => Effect.logDebug(`cannot title the session: ${error.message}`)), scope)
   })
 
+  /** Does what the user says about a plan. */
+  const decided = Effect.fnUntraced(function*({ mode: wanted, words = "" }: PlanAnswer) {
+    const said = words.trim()
+    if (wanted !== "plan" && plans !== undefined) yield* plans.choose(wanted)
+    const prompt = wanted === "plan" ? said : said === "" ? planApproved : `${planApproved}\n\n${said}`
+    if (prompt !== "") yield* send({ prompt }, "client")
+  })
+
+  /** Asks about the plan that a turn ended with, unless the conversation goes on anyhow. */
+  const presented = Effect.fnUntraced(function*(turn: Turn, { text }: RunResult) {
+    if (plans === undefined || plans.modes.length === 0 || !isAttended || mode?.() !== "plan" || turn.isStopping || owner.state().queue.length > 0) return undefined
+    return yield* questions.present({ plan: Redaction.redactText(text, yield* Secrets), modes: plans.modes }, turn.id, decided)
+  })
+
   const ended = Effect.fnUntraced(function*(started: Turn, exit: Exit.Exit<RunResult, AgentError>) {
     running = undefined
     const { steering, turn = started } = owner.state()
@@ -214,7 +237,8 @@ export const make = Effect.fnUntraced(function*(
     if (steering.length > 0) setQueue(queueFirst(steering.map((text) => newMessage({ prompt: text }, "client"))), [])
     owner.change({ turn: undefined })
     yield* Effect.catch(moves.follow, complain)
-    owner.readers.publish({ _tag: "TurnEnded", turn, exit })
+    const plan = planned === turn.id && Exit.isSuccess(exit) && isCompleted(exit.value) ? yield* presented(turn, exit.value) : undefined
+    owner.change({ ...plan?.changes }, { _tag: "TurnEnded", turn, exit }, ...plan === undefined ? [] : [plan.event])
     if (Exit.isSuccess(exit)) yield* title(turn, exit.value)
     yield* Effect.catch(moves.entitle, complain)
     yield* next
@@ -222,6 +246,7 @@ export const make = Effect.fnUntraced(function*(
 
   const start = Effect.fnUntraced(function*(message: Message) {
     watching?.interruptUnsafe()
+    yield* questions.withdrawPlan
     const { session } = owner.state()
     const turn: Turn = {
       id: ++turns,
@@ -232,6 +257,7 @@ export const make = Effect.fnUntraced(function*(
       isRewritten: hooks.has("transform_llm_output")
     }
     const prompted = { ...session, prompts: session.prompts + 1, lastPrompt: message.prompt }
+    planned = mode?.() === "plan" ? turn.id : undefined
     owner.change({ turn, session: prompted }, { _tag: "TurnStarted", turn })
     // Nobody waits for a turn that does not end when it is interrupted.
     running = yield* Effect.forkDetach(Effect.onExit(conducted(turn), (exit) => Effect.sync(() => void owner.post(ended(turn, exit)))))
@@ -266,14 +292,17 @@ export const make = Effect.fnUntraced(function*(
   const stop = Effect.gen(function*() {
     const { turn } = owner.state()
     const fiber = running
-    if (turn === undefined || fiber === undefined) return false
+    if (turn === undefined || fiber === undefined) {
+      yield* questions.withdrawPlan
+      return false
+    }
     owner.change({ turn: { ...turn, isStopping: true } })
     yield* questions.withdraw
     if (!(yield* agent.stop(turn.sessionId))) fiber.interruptUnsafe()
     return true
   })
 
-  const send: LiveTurns["send"] = Effect.fnUntraced(function*(given, origin) {
+  const send: (given: NewMessage, origin: "client" | "plugin") => Effect.Effect<Sent> = Effect.fnUntraced(function*(given, origin) {
     const { queue, steering, turn } = owner.state()
     const message = newMessage(given, origin)
     if (turn === undefined && held === 0 && queue.length === 0) {

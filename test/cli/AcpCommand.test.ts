@@ -166,6 +166,15 @@ describe("hermes acp", () => {
         await ask("session/prompt", { sessionId, prompt: say("second") })
         assert.strictEqual(seen.at(-1)?.model, "other")
 
+        // A plan is decided on within the prompt that made it; without a choice planning goes on.
+        assert.deepInclude(asked.at(-1)?.toolCall, { title: "Carry out this plan?", kind: "switch_mode", content: [{ type: "content", content: { type: "text", text: "Here too." } }] })
+        assert.deepStrictEqual(asked.at(-1)?.options.map(({ optionId }) => optionId), ["ask", "edits", "auto", "plan"])
+        assert.strictEqual(of(sessionId, "current_mode_update").at(-1)?.currentModeId, "plan")
+        answers.push("ask")
+        assert.strictEqual((await ask("session/prompt", { sessionId, prompt: say("second") })).stopReason, "end_turn")
+        assert.strictEqual(of(sessionId, "current_mode_update").at(-1)?.currentModeId, "ask")
+        assert.include(JSON.stringify(seen.at(-1)?.messages), "The plan is approved. Carry it out now.")
+
         // Commands.
         await ask("session/prompt", { sessionId, prompt: say("/diff") })
         const lines = client.wire().trimEnd().split("\n")

@@ -10,6 +10,7 @@ import * as Cost from "../../src/domain/Cost.ts"
 import { TurnId } from "../../src/domain/Ids.ts"
 import * as Usage from "../../src/domain/Usage.ts"
 import * as LiveSession from "../../src/host/LiveSession.ts"
+import { planApproved } from "../../src/host/LiveTurns.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import { unattended } from "../../src/tool/approval/InteractiveMode.ts"
 import { drain, first, lines, live, until, untilTag } from "./liveSession.ts"
@@ -51,6 +52,48 @@ describe("LiveSession", () => {
           "ended 1 text_response"
         ])
         assert.include(JSON.stringify(model.asked.at(-1)?.messages.at(-1)), "blue")
+      })))
+
+  /** What happened besides the texts, which repeat what the model was asked. */
+  const facts = (events: Parameters<typeof lines>[0]) => lines(events).filter((line) => !line.startsWith("text "))
+
+  it.effect("a plan is asked about behind its turn, and carried out in the mode of the answer", () =>
+    live({ mode: "plan" }, ({ live, model }) =>
+      Effect.gen(function*() {
+        const reader = yield* live.subscribe()
+        yield* live.send({ prompt: "hello" })
+        assert.deepStrictEqual(facts(yield* untilTag(reader, "QuestionAsked")), ["started 1 client: hello", "ended 1 text_response", "asked q1 Plan"])
+        const [question] = (yield* live.state).questions
+        assert.deepInclude(question, { _tag: "Plan", turn: 1 })
+        assert.isTrue(question?._tag === "Plan" && question.question.modes.join() === "ask,edits,auto" && /^You said: [^]*hello$/.test(question.question.plan))
+        assert.include((yield* Effect.flip(live.answer("q1", { _tag: "Clarification", answers: [] }))).message, "another kind")
+        // Words keep planning, and so does a message of its own.
+        yield* live.answer("q1", { _tag: "Plan", mode: "plan", words: " smaller " })
+        assert.deepStrictEqual(facts(yield* untilTag(reader, "QuestionAsked")), [
+          "closed q1 {\"_tag\":\"Plan\",\"mode\":\"plan\",\"words\":\" smaller \"}", "started 2 client: smaller", "ended 2 text_response", "asked q2 Plan"
+        ])
+        yield* live.send({ prompt: "and tests" })
+        assert.deepStrictEqual(facts(yield* untilTag(reader, "QuestionAsked")).slice(0, 2), ["closed q2 without an answer", "started 3 client: and tests"])
+        yield* live.answer("q3", { _tag: "Plan", mode: "edits" })
+        assert.deepStrictEqual(facts(yield* untilTag(reader, "TurnEnded")), [
+          "closed q3 {\"_tag\":\"Plan\",\"mode\":\"edits\"}", "SettingsChanged", `started 4 client: ${planApproved}`, "ended 4 text_response"
+        ])
+        assert.notInclude(JSON.stringify(model.asked.at(-1)?.messages), "Plan mode: read only")
+        // What else takes it back: another mode, another session, a stop.
+        for (const away of [live.setMode("ask"), live.begin(), live.stop]) {
+          yield* live.setMode("plan")
+          yield* live.send({ prompt: "hello" })
+          yield* untilTag(reader, "QuestionAsked")
+          yield* Effect.orDie<unknown, unknown, never>(away)
+          assert.deepStrictEqual((yield* live.state).questions, [])
+          yield* untilTag(reader, "QuestionClosed")
+        }
+        // A turn that was stopped, and one with another message behind it, present nothing.
+        yield* live.send({ prompt: "one" })
+        yield* live.send({ prompt: "two" })
+        const both = facts(yield* untilTag(reader, "QuestionAsked"))
+        assert.lengthOf(both.filter((line) => line.startsWith("asked")), 1)
+        assert.include(both, "started 9 client: two")
       })))
 
   it.effect("an approval for what was not offered is a denial", () =>

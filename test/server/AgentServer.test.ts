@@ -190,6 +190,7 @@ describe("sessions of an agent", () => {
       const { aborted, cwd, fetched, seen, url } = yield* world({
         "remove it": [{ calls: [["terminal", { command: "rm -rf ../elsewhere" }]] }, { text: "Removed." }],
         "wait": [{ text: "I wait for", hangs: true }],
+        "plan this": [{ text: "First a, then b." }],
         "long": [{ text: "x".repeat(100_000) }]
       })
       mkdirSync(join(cwd, "elsewhere"))
@@ -221,6 +222,18 @@ describe("sessions of an agent", () => {
         await fetched(`/v1/sessions/${id}/messages`, { json: { prompt: "long" } })
         await until(() => again.types().filter((type) => type === "turn_ended").length === 2)
         assert.strictEqual(again.events.findLast(({ data }) => data["type"] === "turn_ended")?.data["text"], "x".repeat(100_000))
+
+        // A plan is approved with the mode to go on in.
+        await fetched(`/v1/sessions/${id}`, { method: "PATCH", json: { mode: "plan" } })
+        await fetched(`/v1/sessions/${id}/messages`, { json: { prompt: "plan this" } })
+        await until(() => again.types().includes("plan_presented"))
+        const plan = again.events.find(({ data }) => data["type"] === "plan_presented")?.data ?? {}
+        assert.deepInclude(plan, { turn: 3, plan: "First a, then b.", modes: ["ask", "edits", "auto"] })
+        assert.strictEqual((await fetched(`/v1/sessions/${id}/questions/${plan["question_id"]}`, { json: { answers: ["yes"] } })).status, 400)
+        assert.strictEqual((await fetched(`/v1/sessions/${id}/questions/${plan["question_id"]}`, { json: { mode: "ask", words: "Begin with b." } })).status, 204)
+        await until(() => again.types().filter((type) => type === "turn_ended").length === 4)
+        assert.include(JSON.stringify(seen.at(-1)?.messages), "The plan is approved. Carry it out now.\\n\\nBegin with b.")
+        assert.strictEqual((await fetched(`/v1/sessions/${id}`)).body.mode, "ask")
 
         // Steering and stopping.
         await fetched(`/v1/sessions/${id}/messages`, { json: { prompt: "wait" } })

@@ -128,6 +128,9 @@ export interface Feed {
   put: (block: Block) => void
 }
 
+/** A question that a turn waits for. */
+export type TurnQuestion = Exclude<OpenQuestion, { readonly _tag: "Plan" }>
+
 /** Mutable state is changed by the terminal's own fiber, and by the one that shows a turn. */
 export interface Dialog {
   readonly options: InteractiveOptions
@@ -150,8 +153,8 @@ export interface Dialog {
   vi: ViState | undefined
   /** Commands of the user's with their output, which go along with the next message. */
   shared: ReadonlyArray<string>
-  /** True where a plan was presented that nobody decided on. */
-  isPlanned: boolean
+  /** The plan that is to be decided on. */
+  plan: Extract<OpenQuestion, { readonly _tag: "Plan" }> | undefined
   /** Typed text, also during a turn. */
   editor: Editor.State
   /** Time of the last Ctrl+C. */
@@ -160,8 +163,8 @@ export interface Dialog {
   readonly waiting: Array<TypedLine>
   /** Messages that stand on the screen already. */
   readonly echoed: Set<string>
-  /** Questions that wait, the oldest first. */
-  questions: ReadonlyArray<OpenQuestion>
+  /** Questions of the turn that wait, the oldest first. */
+  questions: ReadonlyArray<TurnQuestion>
   /** The question that is asked now, as it is shown. */
   asked: Pending | undefined
 }

@@ -16,13 +16,10 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Logger from "effect/Logger"
 import type * as Scope from "effect/Scope"
-import type { PermissionMode } from "../../config/PermissionMode.ts"
 import type { Values } from "../../config/Settings.ts"
 import { redactText } from "../../domain/Redaction.ts"
-import { isCompleted } from "../../domain/RunEvent.ts"
 import type { HostEvent } from "../../host/HostEvent.ts"
 import * as LiveSession from "../../host/LiveSession.ts"
 import * as LiveStatus from "../../host/LiveStatus.ts"
@@ -101,17 +98,6 @@ const keepStatus = ({ refresh }: LiveStatus.LiveStatus, screen: Transcript.Trans
     Effect.asVoid
   )
 
-/** Tells of each answer of a turn that began in the mode `plan`. */
-const plans = (initial: PermissionMode, presented: () => void): (event: HostEvent) => void => {
-  let mode = initial
-  let isPlanning = false
-  return (event) => {
-    if (event._tag === "SettingsChanged") mode = event.settings.mode
-    if (event._tag === "TurnStarted") isPlanning = mode === "plan"
-    if (event._tag === "TurnEnded" && isPlanning && Exit.isSuccess(event.exit) && isCompleted(event.exit.value)) presented()
-  }
-}
-
 /** Begins the live session, and shows it from now on. */
 const make = Effect.fnUntraced(function*(
   options: InteractiveOptions,
@@ -138,14 +124,10 @@ const make = Effect.fnUntraced(function*(
   const { color, theme: current } = terminal.paint
   const themes = options.theme === undefined || current === undefined || !color ? undefined : ThemeCommand.make(options.theme, current)
   if (themes !== undefined) terminal.write(Theme.query)
-  const planned = plans(options.mode ?? "ask", () => {
-    dialog.isPlanned = true
-  })
   const dialog: Dialog = {
     options,
     live,
     reader: followed(reader, (event) => {
-      planned(event)
       statusLine?.status.follow(event)
       notifications?.follow(event, clock.currentTimeMillisUnsafe())
     }),
@@ -164,7 +146,7 @@ const make = Effect.fnUntraced(function*(
       ...options.commands ?? []
     ],
     verbosity: display.toolProgress,
-    isPlanned: false,
+    plan: undefined,
     shared: [],
     vi: display.editingMode === "vi" ? ViKeys.begin : undefined,
     editor: Editor.empty,
@@ -254,6 +236,12 @@ const receive = Effect.fnUntraced(function*(dialog: Dialog, event: HostEvent): E
       if (!dialog.echoed.delete(message.id)) PromptLine.echo(dialog, message.shown)
       return yield* Turn.show(dialog, event.turn)
     }
+    case "QuestionAsked":
+      if (event.question._tag === "Plan") dialog.plan = event.question
+      return undefined
+    case "QuestionClosed":
+      if (event.id === dialog.plan?.id) dialog.plan = undefined
+      return undefined
     case "Notice":
       if (event.level === "error") complain(dialog, new Error(event.message))
       else tellNotices(dialog, event.message.split("\n"))
@@ -286,17 +274,6 @@ const searchHistory = Effect.fnUntraced(function*(dialog: Dialog) {
   if (found !== undefined) dialog.editor = Editor.withText(Editor.empty, found)
 })
 
-/** Asks about a plan that was presented, unless the user went on already. */
-const decideOnPlan = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<Outcome, never, SessionServices> {
-  dialog.isPlanned = false
-  const { mode, queue, turn } = yield* dialog.live.state
-  if (mode !== "plan" || turn !== undefined || queue.length + dialog.waiting.length > 0 || dialog.editor.text !== "") return undefined
-  const next = yield* ModeCommands.askForPlan(dialog)
-  if (next._tag !== "Send") return undefined
-  PromptLine.echo(dialog, String(next.prompt))
-  return yield* send(dialog, { prompt: next.prompt })
-})
-
 const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<number, never, SessionServices> {
   while (true) {
     const event = dialog.reader.poll()
@@ -305,8 +282,10 @@ const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<n
       if (code !== undefined) return code
       continue
     }
-    if (dialog.isPlanned) {
-      yield* decideOnPlan(dialog)
+    const { plan } = dialog
+    if (plan !== undefined) {
+      dialog.plan = undefined
+      yield* ModeCommands.askForPlan(dialog, plan)
       continue
     }
     const line = yield* nextLine(dialog)

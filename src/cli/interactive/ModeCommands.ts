@@ -6,6 +6,8 @@
  */
 import * as Effect from "effect/Effect"
 import * as PermissionMode from "../../config/PermissionMode.ts"
+import type { Answer, OpenQuestion, PlanQuestion } from "../../host/HostEvent.ts"
+import { planApproved } from "../../host/LiveTurns.ts"
 import { either } from "../Failure.ts"
 import { type Dialog, type DialogCommand, say } from "./Dialog.ts"
 import * as Picker from "./Picker.ts"
@@ -21,11 +23,13 @@ const help: Readonly<Record<PermissionMode.PermissionMode, string>> = {
 
 const read = (word: string): PermissionMode.PermissionMode | undefined => PermissionMode.all.find((mode) => mode === word.toLowerCase())
 
+const modeLine = (mode: PermissionMode.PermissionMode): string => `Mode: ${mode} (${help[mode]}).`
+
 const set = (dialog: Dialog, mode: PermissionMode.PermissionMode) =>
   dialog.live.setMode(mode).pipe(
     Effect.match({
       onFailure: ({ message }) => say(dialog, message, ""),
-      onSuccess: () => say(dialog, `Mode: ${mode} (${help[mode]}).`, "")
+      onSuccess: () => say(dialog, modeLine(mode), "")
     })
   )
 
@@ -40,31 +44,34 @@ const mode = Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
   if (argument !== "") unknown(dialog, "mode")
 })
 
-/** The message that begins the work of an approved plan. */
-const approved = "The plan is approved. Carry it out now."
+type PlanAnswer = Extract<Answer, { readonly _tag: "Plan" }>
 
-/** Decision on a plan. */
-type Decision =
-  | { readonly _tag: "Approve"; readonly mode: "ask" | "edits" | "auto" }
-  | { readonly _tag: "Plan"; readonly words: string | undefined }
+/** Keeps planning, with nothing to say. */
+const undecided: PlanAnswer = { _tag: "Plan", mode: "plan" }
 
-/** Asks if the plan that was presented is carried out. */
-export const askForPlan = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<Next> {
-  const approval = (mode: "ask" | "edits" | "auto") =>
-    ({ label: `Approve, go on in ${mode}`, detail: help[mode], value: { _tag: "Approve", mode } satisfies Decision })
-  const decision = yield* Picker.choose<Decision>(dialog, {
+const chooseForPlan = (dialog: Dialog, { modes }: PlanQuestion) =>
+  Picker.choose<PlanAnswer>(dialog, {
     title: "The plan",
-    choices: [approval("ask"), approval("edits"), approval("auto"), { label: "Keep planning", detail: "or type what to change", value: { _tag: "Plan", words: undefined } }],
-    ofWords: (words) => ({ _tag: "Plan", words }),
+    choices: [
+      ...modes.map((mode) => ({ label: `Approve, go on in ${mode}`, detail: help[mode], value: { _tag: "Plan" as const, mode } })),
+      { label: "Keep planning", detail: "or type what to change", value: undecided }
+    ],
+    ofWords: (words) => ({ ...undecided, words }),
     nothing: "Enter sends this, and planning goes on."
   })
-  if (decision?._tag === "Approve") return yield* carryOut(dialog, decision.mode)
-  return decision?.words === undefined ? stay : { _tag: "Send", prompt: decision.words }
+
+/** Asks if the plan that was presented is carried out, unless the user went on already. */
+export const askForPlan = Effect.fnUntraced(function*(dialog: Dialog, { id, question }: Extract<OpenQuestion, { readonly _tag: "Plan" }>) {
+  const hasGoneOn = dialog.waiting.length > 0 || dialog.editor.text !== ""
+  const answer = hasGoneOn ? undecided : (yield* chooseForPlan(dialog, question)) ?? undecided
+  if (answer.mode !== "plan") say(dialog, modeLine(answer.mode), "")
+  // It was taken back, or another client answered it.
+  yield* Effect.ignore(dialog.live.answer(id, answer))
 })
 
 const carryOut = Effect.fnUntraced(function*(dialog: Dialog, wanted: PermissionMode.PermissionMode): Effect.fn.Return<Next> {
   yield* set(dialog, wanted)
-  return (yield* dialog.live.state).mode === wanted ? { _tag: "Send", prompt: approved } : stay
+  return (yield* dialog.live.state).mode === wanted ? { _tag: "Send", prompt: planApproved } : stay
 })
 
 const approve = Effect.fnUntraced(function*(argument: string, dialog: Dialog): Effect.fn.Return<Next> {

@@ -14,7 +14,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Redaction from "../../domain/Redaction.ts"
-import type { HostEvent } from "../../host/HostEvent.ts"
+import type { HostEvent, OpenQuestion } from "../../host/HostEvent.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Width from "../render/Width.ts"
 
@@ -60,9 +60,11 @@ export const sequence = (method: Method, text: string): string => {
 /** Sequence that sets the title of the window. */
 export const titleSequence = (text: string): string => `\u001b]2;${plain(text)}${bell}`
 
-/** The question's text in short. */
-const textOf = (event: Extract<HostEvent, { readonly _tag: "QuestionAsked" }>): string =>
-  event.question._tag === "Approval" ? `May this run? ${event.question.question.command}` : event.question.question.question
+/** The question's text in short; undefined for a plan, which the end of its turn tells of. */
+const textOf = (question: OpenQuestion): string | undefined => {
+  if (question._tag === "Plan") return undefined
+  return question._tag === "Approval" ? `May this run? ${question.question.command}` : question.question.question
+}
 
 /** Notifies for as long as the scope lives; `write` is that of the terminal. */
 export const make = Effect.fnUntraced(function*(
@@ -72,6 +74,7 @@ export const make = Effect.fnUntraced(function*(
   const patience = Duration.toMillis(after)
   /** Questions that wait and were not told of. */
   const waiting = new Map<string, { readonly text: string; readonly since: number }>()
+  let isWorking = false
   const notify = (text: string): void => {
     if (method !== "off") write(sequence(method, text))
   }
@@ -97,14 +100,18 @@ export const make = Effect.fnUntraced(function*(
     follow: (event, now) => {
       switch (event._tag) {
         case "TurnStarted":
+          isWorking = true
           return retitle("working: ")
-        case "QuestionAsked":
-          waiting.set(event.question.id, { text: textOf(event), since: now })
+        case "QuestionAsked": {
+          const text = textOf(event.question)
+          if (text !== undefined) waiting.set(event.question.id, { text, since: now })
           return retitle("waiting for you: ")
+        }
         case "QuestionClosed":
           waiting.delete(event.id)
-          return retitle("working: ")
+          return retitle(isWorking ? "working: " : "")
         case "TurnEnded": {
+          isWorking = false
           waiting.clear()
           retitle("")
           const { exit, turn } = event

@@ -9,7 +9,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { redactText } from "../../domain/Redaction.ts"
 import { Secrets } from "../../domain/Secrets.ts"
-import type { Answer, HostEvent, OpenQuestion } from "../../host/HostEvent.ts"
+import type { Answer, HostEvent } from "../../host/HostEvent.ts"
 import type { Question } from "../../tool/builtin/Clarifier.ts"
 import * as SafeText from "../render/SafeText.ts"
 import { type Paint, plainStyle } from "../render/Paint.ts"
@@ -34,7 +34,7 @@ export interface Pending {
 }
 
 /** A question as it is shown from now on. */
-const pendingOf = Effect.fnUntraced(function*(open: OpenQuestion): Effect.fn.Return<Pending> {
+const pendingOf = Effect.fnUntraced(function*(open: Dialog.TurnQuestion): Effect.fn.Return<Pending> {
   const secrets = yield* Secrets
   const shownAt = yield* Clock.currentTimeMillis
   if (open._tag === "Clarification") {
@@ -54,7 +54,7 @@ const pendingOf = Effect.fnUntraced(function*(open: OpenQuestion): Effect.fn.Ret
 
 /** Takes a question that was asked, or that needs no answer any more; shows the one that is asked from now on. */
 export const follow = Effect.fnUntraced(function*(dialog: Dialog.Dialog, event: HostEvent) {
-  if (event._tag === "QuestionAsked") dialog.questions = [...dialog.questions, event.question]
+  if (event._tag === "QuestionAsked" && event.question._tag !== "Plan") dialog.questions = [...dialog.questions, event.question]
   if (event._tag === "QuestionClosed") dialog.questions = dialog.questions.filter(({ id }) => id !== event.id)
   const [first] = dialog.questions
   if (first?.id === dialog.asked?.id) return

@@ -36,7 +36,7 @@ import type { ReasoningEffort } from "../../domain/Model.ts"
 import * as Redaction from "../../domain/Redaction.ts"
 import type { Route } from "../../domain/Route.ts"
 import type { RunResult } from "../../domain/RunEvent.ts"
-import type { HostEvent, LiveSettings, Message, OpenQuestion } from "../../host/HostEvent.ts"
+import { type HostEvent, type LiveSettings, type Message, type OpenQuestion, planModes } from "../../host/HostEvent.ts"
 import type { LiveSession } from "../../host/LiveSession.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
 import * as AcpPrompt from "./AcpPrompt.ts"
@@ -139,6 +139,7 @@ const labels = {
   deny: ["Deny", "reject_once"]
 } as const
 
+type Plan = Extract<OpenQuestion, { readonly _tag: "Plan" }>["question"]
 type Approval = Extract<OpenQuestion, { readonly _tag: "Approval" }>["question"]
 
 /** Answers of an approval; those for good name what they hold for. */
@@ -198,6 +199,8 @@ export const make = Effect.fnUntraced(function*(
   let known: ReadonlyArray<AcpModel> | undefined
   let tokens: number | undefined
   let updates: AcpUpdates.TurnUpdates | undefined
+  /** A plan that the client's prompt ended with, until it is decided on: the prompt's turn goes on with what is decided. */
+  let presented: { readonly id: OpenQuestion["id"]; readonly exit: Exit.Exit<RunResult, AgentError> } | undefined
   let unsaid = notices
   let isBusy = false
   let isCancelled = false
@@ -253,8 +256,30 @@ export const make = Effect.fnUntraced(function*(
     yield* live.answer(id, { _tag: "Clarification", answers: answer === undefined ? [] : [answer] })
   })
 
+  const decide = Effect.fnUntraced(function*(id: string, { modes, plan }: Plan) {
+    const option = yield* client.permission({
+      toolCall: { toolCallId: id, title: "Carry out this plan?", kind: "switch_mode", status: "pending", content: [{ type: "content", content: { type: "text", text: plan } }] },
+      options: [
+        ...modes.map((mode): PermissionOption => ({ optionId: mode, name: `Approve, go on in the mode ${modeNames[mode][0]}`, kind: "allow_once" })),
+        { optionId: "plan", name: "Keep planning", kind: "reject_once" }
+      ]
+    })
+    yield* live.answer(id, { _tag: "Plan", mode: planModes.find((mode) => mode === option) ?? "plan" })
+  })
+
+  const workOf = (asked: OpenQuestion) => {
+    switch (asked._tag) {
+      case "Approval":
+        return approve(asked.id, asked.question)
+      case "Clarification":
+        return clarify(asked.id, asked.question)
+      case "Plan":
+        return decide(asked.id, asked.question)
+    }
+  }
+
   const ask = Effect.fnUntraced(function*(asked: OpenQuestion) {
-    const work = asked._tag === "Approval" ? approve(asked.id, asked.question) : clarify(asked.id, asked.question)
+    const work = workOf(asked)
     // It was answered elsewhere, or taken back with its turn.
     asking.set(asked.id, yield* Effect.forkIn(Effect.catch(work, () => Effect.void), scope))
   })
@@ -278,12 +303,21 @@ export const make = Effect.fnUntraced(function*(
         return
       case "TurnEnded": {
         const { id, origin } = event.turn.message
-        if (!abandoned.delete(id) && origin === "client" && awaited !== undefined) yield* Deferred.succeed(awaited, event.exit)
+        if (abandoned.delete(id) || origin !== "client" || awaited === undefined) return
+        const plan = (yield* live.state).questions.find(({ _tag, turn }) => _tag === "Plan" && turn === event.turn.id)
+        if (plan === undefined) yield* Deferred.succeed(awaited, event.exit)
+        else presented = { id: plan.id, exit: event.exit }
         return
       }
       case "QuestionAsked":
         return yield* ask(event.question)
       case "QuestionClosed": {
+        if (presented?.id === event.id) {
+          const { exit } = presented
+          presented = undefined
+          const goesOn = event.answer?._tag === "Plan" && Boolean(event.answer.mode !== "plan" || event.answer.words?.trim())
+          if (!goesOn && awaited !== undefined) yield* Deferred.succeed(awaited, exit)
+        }
         const fiber = asking.get(event.id)
         asking.delete(event.id)
         // It runs this very moment where its own answer closed the question.
@@ -323,7 +357,11 @@ export const make = Effect.fnUntraced(function*(
     awaited = done
     const { message } = yield* live.send({ prompt, shown })
     return yield* Effect.flatMap(
-      Effect.onInterrupt(Deferred.await(done), () => Effect.andThen(Effect.sync(() => abandoned.add(message.id)), live.stop)),
+      Effect.onInterrupt(Deferred.await(done), () =>
+        Effect.flatMap(live.state, ({ turn }) => {
+          abandoned.add(turn?.message.id ?? message.id)
+          return live.stop
+        })),
       ended
     )
   })

@@ -16,6 +16,7 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as PermissionMode from "../../config/PermissionMode.ts"
+import { planModes } from "../../host/HostEvent.ts"
 import { ErrorBody } from "../ApiError.ts"
 
 /** Header that names a session, in requests and answers. */
@@ -54,14 +55,15 @@ export const NewMessage = Schema.Struct({
   busy: Schema.optionalKey(Schema.Literals(["queue", "steer", "interrupt"]))
 })
 
-/** An answer to a question: a choice for an approval, answers for a clarification. */
+/** An answer to a question: a choice for an approval, answers for a clarification, the mode to go on in for a plan (`plan`: go on planning). */
 export const NewAnswer = Schema.Union([
   Schema.Struct({
     choice: Schema.Literals(["once", "session", "always", "deny"]),
     reason: Schema.optionalKey(Schema.String),
     prefix: Schema.optionalKey(Schema.Boolean)
   }),
-  Schema.Struct({ answers: Schema.Array(Schema.String) })
+  Schema.Struct({ answers: Schema.Array(Schema.String) }),
+  Schema.Struct({ mode: Schema.Literals(["plan", ...planModes]), words: Schema.optionalKey(Schema.String) })
 ])
 
 /** Changes of a session's settings; they hold from the next turn on. */

@@ -93,10 +93,10 @@ const change = Effect.fnUntraced(function*({ live }: ServedSession, { mode, mode
   yield* live.setRoute(found?.route)
 })
 
-const answerOf = (given: typeof NewAnswer.Type): Answer =>
-  "answers" in given
-    ? { _tag: "Clarification", answers: given.answers }
-    : { _tag: "Approval", reply: given }
+const answerOf = (given: typeof NewAnswer.Type): Answer => {
+  if ("answers" in given) return { _tag: "Clarification", answers: given.answers }
+  return "mode" in given ? { _tag: "Plan", ...given } : { _tag: "Approval", reply: given }
+}
 
 const answer = (live: LiveSession, question: string, given: typeof NewAnswer.Type): Effect.Effect<void, ApiError.ApiError> =>
   Effect.mapError(live.answer(question, answerOf(given)), ({ message, reason }) =>

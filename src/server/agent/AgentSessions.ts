@@ -34,7 +34,7 @@ import type { Route } from "../../domain/Route.ts"
 import type { RunResult } from "../../domain/RunEvent.ts"
 import * as Usage from "../../domain/Usage.ts"
 import type { Hooks } from "../../hooks/Hooks.ts"
-import type { HostEvent } from "../../host/HostEvent.ts"
+import type { Answer, HostEvent } from "../../host/HostEvent.ts"
 import * as LiveSession from "../../host/LiveSession.ts"
 import { streamedText } from "../../host/StreamedText.ts"
 import * as Digest from "../../platform/Digest.ts"
@@ -108,6 +108,13 @@ export interface Exchange {
   /** Number of messages that stand before its turn. */
   readonly position: number
   readonly pieces: Stream.Stream<Piece, ApiError.ApiError>
+}
+
+/** Answers to the questions of a session whose events nobody reads. */
+const unread: { readonly [Kind in Answer["_tag"]]: Extract<Answer, { readonly _tag: Kind }> } = {
+  Approval: { _tag: "Approval", reply: { choice: "deny", reason: "Approvals are not available over this connection." } },
+  Clarification: { _tag: "Clarification", answers: [] },
+  Plan: { _tag: "Plan", mode: "plan" }
 }
 
 /** A session that is open. */
@@ -241,11 +248,8 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       if (event._tag === "RunEvents") for (const one of event.events) if (one._tag === "UsageReported") spent = Usage.add(spent, one.usage)
       if (event._tag === "TurnStarted") turns++
       if (event._tag !== "QuestionAsked" || feed.readers() > 0) return
-      const { id, _tag } = event.question
       // It was answered, or taken back, just now.
-      yield* Effect.ignore(live.answer(id, _tag === "Approval"
-        ? { _tag: "Approval", reply: { choice: "deny", reason: "Approvals are not available over this connection." } }
-        : { _tag: "Clarification", answers: [] }))
+      yield* Effect.ignore(live.answer(event.question.id, unread[event.question._tag]))
     })
     yield* Effect.forkIn(Effect.ensuring(Effect.ignore(Effect.forever(Effect.flatMap(reader.take, take))), feed.end), scope)
     yield* Scope.addFinalizer(scope, kept.calls.abandon)

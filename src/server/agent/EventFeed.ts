@@ -31,8 +31,9 @@ export interface Numbered {
 const mostEvents = 10_000
 const mostCharacters = 4 * 1024 * 1024
 
-const questionOf = (question: OpenQuestion): FeedEvent =>
-  question._tag === "Approval"
+const questionOf = (question: OpenQuestion): FeedEvent => {
+  if (question._tag === "Plan") return { type: "plan_presented", question_id: question.id, turn: question.turn, ...question.question }
+  return question._tag === "Approval"
     ? {
       type: "approval_asked",
       question_id: question.id,
@@ -43,6 +44,7 @@ const questionOf = (question: OpenQuestion): FeedEvent =>
       ...question.question.preview === undefined ? {} : { preview: question.question.preview }
     }
     : { type: "clarification_asked", question_id: question.id, ...question.question }
+}
 
 /** Returns what a reader gets of an event. */
 export const eventsOf = (event: HostEvent): ReadonlyArray<FeedEvent> => {
