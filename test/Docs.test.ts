@@ -1,0 +1,44 @@
+// The documentation: every link of a page leads to something that is there, and the site is whole.
+import { assert, describe, it } from "@effect/vitest"
+import { existsSync } from "node:fs"
+import { dirname, join, posix } from "node:path"
+import { root } from "./support/sources.ts"
+import { renderSite, sitePages, slug } from "./support/site.ts"
+
+const pages = sitePages()
+
+/** Links of Markdown outside of code. */
+const linksOf = (markdown: string): ReadonlyArray<string> =>
+  Array.from(markdown.replaceAll(/^```[\s\S]*?^```/gm, "").replaceAll(/`[^`\n]*`/g, "").matchAll(/\]\(([^)\s]+)\)/g), ([, link = ""]) => link)
+
+describe("documentation", () => {
+  it("links files that are there, and headings that they have", () => {
+    const headings = new Map(pages.map(({ markdown, source }) => [source, Array.from(markdown.matchAll(/^#+ (.+)$/gm), ([, text = ""]) => slug(text))]))
+    const wrong = pages.flatMap(({ markdown, source }) =>
+      linksOf(markdown).filter((link) => !/^(?:https?|mailto):/.test(link)).filter((link) => {
+        const [path = "", anchor] = link.split("#")
+        const file = path === "" ? source : posix.join(posix.dirname(source), path)
+        if (!existsSync(join(root, file))) return true
+        const known = headings.get(file) ?? headings.get(posix.join(file, "README.md"))
+        return anchor !== undefined && known?.includes(anchor) !== true
+      }).map((link) => `${source}: ${link}`)
+    )
+    assert.deepStrictEqual(wrong, [])
+  })
+
+  it("is a site whose links stay inside, found by words and by llms.txt", () => {
+    const files = renderSite(pages)
+    const wrong = Array.from(files).filter(([path]) => path.endsWith(".html")).flatMap(([path, html]) =>
+      Array.from(html.matchAll(/ href="([^"#]+)/g), ([, href = ""]) => href).filter((href) => !/^(?:https?|mailto):/.test(href))
+        .filter((href) => !files.has(posix.join(dirname(path), href))).map((href) => `${path}: ${href}`)
+    )
+    assert.deepStrictEqual(wrong, [])
+    const llms = files.get("llms.txt") ?? ""
+    assert.isTrue(llms.startsWith("# hermes-effect\n\n> "))
+    assert.deepStrictEqual(linksOf(llms).filter((link) => !/^https?:/.test(link) && !files.has(link)), [])
+    assert.deepStrictEqual(pages.filter(({ path }) => !linksOf(llms).includes(`${path}.md`)).map(({ path }) => path), [])
+    assert.isTrue(files.get("search.js")?.startsWith("window.pages=[{"))
+    assert.include(files.get("reference/Agent.html"), "id=\"run\"")
+    assert.notInclude(files.get("index.html"), "<!-- ")
+  })
+})

@@ -1,0 +1,176 @@
+// The documentation as pages: the README, the guides and tours of scratchpad/, the rooms' READMEs, and a reference made of the doc
+// comments of what the package exports. `renderSite` makes files of them.
+import { Marked, type Tokens } from "marked"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { basename, dirname, join, posix, relative } from "node:path"
+import { root, src } from "./sources.ts"
+import { surface } from "./api.ts"
+
+/** A page of the site. */
+export interface Page {
+  readonly section: "Start" | "Guides" | "Tours" | "Rooms" | "Reference"
+  readonly title: string
+  /** Path in the site, without an ending. */
+  readonly path: string
+  /** The file that it shows, relative to the repository; links are read from there. */
+  readonly source: string
+  readonly markdown: string
+}
+
+const read = (path: string): string => readFileSync(join(root, path), "utf8")
+
+const titleOf = (markdown: string, otherwise: string): string => /^# (.+)$/m.exec(markdown)?.[1] ?? otherwise
+
+const page = (section: Page["section"], source: string, path: string): Page => {
+  const markdown = read(source)
+  return { section, source, path, markdown, title: titleOf(markdown, basename(path)) }
+}
+
+/** The text of a doc comment as Markdown. */
+const prose = (comment: string): string =>
+  comment.replaceAll(/^\s*\* ?/gm, "").trim()
+    .replaceAll(/\{@link ([^}\s]+)(?:\s+[^}]*)?\}/g, "`$1`").replaceAll(/^@see /gm, "See ").replaceAll(/^Source: [\s\S]*?(?:\n\n|(?![\s\S]))/gm, "").trim()
+
+/** The comment that stands before a position of a text. */
+const commentBefore = (text: string, end: number): string => {
+  const found = /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*$/.exec(text.slice(0, end))?.[1]
+  return found === undefined ? "" : prose(found)
+}
+
+const moduleComment = (text: string): string => prose(/^\/\*\*((?:(?!\*\/)[\s\S])*)\*\//.exec(text)?.[1] ?? "")
+
+/** The name of a line of the public surface: of what it exports, and of its declaration where that has another one. */
+const nameOf = (line: string): string => /^(?:\w+: )?(?:const|class|interface|type|function|enum) (\w+)/.exec(line)?.[1] ?? /^(\w+)/.exec(line)?.[1] ?? line
+
+const reference = (): ReadonlyArray<Page> =>
+  Array.from(surface().matchAll(/^### (.+)\n\n(.+)\n\n```ts\n([\s\S]*?)\n```$/gm), ([, names = "", path = "", lines = ""]) => {
+    const text = readFileSync(join(src, path), "utf8")
+    const parts = lines.split("\n").filter((line) => line !== "").map((line) => {
+      const name = nameOf(line)
+      const at = new RegExp(`^export (?:declare |abstract |async )?(?:const|class|interface|type|function) ${name}\\b`, "m").exec(text)?.index
+      const doc = at === undefined ? "" : commentBefore(text, at)
+      return `## ${name}\n\n${doc}\n\n\`\`\`text\n${line.length > 600 ? `${line.slice(0, 600)} …` : line}\n\`\`\`\n`
+    })
+    const title = names.split(", ")[0] ?? names
+    return {
+      section: "Reference" as const,
+      title: names,
+      path: `reference/${title}`,
+      source: `src/${path}`,
+      markdown: `# ${names}\n\n\`src/${path}\`\n\n${moduleComment(text)}\n\n${parts.join("\n")}`
+    }
+  }).toSorted((a, b) => a.title < b.title ? -1 : 1)
+
+const markdownIn = (folder: string): ReadonlyArray<string> => readdirSync(join(root, folder)).filter((name) => name.endsWith(".md")).toSorted()
+
+/** A program as a page that shows it; its first comment is its text. */
+const tour = (name: string): Page => ({
+  section: "Tours",
+  title: name.replace(/^\d+-|\.ts$/g, "").replaceAll("-", " ").replace(/\.ts$/, ""),
+  path: `tours/${name.slice(0, -".ts".length)}`,
+  source: `scratchpad/${name}`,
+  markdown: `# ${name}\n\n\`\`\`ts\n${read(`scratchpad/${name}`)}\`\`\`\n`
+})
+
+/** Every page, in the order of the contents. */
+export const sitePages = (): ReadonlyArray<Page> => [
+  page("Start", "README.md", "index"),
+  ...["CHANGELOG", "CONTRIBUTING", "SECURITY"].map((name) => page("Start", `.github/${name}.md`, name.toLowerCase())),
+  page("Start", ".github/action/README.md", "github-action"),
+  page("Guides", "scratchpad/guides/README.md", "guides/index"),
+  ...markdownIn("scratchpad/guides").filter((name) => name !== "README.md").map((name) => page("Guides", `scratchpad/guides/${name}`, `guides/${name.slice(0, -3)}`)),
+  ...readdirSync(join(root, "scratchpad")).filter((name) => /^\d+-.*\.ts$/.test(name)).toSorted().map(tour),
+  page("Rooms", "src/README.md", "rooms/index"),
+  ...readdirSync(src).filter((name) => existsSync(join(src, name, "README.md"))).toSorted().map((name) => page("Rooms", `src/${name}/README.md`, `rooms/${name}`)),
+  ...reference()
+]
+
+const escaped = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("\"", "&quot;")
+
+/** The anchor of a heading, as GitHub names it. */
+export const slug = (heading: string): string => heading.toLowerCase().replaceAll(/[^\p{L}\p{N}\s_-]/gu, "").trim().replaceAll(/\s/g, "-")
+
+/** The first sentence of a page, in plain words. */
+const summary = (markdown: string): string => {
+  const paragraph = markdown.replaceAll(/^```[\s\S]*?^```/gm, "").split(/\n{2,}/).find((part) => /^[A-Za-z`*[]/.test(part) && !part.startsWith("`src/")) ?? ""
+  const plain = paragraph.replaceAll(/\[([^\]]+)\]\([^)]*\)/g, "$1").replaceAll("\n", " ")
+  return (/^.*?\.(?=\s|$)/.exec(plain)?.[0] ?? plain).slice(0, 200).replace(/:$/, ".")
+}
+
+const style = `:root{color-scheme:light dark;--line:#8884;--soft:#8881;font:16px/1.55 system-ui,sans-serif}
+body{margin:0;display:grid;grid-template-columns:17rem minmax(0,50rem);gap:2rem}
+nav{border-right:1px solid var(--line);padding:1rem;height:100vh;overflow:auto;position:sticky;top:0;box-sizing:border-box;font-size:.9rem}
+nav ul{list-style:none;padding:0;margin:.2rem 0}nav summary{font-weight:600;cursor:pointer}
+main{padding:1rem 1rem 6rem}pre,code{font:.85rem/1.45 ui-monospace,monospace;background:var(--soft);border-radius:4px}
+pre{padding:.8rem;overflow:auto}pre code{background:none}code{padding:.1em .25em}pre code{padding:0}
+table{border-collapse:collapse;display:block;overflow:auto}td,th{border:1px solid var(--line);padding:.3rem .6rem;text-align:left;vertical-align:top}
+input{width:100%;box-sizing:border-box;font:inherit;padding:.3rem}a{color:#2a6fdb}@media(max-width:55rem){body{display:block}nav{position:static;height:auto}}`
+
+/** Finds pages by words; the index is loaded when somebody begins to type, as a script, so that it works from a folder too. */
+const searchScript = `const field=document.querySelector("input"),list=document.querySelector("#found"),base=document.body.dataset.base
+const show=()=>{const words=field.value.toLowerCase().split(/\\s+/).filter(Boolean)
+list.replaceChildren(...(words.length===0?[]:window.pages.map(p=>({p,score:words.reduce((sum,w)=>{const t=p.title.toLowerCase().includes(w)?20:0,n=p.text.split(w).length-1
+return sum<0||t+n===0?-1:sum+t+Math.min(n,10)},0)})).filter(x=>x.score>0).sort((a,b)=>b.score-a.score).slice(0,20).map(({p})=>{const item=document.createElement("li"),link=document.createElement("a")
+link.href=base+p.path+".html";link.textContent=p.title+" ("+p.section+")";item.append(link);return item})))}
+field.addEventListener("input",()=>{if(window.pages)return show();if(document.querySelector("#index"))return
+const s=document.createElement("script");s.id="index";s.src=base+"search.js";s.onload=show;document.head.append(s)})`
+
+/** The files of the site by their paths: a page of HTML and one of Markdown for each, the index of the search, `llms.txt`. */
+export const renderSite = (pages: ReadonlyArray<Page> = sitePages()): ReadonlyMap<string, string> => {
+  const bySource = new Map(pages.map((one) => [one.source, one] as const))
+  const { description, name }: { readonly name: string; readonly description: string } = JSON.parse(read("package.json"))
+
+  /** The page that a link of another one means; undefined where no page shows that file. */
+  const linked = (from: Page, target: string): Page | undefined => {
+    const path = relative(root, join(root, dirname(from.source), target)).replaceAll("\\", "/")
+    return bySource.get(path) ?? bySource.get(posix.join(path, "README.md"))
+  }
+
+  const html = (from: Page): string => {
+    const up = "../".repeat(from.path.split("/").length - 1)
+    const marked = new Marked({
+      renderer: {
+        // Texts such as <provider> are meant as they stand; comments mark the files of examples.
+        html: ({ text }: Tokens.HTML | Tokens.Tag) => text.trimStart().startsWith("<!--") ? "" : escaped(text),
+        heading({ depth, text, tokens }: Tokens.Heading) {
+          return `<h${depth} id="${slug(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`
+        },
+        link({ href, tokens }: Tokens.Link) {
+          const text = this.parser.parseInline(tokens)
+          if (/^(?:https?:|mailto:|#)/.test(href)) return `<a href="${escaped(href)}">${text}</a>`
+          const [path = "", anchor] = href.split("#")
+          const found = linked(from, path)
+          return found === undefined ? text : `<a href="${up}${found.path}.html${anchor === undefined ? "" : `#${anchor}`}">${text}</a>`
+        }
+      }
+    })
+    const sections = ["Start", "Guides", "Tours", "Rooms", "Reference"] as const
+    const contents = sections.map((section) =>
+      `<details${section === from.section || section === "Guides" ? " open" : ""}><summary>${section}</summary><ul>${
+        pages.filter((one) => one.section === section).map((one) => `<li><a href="${up}${one.path}.html">${escaped(one.title)}</a></li>`).join("")
+      }</ul></details>`).join("\n")
+    return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escaped(from.title)} · ${name}</title><style>${style}</style></head>
+<body data-base="${up}"><nav><input type="search" placeholder="Search" aria-label="Search"><ul id="found"></ul>
+${contents}</nav><main>
+${marked.parse(from.markdown, { async: false })}</main><script>${searchScript}</script></body></html>
+`
+  }
+
+  const index = pages.map((one) => ({ title: one.title, section: one.section, path: one.path, text: one.markdown.toLowerCase().replaceAll(/\s+/g, " ") }))
+  const lines = (section: Page["section"]) =>
+    pages.filter((one) => one.section === section).map((one) => {
+      const text = one.section === "Tours" ? "" : summary(one.markdown)
+      return `- [${one.title}](${one.path}.md)${text === "" ? "" : `: ${text}`}`
+    }).join("\n")
+  return new Map([
+    ...pages.flatMap((one) => [[`${one.path}.html`, html(one)], [`${one.path}.md`, one.markdown]] as const),
+    ["search.js", `window.pages=${JSON.stringify(index).replaceAll("<", "\\u003c")}\n`] as const,
+    [
+      "llms.txt",
+      `# ${name}\n\n> ${description}\n\n## Start\n\n${lines("Start")}\n\n## Guides\n\n${lines("Guides")}\n\n## Tours\n\n${lines("Tours")}\n\n## Reference\n\n${
+        lines("Reference")
+      }\n\n## Optional\n\n${lines("Rooms")}\n`
+    ] as const
+  ])
+}
