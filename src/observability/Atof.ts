@@ -122,10 +122,16 @@ export const decode = (value: unknown, line = 0): Result.Result<Event, AtofError
 /** Texts of values that events repeat. No event changes, and nothing in one. */
 const texts = new WeakMap<object, string>()
 
-/** Notes the text of a value that events have as its JSON. */
-export const remember = <A extends Schema.Json & object>(value: A, text: string): A => {
-  texts.set(value, text)
-  return value
+/** The same in UTF-8. */
+const encodings = new WeakMap<object, Uint8Array>()
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
+
+/** Notes the JSON of the items of a list, with commas between them, in UTF-8. */
+export const remember = <A extends ReadonlyArray<Schema.Json>>(list: A, items: Uint8Array): A => {
+  encodings.set(list, items)
+  return list
 }
 
 /** Text of a value that later events may have too. */
@@ -138,28 +144,62 @@ export const repeated = (value: Schema.Json): string => {
   return text
 }
 
-/** Text of an object whose members `special` writes, where it does. */
-const object = <A extends object>(fields: A, special: (name: string, value: A[keyof A]) => string | undefined): string => {
-  // Texts are put together without copying them: a request has the whole conversation.
-  let written = ""
-  const members: ReadonlyArray<[string, A[keyof A] | undefined]> = Object.entries(fields)
-  for (const [name, value] of members) {
-    if (value !== undefined) written += `${written === "" ? "" : ","}${JSON.stringify(name)}:${special(name, value) ?? JSON.stringify(value)}`
-  }
-  return `{${written}}`
+/** A line in parts: text, and what lines have in common in UTF-8. */
+export type Parts = ReadonlyArray<string | Uint8Array>
+
+const repeatedBytes = (value: Schema.Json): string | Uint8Array => {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value)
+  const known = encodings.get(value)
+  if (known !== undefined) return known
+  const made = encoder.encode(JSON.stringify(value))
+  encodings.set(value, made)
+  return made
 }
 
-/** The event as JSON. A message of a request and a set of tools are encoded once, however many requests have them. */
-const json = (event: Event): string => {
+/** The items of a list of messages. */
+const itemsOf = (messages: ReadonlyArray<Schema.Json>): string | Uint8Array => encodings.get(messages) ?? messages.map(repeated).join(",")
+
+/** The event as JSON. Messages of a request and a set of tools are encoded once, however many requests have them. */
+const json = (event: Event): Parts => {
   const { data } = event
-  if (typeof data !== "object" || data === null || !("messages" in data)) return JSON.stringify(event)
-  const body = object(data, (name, value) =>
-    name === "messages" && Array.isArray(value) ? texts.get(value) ?? `[${value.map(repeated).join(",")}]` : name === "tools" ? repeated(value) : undefined)
-  return object(event, (name) => name === "data" ? body : undefined)
+  if (typeof data !== "object" || data === null || !("messages" in data)) return [JSON.stringify(event)]
+  const parts: Array<string | Uint8Array> = []
+  let text = ""
+  const members = <A extends object>(fields: A, special: (name: string, value: A[keyof A]) => boolean): void => {
+    let separator = "{"
+    // An object of a type has values of its members, or undefined.
+    for (const [name, value] of Object.entries(fields) as ReadonlyArray<[string, A[keyof A] | undefined]>) {
+      if (value === undefined) continue
+      text += `${separator}${JSON.stringify(name)}:`
+      separator = ","
+      if (!special(name, value)) text += JSON.stringify(value)
+    }
+    text += separator === "{" ? "{}" : "}"
+  }
+  const add = (before: string, common: string | Uint8Array, after: string): true => {
+    if (typeof common === "string") text += before + common + after
+    else {
+      parts.push(text + before, common)
+      text = after
+    }
+    return true
+  }
+  const ofData = (name: string, value: Schema.Json): boolean =>
+    name === "messages" && Array.isArray(value) ? add("[", itemsOf(value), "]") : name === "tools" && add("", repeatedBytes(value), "")
+  members(event, (name) => {
+    if (name !== "data") return false
+    members(data, ofData)
+    return true
+  })
+  return [...parts, text]
 }
 
 /** A line of the stream, without its line feed. What is no valid event is refused, and nothing is written. */
-export const encode = (event: Event): Result.Result<string, AtofError> => {
+export const encode = (event: Event): Result.Result<string, AtofError> =>
+  Result.map(encodeParts(event), (parts) => parts.map((part) => typeof part === "string" ? part : decoder.decode(part)).join(""))
+
+/** The same in parts: a request has the whole conversation, and none of it is copied. */
+export const encodeParts = (event: Event): Result.Result<Parts, AtofError> => {
   const missing = needsSubtype(event)
   if (missing !== undefined) return Result.fail(new AtofError({ line: 0, message: `${event.name}: missing ${missing}` }))
   try {

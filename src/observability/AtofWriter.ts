@@ -30,6 +30,7 @@ import * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as Atof from "./Atof.ts"
+import * as GrowingBytes from "./atof/GrowingBytes.ts"
 import { FlushDeadline } from "./TraceSettings.ts"
 
 /** Events that may wait for the disk. */
@@ -54,7 +55,6 @@ interface Writer {
   readonly write: (events: ReadonlyArray<Atof.Event>) => Effect.Effect<void>
 }
 
-const encoder = new TextEncoder()
 const lineFeed = 10
 
 /** The file of a writer, by its operations. */
@@ -94,13 +94,17 @@ const makeFile = (options: Options, fs: FileSystem.FileSystem, paths: Path.Path)
   })
 
   /** Adds whole lines. What a failure left of one is ended before the next. */
-  const append = (text: string): Effect.Effect<void, PlatformError> =>
+  const append = (lines: Uint8Array): Effect.Effect<void, PlatformError> =>
     Effect.gen(function*() {
       if (!isOpen) yield* open
-      const bytes = encoder.encode(isBroken ? `\n${text}` : text)
+      const bytes = isBroken ? new Uint8Array(lines.length + 1) : lines
+      if (isBroken) {
+        bytes[0] = lineFeed
+        bytes.set(lines, 1)
+      }
       if (size > 0 && size + bytes.length > maxBytes) {
         yield* rotate
-        return yield* append(text)
+        return yield* append(lines)
       }
       yield* fs.writeFile(path, bytes, { flag: "a", mode: 0o600 }).pipe(
         Effect.tapError(() =>
@@ -116,15 +120,12 @@ const makeFile = (options: Options, fs: FileSystem.FileSystem, paths: Path.Path)
   return { path, append }
 }
 
-/** Lines in groups that fit into a file of `maxBytes`, so that a burst is spread over files as single events would be. */
-const groups = (lines: ReadonlyArray<string>, maxBytes: number | undefined): ReadonlyArray<string> => {
-  // Not `join`, which copies every text.
-  if (maxBytes === undefined) return lines.length === 0 ? [] : [lines.reduce((text, line) => text + line)]
-  const out: Array<string> = []
-  for (const line of lines) {
-    const last = out.at(-1)
-    if (last !== undefined && last.length + line.length <= maxBytes) out[out.length - 1] = last + line
-    else out.push(line)
+/** Groups of lines that fit into a file of `maxBytes`, so that a burst is spread over files as single events would be; lines and groups by their ends. */
+const groups = (ends: ReadonlyArray<number>, maxBytes = Number.POSITIVE_INFINITY): ReadonlyArray<number> => {
+  const out: Array<number> = []
+  for (const end of ends) {
+    if (out.length > 0 && end - (out.at(-2) ?? 0) <= maxBytes) out[out.length - 1] = end
+    else out.push(end)
   }
   return out
 }
@@ -143,17 +144,25 @@ export const make = (
       told.add(message)
       return Effect.logWarning(message)
     }
+    /** Lines of a write; the fiber has one under way. */
+    const lines = GrowingBytes.make()
     const drain = Effect.gen(function*() {
       const batches = yield* Queue.takeAll(queue)
-      const lines: Array<string> = []
+      const ends: Array<number> = []
+      lines.clear()
       for (const event of batches.flat()) {
-        const line = Atof.encode(event)
-        if (Result.isSuccess(line)) lines.push(`${line.success}\n`)
-        else yield* warn(`an event was not written: ${line.failure.message}`)
+        const line = Atof.encodeParts(event)
+        if (Result.isSuccess(line)) {
+          for (const part of line.success) lines.add(part)
+          lines.add("\n")
+          ends.push(lines.length())
+        } else yield* warn(`an event was not written: ${line.failure.message}`)
       }
-      for (const text of groups(lines, options.maxBytes)) {
-        yield* Effect.catch(file.append(text), (error) =>
+      let from = 0
+      for (const to of groups(ends, options.maxBytes)) {
+        yield* Effect.catch(file.append(lines.slice(from, to)), (error) =>
           warn(`ATOF events cannot be written to ${file.path}: ${error.message}: choose another directory or free some space`))
+        from = to
       }
     })
     const ending = yield* Deferred.make<void>()

@@ -36,7 +36,11 @@ export class JoinedText {
   }
   /** The text. */
   toString(): string {
-    return `${this.before}${this.parts.map(({ text }) => text).join(",")}${this.after}`
+    // In one join, which copies every text once.
+    const last = this.parts.length - 1
+    return last < 0
+      ? this.before + this.after
+      : this.parts.map(({ text }, index) => `${index === 0 ? this.before : ""}${text}${index === last ? this.after : ""}`).join(",")
   }
 }
 

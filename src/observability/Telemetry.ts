@@ -44,8 +44,10 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
+import type { OtlpSerialization } from "effect/observability/OtlpSerialization"
 import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 import { type Recorder, RunRecorder } from "../domain/RunRecorder.ts"
@@ -209,3 +211,22 @@ export const plugin = (options: Options = {}): Plugin.Plugin<RunRecord> =>
 
 /** The plugin as an option of a runtime: `Runtime.layer({ ...Telemetry.make(), … })`. */
 export const make = (options?: Options): { readonly plugins: readonly [Plugin.Plugin<RunRecord>] } => ({ plugins: [plugin(options)] })
+
+/**
+ * Protobuf for Effect's exporters, for programs with long conversations: the bytes of `OtlpSerialization.layerProtobuf`, which costs many times the
+ * memory for spans with texts.
+ *
+ * **Example** (In the place of `Otlp.layerProtobuf`)
+ *
+ * ```ts
+ * import * as Layer from "effect/Layer"
+ * import { layer as http } from "effect/http/FetchHttpClient"
+ * import * as Otlp from "effect/observability/Otlp"
+ * import { Telemetry } from "hermes-effect"
+ *
+ * const exporting = Otlp.layer({ baseUrl: "http://localhost:4318", resource: { serviceName: "my-service" } }).pipe(
+ *   Layer.provide([http, Telemetry.layerProtobuf])
+ * )
+ * ```
+ */
+export const layerProtobuf: Layer.Layer<OtlpSerialization> = Layer.unwrap(Effect.map(Effect.promise(() => import("./otlp/Serialization.ts")), ({ layer }) => layer))

@@ -47,7 +47,7 @@ const parts = {
 
 const telemetry = async () => {
   const [Http, Layer, Otlp] = await Promise.all([import("effect/http/FetchHttpClient"), import("effect/Layer"), import("effect/observability/Otlp")])
-  const exporting = Otlp.layerProtobuf({ baseUrl: url, resource: { serviceName: "bench" } }).pipe(Layer.provide(Http.layer))
+  const exporting = Otlp.layer({ baseUrl: url, resource: { serviceName: "bench" } }).pipe(Layer.provide([Http.layer, Telemetry.layerProtobuf]))
   return Layer.provideMerge(Runtime.layer({ ...parts, ...Telemetry.make({ captureContent: true }) }), exporting)
 }
 

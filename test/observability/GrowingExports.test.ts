@@ -1,10 +1,12 @@
 // What a turn costs the exporters of files: what is new in it, however long its session is.
 import { assert, describe, it, vi } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Prompt from "effect/ai/Prompt"
 import { Ids, type RecordEvent, Usage } from "../../src/index.ts"
 import * as RunRecorder from "../../src/domain/RunRecorder.ts"
 import * as Atof from "../../src/observability/Atof.ts"
+import * as GrowingBytes from "../../src/observability/atof/GrowingBytes.ts"
 import * as AtofRuns from "../../src/observability/atof/FromRuns.ts"
 import * as AtifWriter from "../../src/observability/AtifWriter.ts"
 import * as Draft from "../../src/observability/atif/Draft.ts"
@@ -83,6 +85,29 @@ const encoded = (work: () => void): number => {
   return chars
 }
 
+/** Characters of text that were encoded in UTF-8 while `work` was done. */
+const encodedBytes = (work: () => void): number => {
+  const real = TextEncoder.prototype
+  const [encode, encodeInto] = [real.encode, real.encodeInto]
+  let chars = 0
+  const spies = [
+    vi.spyOn(real, "encode").mockImplementation(function(this: InstanceType<typeof TextEncoder>, text = "") {
+      chars += text.length
+      return encode.call(this, text)
+    }),
+    vi.spyOn(real, "encodeInto").mockImplementation(function(this: InstanceType<typeof TextEncoder>, text, into) {
+      chars += text.length
+      return encodeInto.call(this, text, into)
+    })
+  ]
+  try {
+    work()
+  } finally {
+    for (const spy of spies) spy.mockRestore()
+  }
+  return chars
+}
+
 /** Counts that grow with the number of digits of a place, and with nothing else. */
 const digits = 40
 
@@ -123,6 +148,24 @@ describe("files of exporters", () => {
     assert.isTrue(events.every((event, index) => lines[index] === JSON.stringify(event)) && lines.length === events.length)
     const last: { readonly data: { readonly messages: ReadonlyArray<object> } } = JSON.parse(lines.findLast((line) => line.includes("\"message_refs\"") && line.includes("\"start\"")) ?? "")
     assert.strictEqual(last.data.messages.length, 1 + 199 * 4 + 3)
+    assert.closeTo(chars[199] ?? 0, chars[19] ?? 0, digits)
+    assert.isBelow(chars[199] ?? 0, 30_000)
+  })
+
+  it("a turn makes bytes for the ATOF file of what is new in it, and they are the line", () => {
+    const stream = AtofRuns.make({ name: "a" })
+    const chars = turns(200).map((entries) => {
+      const events = entries.flatMap(stream.add)
+      const parts: Array<Atof.Parts> = []
+      const count = encodedBytes(() => {
+        const bytes = GrowingBytes.make()
+        for (const event of events) for (const part of Result.getOrThrow(Atof.encodeParts(event))) bytes.add(part)
+      })
+      for (const event of events) parts.push(Result.getOrThrow(Atof.encodeParts(event)))
+      const lines = parts.map((line) => Buffer.concat(line.map((part) => Buffer.from(part))).toString("utf8"))
+      assert.deepStrictEqual(lines, events.map((event) => JSON.stringify(event)))
+      return count
+    })
     assert.closeTo(chars[199] ?? 0, chars[19] ?? 0, digits)
     assert.isBelow(chars[199] ?? 0, 30_000)
   })

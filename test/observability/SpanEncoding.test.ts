@@ -6,6 +6,7 @@ import type * as HttpBody from "effect/http/HttpBody"
 import * as OtlpResource from "effect/observability/OtlpResource"
 import * as OtlpSerialization from "effect/observability/OtlpSerialization"
 import type { TraceData } from "effect/observability/OtlpTracer"
+import * as Serialization from "../../src/observability/otlp/Serialization.ts"
 import type { Body } from "../../src/observability/otlp/SignalEncoding.ts"
 import * as SpanEncoding from "../../src/observability/otlp/SpanEncoding.ts"
 import { JoinedText, scope, type Span, type Value } from "../../src/observability/RunSpans.ts"
@@ -89,6 +90,22 @@ describe("SpanEncoding", () => {
       assert.isAtMost(encoded.reduce((sum, one) => sum + sizeOf(one), 0), own.length)
       Otlp.decode(own, "TracesData")
       if (spans.every(isFinite)) assert.isTrue(own.equals(bytesOf(yield* byEffect(spans, schema))))
+    }).pipe(Effect.provide(OtlpSerialization.layerProtobuf)))
+
+  effectProp("Telemetry's serialisation is Effect's, byte for byte, also of what only other spans have", input, ({ drawn, schema }) =>
+    Effect.gen(function*() {
+      // Effect's tracer knows no trace state.
+      const own = spansOf(drawn.map((one) => ({ ...one, traceState: undefined }))).filter(isFinite).map(SpanEncoding.toJson)
+      const value = { arrayValue: { values: [{ stringValue: "" }, { bytesValue: Uint8Array.of(0, 255) }, { intValue: "-9223372036854775808" }, {}] } }
+      const attributes = [{ key: "kept", value: { kvlistValue: { values: [{ key: "k", value }, { key: "d", value: { doubleValue: 0.5 } }] } } }]
+      const links = [{ traceId: "ab".repeat(16), spanId: "cd".repeat(8), attributes, droppedAttributesCount: 2 }]
+      const spans = own.map((one) => ({ ...one, links, droppedLinksCount: 300, droppedEventsCount: 1, droppedAttributesCount: 1 }))
+      const version = schema === undefined ? {} : { schemaUrl: schema, version: "1" }
+      // The JSON form is what OTLP says of it; Effect's type is that of its own tracer.
+      const data = { resourceSpans: [{ resource: { ...resource, droppedAttributesCount: 1 }, ...version, scopeSpans: [{ scope: { name: "s", ...version }, ...version, spans: [...own, ...spans] }] }] } as TraceData
+      const { traces } = yield* OtlpSerialization.OtlpSerialization
+      const { traces: ours } = yield* Effect.provide(OtlpSerialization.OtlpSerialization, Serialization.layer)
+      assert.isTrue(bytesOf(ours(data)).equals(bytesOf(traces(data))))
     }).pipe(Effect.provide(OtlpSerialization.layerProtobuf)))
 
   effectProp("is in JSON what Effect makes of it", input, ({ drawn, schema }) =>

@@ -10,6 +10,7 @@ import type * as Record from "../../domain/RecordEvent.ts"
 import { remember, repeated } from "../Atof.ts"
 import type * as RunTree from "../RunTree.ts"
 import * as ChatCompletion from "./ChatCompletion.ts"
+import * as GrowingBytes from "./GrowingBytes.ts"
 
 type Facts = ChatCompletion.Facts
 type Name = number | string
@@ -34,7 +35,7 @@ export const make = (): Reader => {
   let names: ReadonlyArray<Name> = []
   let origins: ReadonlyArray<Record.Origin | undefined> = []
   let forms: Array<Facts> = []
-  let text = ""
+  let items = GrowingBytes.make()
   let ranges: Array<Schema.Json> = []
   let first: Name | undefined
   let last: Name | undefined
@@ -44,7 +45,8 @@ export const make = (): Reader => {
     given = []
     read = 0
     forms = []
-    text = ""
+    // Events that wait for the disk have parts of the one before.
+    items = GrowingBytes.make()
     ranges = []
     first = undefined
     last = undefined
@@ -57,7 +59,8 @@ export const make = (): Reader => {
     if (origin !== undefined && origin !== "user" && typeof name === "number" && message.role === "user") foreign = { ...foreign, [name]: origin }
     // A message that is several in this form has its name as often.
     for (const form of ChatCompletion.messages(message)) {
-      text += `${text === "" ? "" : ","}${repeated(form)}`
+      if (forms.length > 0) items.add(",")
+      items.add(repeated(form))
       forms.push(form)
       if (typeof name !== "number" || typeof last !== "number" || name !== last + 1) {
         ranges = [...closed()]
@@ -83,6 +86,6 @@ export const make = (): Reader => {
     read = given.length
     names = request.names
     origins = request.origins
-    return { messages: remember(forms.slice(), `[${text}]`), references: closed(), foreignOrigins: Object.keys(foreign).length === 0 ? {} : { message_origins: foreign } }
+    return { messages: remember(forms.slice(), items.slice(0, items.length())), references: closed(), foreignOrigins: Object.keys(foreign).length === 0 ? {} : { message_origins: foreign } }
   }
 }

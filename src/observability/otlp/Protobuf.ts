@@ -94,6 +94,12 @@ export const number = (field: number, value: number): void => {
   tag(field, wire.varint)
 }
 
+/** A field that is an integer of 64 bits. */
+export const bigNumber = (field: number, value: bigint): void => {
+  bigVarint(BigInt.asUintN(64, value))
+  tag(field, wire.varint)
+}
+
 /** A field of eight bytes. */
 export const fixed = (field: number, set: (view: DataView) => void): void => {
   claim(8)

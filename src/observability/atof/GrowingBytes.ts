@@ -1,0 +1,53 @@
+/**
+ * Text in UTF-8 that grows at its end, so that what is known of it is never encoded or copied again for a longer one.
+ *
+ * Source: `relay-atof-atif.md` §1.7 (rule 6: a request has all messages).
+ */
+const encoder = new TextEncoder()
+
+/** Bytes of the first buffer, and the most that {@link GrowingBytes.clear} keeps. */
+const [smallest, largest] = [4096, 1_048_576]
+
+/** Most bytes that a character of a text has. */
+const maxBytes = 3
+
+/** Bytes that grow at their end. */
+export interface GrowingBytes {
+  readonly length: () => number
+  /** Adds text, or bytes that are text in UTF-8. */
+  readonly add: (more: string | Uint8Array) => void
+  /** A part of the bytes; what is added later does not change it, {@link clear} does. */
+  readonly slice: (from: number, to: number) => Uint8Array<ArrayBuffer>
+  /** Begins anew, in the same memory unless it is large. */
+  readonly clear: () => void
+}
+
+/** No bytes yet. */
+export const make = (): GrowingBytes => {
+  let buffer = new Uint8Array(smallest)
+  let at = 0
+  const claim = (count: number): void => {
+    if (at + count <= buffer.length) return
+    const larger = new Uint8Array(Math.max(buffer.length * 2, at + count))
+    larger.set(buffer.subarray(0, at))
+    buffer = larger
+  }
+  return {
+    length: () => at,
+    add: (more) => {
+      if (typeof more === "string") {
+        claim(more.length * maxBytes)
+        at += encoder.encodeInto(more, buffer.subarray(at)).written
+      } else {
+        claim(more.length)
+        buffer.set(more, at)
+        at += more.length
+      }
+    },
+    slice: (from, to) => buffer.subarray(from, to),
+    clear: () => {
+      at = 0
+      if (buffer.length > largest) buffer = new Uint8Array(smallest)
+    }
+  }
+}
