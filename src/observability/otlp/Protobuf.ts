@@ -21,6 +21,12 @@ const claim = (count: number): void => {
   at -= count
 }
 
+/** Makes room for so many bytes at once: a buffer that grows step by step is copied at each. */
+export const reserve = (count: number): void => {
+  claim(count)
+  at += count
+}
+
 /** Bytes as they are. */
 export const bytes = (given: Uint8Array): void => {
   claim(given.length)

@@ -215,6 +215,7 @@ export const protobuf = <Item>({ write }: Form<Item>, resource: Resource, schema
     sizeOf: ({ length }) => length,
     body: (encoded) => {
       const ofItems = (): void => {
+        Protobuf.reserve(encoded.reduce((sum, { length }) => sum + length, 0))
         schema()
         for (const one of encoded.toReversed()) Protobuf.bytes(one)
         Protobuf.message(1, ofScope)
