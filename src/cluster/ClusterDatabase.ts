@@ -39,6 +39,9 @@ export const runTables = (made: string): ReadonlyArray<string> => [
   "CREATE INDEX runs_session ON runs (session_id, made)"
 ]
 
+/** The index by which the oldest runs that are not over are found among all, the same in SQLite. */
+export const openRunsIndex = "CREATE INDEX IF NOT EXISTS runs_open ON runs (made) WHERE state <> 'done'"
+
 /** Statements of each version of the tables; a list is never changed once it was released. */
 const steps: ReadonlyArray<ReadonlyArray<string>> = [[
   `CREATE TABLE members (
@@ -67,6 +70,8 @@ const steps: ReadonlyArray<ReadonlyArray<string>> = [[
   // Contents of agents that submissions bring, by their digests.
   "CREATE TABLE agents (digest TEXT PRIMARY KEY, content TEXT NOT NULL, used_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp())",
   "CREATE INDEX runs_ended ON runs (ended_at) WHERE state = 'done'"
+], [
+  openRunsIndex
 ]]
 
 /**

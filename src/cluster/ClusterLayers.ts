@@ -50,7 +50,7 @@ const engineOf = ClusterWorkflowEngine.layer.pipe(
 
 const workerOf = (runner: string, { admit, concurrency = defaultConcurrency, handlers = {} }: Cluster.RunnerOptions, report: (running: number) => void) =>
   Layer.unwrap(Effect.map(DurableRun.turns, (turns) =>
-    RunWorkflow.layer.pipe(Layer.provideMerge(
+    Layer.merge(RunWorkflow.layer, RunWorkflow.resumption).pipe(Layer.provideMerge(
       RunWorkflow.worker({ runner, concurrency, report, admit, messages: turns.messages, handlers: { [Cluster.turnKind]: turns.handler, ...handlers } })
     ))))
 

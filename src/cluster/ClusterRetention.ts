@@ -20,7 +20,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ClusterError } from "./Cluster.ts"
 import { ClusterDatabase } from "./ClusterDatabase.ts"
-import { RunWorkflow } from "./RunWorkflow.ts"
+import { executionOf } from "./RunWorkflow.ts"
 
 /** Days that a run is kept after its end. */
 export const defaultDays = 30
@@ -38,9 +38,7 @@ const pruneRuns = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, run: Run
       SELECT id FROM runs WHERE state = 'done' AND ended_at < ${before} ORDER BY ended_at LIMIT ${partSize}`)
     if (rows.length === 0) return removed
     const ids = rows.map(({ id }) => id)
-    // An execution is named by the id of its run alone.
-    const executions = yield* Effect.forEach(ids, (id) =>
-      RunWorkflow.executionId({ id, batch: "", kind: "", sessionId: "", input: "", retries: 0 }))
+    const executions = yield* Effect.forEach(ids, executionOf)
     yield* run(sql.withTransaction(Effect.gen(function*() {
       yield* sql`DELETE FROM cluster_replies WHERE request_id IN (SELECT id FROM cluster_messages WHERE ${sql.in("entity_id", executions)})`
       yield* sql`DELETE FROM cluster_messages WHERE ${sql.in("entity_id", executions)}`

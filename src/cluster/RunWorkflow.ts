@@ -17,10 +17,12 @@ import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import * as ClusterSchema from "effect/cluster/ClusterSchema"
+import * as EntityId from "effect/cluster/EntityId"
 import { Sharding } from "effect/cluster/Sharding"
 import * as Activity from "effect/workflow/Activity"
 import * as DurableClock from "effect/workflow/DurableClock"
 import * as Workflow from "effect/workflow/Workflow"
+import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
 import * as Redaction from "../domain/Redaction.ts"
 import { type Outcome, Outcome as OutcomeSchema, Request, Runs } from "./Runs.ts"
 
@@ -30,6 +32,11 @@ export const RunWorkflow = Workflow.make("hermes/Run", {
   success: Schema.Void,
   idempotencyKey: ({ id }) => id
 })
+
+/** Name of the execution of a run. */
+export const executionOf = (id: string): Effect.Effect<string> =>
+  // It depends on the id alone.
+  RunWorkflow.executionId({ id, batch: "", kind: "", sessionId: "", input: "", retries: 0 })
 
 /** Input of a handler: the request, and the messages that its session had before the first start. */
 export interface Work extends Request {
@@ -45,6 +52,8 @@ export interface WorkerService {
   /** Runs one attempt when there is room for it. */
   readonly attempt: (request: Request) => Effect.Effect<Outcome>
   readonly running: () => number
+  /** Tests for an attempt of a run, under way here or waiting for its room. */
+  readonly has: (id: string) => boolean
   /** Begins nothing any more, and waits for what is under way. */
   readonly close: Effect.Effect<void>
 }
@@ -76,6 +85,7 @@ export const worker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs 
     const sharding = yield* Sharding
     const level = yield* References.MinimumLogLevel
     const permits = yield* Semaphore.make(options.concurrency)
+    const attempts = new Set<string>()
     let running = 0
     let isClosed = false
     const count = (change: number) => Effect.sync(() => options.report(running += change))
@@ -103,11 +113,13 @@ export const worker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs 
 
     const attempt: WorkerService["attempt"] = (request) =>
       Effect.gen(function*() {
+        attempts.add(request.id)
         // Turns of one session follow each other as they were submitted.
         while (yield* runs.isBehind(request.id, request.sessionId)) yield* Effect.sleep("500 millis")
         return yield* permits.withPermit(Effect.suspend(() =>
           isClosed ? left : Effect.ensuring(Effect.andThen(count(1), begun(request)), count(-1))))
       }).pipe(
+        Effect.ensuring(Effect.sync(() => void attempts.delete(request.id))),
         Effect.exit,
         Effect.flatMap((exit) => {
           if (Exit.isSuccess(exit)) return Effect.succeed(exit.value)
@@ -120,7 +132,7 @@ export const worker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs 
       )
 
     const settled: Effect.Effect<void> = Effect.suspend(() => running === 0 ? Effect.void : Effect.andThen(Effect.sleep("100 millis"), settled))
-    return { attempt, running: () => running, close: Effect.andThen(Effect.sync(() => void (isClosed = true)), settled) }
+    return { attempt, running: () => running, has: (id) => attempts.has(id), close: Effect.andThen(Effect.sync(() => void (isClosed = true)), settled) }
   }))
 
 const waitBefore = (attempt: number): number => Math.min(2 ** attempt, 60) * 1000
@@ -138,4 +150,53 @@ export const layer = RunWorkflow.toLayer(Effect.fnUntraced(function*(request) {
     // One that is over already keeps its outcome.
     return yield* Effect.orDie(runs.finish(request.id, outcome))
   }
+}))
+
+const lookEvery = "3 seconds"
+/** Runs that are looked at together. A run that stands still is among the oldest after a while. */
+const mostRuns = 200
+
+interface Idle {
+  readonly execution: string
+  /** Looks since nobody works on it here. */
+  readonly looks: number
+}
+
+/**
+ * Resumes the runs of this runner's shards whose workflow is suspended, as long as the scope lives.
+ *
+ * **Details**
+ *
+ * The workflow waits for nothing but its attempts and short pauses, so that it is suspended only where its shard changed hands in the
+ * middle of an attempt: the engine answers the attempt with `Suspended` when it knows none, and then the workflow may do the same.
+ * Nobody would wake it again. A run that is not over and has no attempt here for two looks is asked for; after that at the fourth look,
+ * the eighth, and so on. A workflow with another reply, or none yet, stays as it is.
+ */
+export const resumption: Layer.Layer<never, never, Worker | Runs | Sharding | WorkflowEngine> = Layer.effectDiscard(Effect.gen(function*() {
+  const worker = yield* Worker
+  const runs = yield* Runs
+  const sharding = yield* Sharding
+  const engine = yield* WorkflowEngine
+  let idle: ReadonlyMap<string, Idle> = new Map()
+  const look = Effect.gen(function*() {
+    const found = new Map<string, Idle>()
+    for (const id of yield* runs.open(mostRuns)) {
+      if (worker.has(id)) continue
+      const before = idle.get(id)
+      const execution = before?.execution ?? (yield* executionOf(id))
+      const isOwn = sharding.hasShardId(sharding.getShardId(EntityId.make(execution), "default"))
+      found.set(id, { execution, looks: isOwn ? (before?.looks ?? 0) + 1 : 0 })
+    }
+    idle = found
+    for (const [id, { execution, looks }] of found) {
+      if (looks < 2 || (looks & (looks - 1)) !== 0 || worker.has(id)) continue
+      yield* Effect.provideService(RunWorkflow.resume(execution), WorkflowEngine, engine)
+    }
+  })
+  yield* look.pipe(
+    Effect.catchCause((cause) => Effect.logDebug("runs that stand still could not be looked for", cause)),
+    Effect.andThen(Effect.sleep(lookEvery)),
+    Effect.forever,
+    Effect.forkScoped
+  )
 }))

@@ -18,7 +18,7 @@ import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import * as Json from "../domain/Json.ts"
 import * as SqlFailure from "../platform/SqlFailure.ts"
 import * as SqliteClient from "../platform/SqliteClient.ts"
-import { ClusterDatabase, runTables } from "./ClusterDatabase.ts"
+import { ClusterDatabase, openRunsIndex, runTables } from "./ClusterDatabase.ts"
 import { ClusterError } from "./Cluster.ts"
 
 /** Work for a cluster. */
@@ -85,6 +85,8 @@ export interface Service {
   readonly outcomes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Outcome>, ClusterError>
   /** Tests for an earlier run of the session that is not over. */
   readonly isBehind: (id: string, sessionId: string) => Effect.Effect<boolean, ClusterError>
+  /** Ids of the runs that are not over, the oldest first and so many at most. */
+  readonly open: (most: number) => Effect.Effect<ReadonlyArray<string>, ClusterError>
   readonly counts: Effect.Effect<ReadonlyArray<Counts>, ClusterError>
   /** Calls `then` when runs were submitted (`work`) or ended (`done`), as far as this process is told. */
   readonly listen: (channel: Channel, then: Effect.Effect<void>) => Effect.Effect<never>
@@ -155,6 +157,11 @@ export const make = ({ listen, notify, run, sql }: RunsPlace): Service => ({
         SELECT 1 FROM runs WHERE session_id = ${sessionId} AND state <> 'done' AND made < (SELECT made FROM runs WHERE id = ${id}) LIMIT 1`),
       (rows) => rows.length > 0
     ),
+  open: (most) =>
+    Effect.map(
+      run(sql<{ readonly id: string }>`SELECT id FROM runs WHERE state <> 'done' ORDER BY made LIMIT ${most}`),
+      (rows) => rows.map(({ id }) => id)
+    ),
   counts: Effect.map(
     run(sql<{ readonly batch: string; readonly state: string; readonly is_failed: number; readonly count: number }>`
       SELECT batch, state, CASE WHEN outcome LIKE '{"status":"failed"%' THEN 1 ELSE 0 END AS is_failed, count(*) AS count
@@ -204,8 +211,10 @@ export const layerSqlite = (path: string): Layer.Layer<Runs | SqlClient.SqlClien
     yield* run(Effect.gen(function*() {
       yield* SqliteClient.configure(sql)
       const there = yield* sql`SELECT 1 FROM sqlite_schema WHERE name = 'runs'`
-      if (there.length > 0) return
-      for (const statement of runTables("INTEGER PRIMARY KEY")) yield* sql.unsafe(statement).unprepared
+      if (there.length === 0) {
+        for (const statement of runTables("INTEGER PRIMARY KEY")) yield* sql.unsafe(statement).unprepared
+      }
+      yield* sql.unsafe(openRunsIndex).unprepared
     }))
     const runs = make({ sql, run, notify: () => Effect.void, listen: () => Effect.never })
     return Layer.merge(Layer.succeed(Runs, runs), Layer.succeed(SqlClient.SqlClient, sql))

@@ -98,9 +98,10 @@ describe.skipIf(missing !== undefined)(`runners over one Postgres${missing === u
       assert.strictEqual(known?.status, "finished")
     }), 60_000)
 
-  it.live("a drained runner begins nothing more; what waits is done by the next one", () =>
+  it.live("a drained runner begins nothing more; what waits is done by the next one, also where its workflow was left suspended", () =>
     Effect.gen(function*() {
       const url = yield* newUrl
+      const schema = schemaOf(url)
       const ids = Array.from({ length: 6 }, (_, index) => `run-${index}`)
       yield* Effect.scoped(Effect.gen(function*() {
         const services = yield* Layer.build(runnerAt(url))
@@ -109,9 +110,21 @@ describe.skipIf(missing !== undefined)(`runners over one Postgres${missing === u
         for (const id of ids) yield* submit(Cluster.turn({ id, sessionId: id, prompt: `Reply exactly ${id}` }))
         yield* Effect.sleep("1 second")
         assert.strictEqual((yield* Context.get(services, Cluster.Cluster).outcomes(ids)).size, 0)
+        // Both messages of each run are stored.
+        const messages = Effect.sync(() => server.query(`SELECT count(*) FROM ${schema}.cluster_messages WHERE tag IN ('run', 'activity')`))
+        yield* Effect.repeat(Effect.andThen(Effect.sleep("20 millis"), messages), { until: (count) => Number(count) === 2 * ids.length })
       }))
+      // As a runner leaves them that loses their shards in the middle: two under way, two waiting.
+      const those = "('run-0', 'run-2', 'run-3', 'run-5')"
+      const left = `entity_id IN (SELECT entity_id FROM ${schema}.cluster_messages WHERE tag = 'run' AND payload::json->>'id' IN ${those})`
+      server.query(`INSERT INTO ${schema}.cluster_replies (id, kind, request_id, payload)
+        SELECT id + 1, 0, id, '{"_tag":"Success","value":{"_tag":"Suspended"}}' FROM ${schema}.cluster_messages WHERE ${left}`)
+      server.query(`UPDATE ${schema}.cluster_messages SET processed = TRUE, last_reply_id = id + 1 WHERE ${left}`)
+      assert.strictEqual(server.query(`SELECT count(*) FROM ${schema}.cluster_messages WHERE processed`), "8")
+      server.query(`UPDATE ${schema}.runs SET state = 'running', runner = 'gone', starts = 1 WHERE id IN ('run-0', 'run-3')`)
       const outcomes = yield* Effect.provide(Cluster.settled(ids), runnerAt(url), { local: true })
       assert.deepStrictEqual(ids.map((id) => outcomes.get(id)?.output?.includes(`"text":"${id}"`)), ids.map(() => true))
+      assert.strictEqual(server.query(`SELECT string_agg(starts::text, ' ' ORDER BY id) FROM ${schema}.runs`), "2 1 1 2 1 1")
     }), 60_000)
 
   it.live("turns of one session follow each other as they were submitted", () =>
