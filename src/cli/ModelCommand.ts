@@ -17,8 +17,9 @@ import * as Config from "../config/Config.ts"
 import * as Edit from "../config/Edit.ts"
 import { Environment } from "../config/Environment.ts"
 import * as InheritedLimits from "../config/InheritedLimits.ts"
-import { Settings } from "../config/Settings.ts"
+import { Settings, type Values } from "../config/Settings.ts"
 import type { Route } from "../domain/Route.ts"
+import * as Offline from "../provider/Offline.ts"
 import { Catalogue, layerHome, type ModelFacts } from "../routing/Catalogue.ts"
 import type { Invitation } from "../routing/CodexLogin.ts"
 import * as Directory from "../routing/ProviderDirectory.ts"
@@ -201,17 +202,20 @@ const logout = Command.make("logout", {}, Effect.fn("hermes model logout")(funct
   yield* line("Logged out of ChatGPT")
 }, CommandSettings.provide)).pipe(Command.withDescription("Log out of ChatGPT"))
 
-/** Shows the model; on a terminal asks for another one, elsewhere says how to set one up where there is none. */
+/** Tests whether the settings choose neither a model nor the stand-in. */
+const isUnset = (model: Values["model"]): boolean => model.default === undefined && model.provider !== Offline.route.provider
+
+/** Shows the model; on a terminal asks for another one, elsewhere fails where there is none to show. */
 export const command = Command.make("model", { json }, Effect.fn("hermes model")(function*(form) {
   const { streams, terminal } = yield* Output
   const isDialogue = terminal.input && streams.answer.terminal && !form.json &&
     InheritedLimits.read((yield* Environment).process) === undefined
-  yield* show(form)
-  if (!isDialogue) {
-    const { model } = yield* Settings
-    const isUnset = model.default === undefined && (yield* hermes).model === undefined && !form.json
-    return isUnset ? yield* note("No model is set up. Run `hermes model` in a terminal, or: hermes model set NAME --provider PROVIDER") : undefined
+  const { model } = yield* Settings
+  if (!isDialogue && !form.json && isUnset(model) && (yield* hermes).model === undefined) {
+    return yield* usage("no model is set up: run `hermes model` in a terminal, or `hermes model set NAME --provider PROVIDER`")
   }
+  yield* show(form)
+  if (!isDialogue) return
   const interrupted = yield* InterruptCode
   yield* note("\nChoose the model that answers. Ctrl+C ends this, and nothing is changed.")
   yield* Effect.catchTag(ModelSetup.dialogue({ hasOffline: false }), "QuitError", () => silent(interrupted()))

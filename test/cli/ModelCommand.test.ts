@@ -44,13 +44,17 @@ describe("hermes model", () => {
       assert.deepInclude(json, { provider: "custom", model: "tiny-1", context_length: 65_536, key: "set" })
     }))
 
-  it.live("without a model it says so", () =>
+  it.live("without a model, and where it cannot ask, it ends with one line; with the stand-in chosen it shows that", () =>
     Effect.gen(function*() {
-      const { hermes } = yield* machine
+      const { hermes, keep } = yield* machine
+      assert.deepInclude(yield* hermes(["model"]), {
+        code: 2, stdout: "", stderr: "Error: no model is set up: run `hermes model` in a terminal, or `hermes model set NAME --provider PROVIDER`\n"
+      })
+      assert.deepInclude(JSON.parse((yield* hermes(["model", "--json"])).stdout), { provider: "offline" })
+      keep("config.yaml", "model: { provider: offline }\n")
       const shown = yield* hermes(["model"])
-      assert.strictEqual(shown.code, 0)
-      assert.include(shown.stdout, "set model.provider and model.default")
-      assert.strictEqual(shown.stderr, "No model is set up. Run `hermes model` in a terminal, or: hermes model set NAME --provider PROVIDER\n")
+      assert.deepInclude(shown, { code: 0, stderr: "" })
+      assert.match(shown.stdout, /^provider {3}offline/m)
     }))
 
   it.live("lists what the provider lists", () =>
