@@ -64,6 +64,7 @@ const selectTools = (task: Pick<Task, "toolsets">, { keepMcp, mayDelegate, paren
   return {
     toolset: (name) =>
       (parent.toolset?.(name) ?? true) &&
+      parent.ofRunAlone?.(name) !== true &&
       (asked === undefined ||
         (asked.toolset?.(name) ?? true) ||
         (keepMcp && name.startsWith("mcp-")) ||

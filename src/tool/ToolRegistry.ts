@@ -82,6 +82,8 @@ export interface Selection {
   readonly toolset?: ((name: string) => boolean) | undefined
   /** True when a single tool is offered; absent means all are. */
   readonly tool?: ((name: string) => boolean) | undefined
+  /** True for a toolset that the children of the run do not get; absent means they get all that it has. */
+  readonly ofRunAlone?: ((name: string) => boolean) | undefined
   /** Answer to a call of a tool that is registered and not offered; a fixed text when absent. */
   readonly refusal?: ((name: string) => string) | undefined
 }

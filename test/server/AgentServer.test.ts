@@ -10,6 +10,7 @@ import OpenAI from "openai"
 import * as AgentServer from "../../src/server/agent/AgentServer.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
+import * as Delegate from "../../src/tool/builtin/Delegate.ts"
 import * as Files from "../../src/tool/builtin/Files.ts"
 import * as Terminal from "../../src/tool/builtin/Terminal.ts"
 import * as Todo from "../../src/tool/builtin/Todo.ts"
@@ -20,7 +21,7 @@ const world = Effect.fnUntraced(function*(plays: Parameters<typeof playedModel.m
   const played = yield* playedModel.make(plays)
   const cwd = realpathSync(yield* temporaryDirectory)
   const provider = ChatCompletions.layer({ model: "m", baseUrl: `${played.url}/v1`, apiKey: Redacted.make("upstream") })
-  const context = yield* Layer.build(Runtime.layer({ provider, cwd, tools: [Files.toolset, Terminal.toolset, Todo.toolset] }))
+  const context = yield* Layer.build(Runtime.layer({ provider, cwd, tools: [Files.toolset, Terminal.toolset, Todo.toolset, Delegate.toolset] }))
   const { url } = yield* Effect.provide(AgentServer.serve({ port: 0, cwd, ...options }), context)
   const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "k", maxRetries: 0 })
   const fetched = async (path: string, init: RequestInit & { readonly json?: unknown } = {}) => {
@@ -210,7 +211,7 @@ describe("sessions of an agent", () => {
         await until(() => reader.types().includes("turn_ended"))
         assert.include(JSON.stringify(seen.at(-1)?.messages), "not now")
         const all = reader.events.map((event) => event.id)
-        assert.deepStrictEqual(all, all.map((_, index) => index + 1))
+        assert.deepStrictEqual(all, all.map((_, index) => (all[0] ?? 0) + index))
         await reader.stop()
 
         // Behind a broken connection: from the last event on, once each.
@@ -294,6 +295,134 @@ describe("sessions of an agent", () => {
         assert.deepStrictEqual((await client.listTools()).tools.map(({ name }) => name), ["echo"])
         assert.deepStrictEqual((await client.callTool({ name: "echo", arguments: { text: "hi" } })).content, [{ type: "text", text: "echo hi" }])
         await client.close()
+      })
+    }), { timeout: 60_000 })
+})
+
+describe("clients of an agent that keep to nothing", () => {
+  it.live("get the conversation that is theirs, their own calls, and stop no other's turn", () =>
+    Effect.gen(function*() {
+      const { aborted, client, fetched, seen, url } = yield* world({
+        "Say hello": [{ text: "Hello." }],
+        "And again": [{ text: "Again." }],
+        "note it": [{ text: "I note it.", calls: [["todo", { todos: [{ id: "1", content: "secret of this one" }] }]] }, { text: "Noted." }],
+        "weather of Rome": [{ calls: [["weather", { place: "Rome" }, "functions.weather:0"]] }, { text: "Rome." }],
+        "weather of Oslo": [{ calls: [["weather", { place: "Oslo" }, "functions.weather:0"]] }, { text: "Oslo." }],
+        "my todo": [{ calls: [["todo", { mine: true }]] }, { text: "Yours." }],
+        "delegate": [{ calls: [["delegate_task", { tasks: [{ goal: "child goal" }] }]] }, { text: "Delegated." }],
+        "child goal": [{ text: "The child is done." }],
+        "wait": [{ text: "I wait for", hangs: true }]
+      })
+      const chat = (messages: ReadonlyArray<unknown>, more: Record<string, unknown> = {}, headers: Record<string, string> = {}) => fetched("/v1/chat/completions", { json: { messages, ...more }, headers })
+      const sessionOf = ({ headers }: { readonly headers: Headers }) => headers.get("x-hermes-session-id") ?? ""
+      const said = () => seen.at(-1)?.messages.flatMap(({ content, role }) => role === "user" || role === "assistant" ? [content] : [])
+      const answer = (content: string) => ({ role: "assistant", content })
+      yield* Effect.promise(async () => {
+        // The answer is asked for once more: the second does not see the first.
+        const first = await chat([user("Say hello")])
+        const history = [user("Say hello"), answer("Hello."), user("And again")]
+        const again = await chat(history)
+        assert.strictEqual(sessionOf(again), sessionOf(first))
+        const regenerated = await chat(history)
+        assert.notStrictEqual(sessionOf(regenerated), sessionOf(first))
+        assert.deepStrictEqual(said(), ["Say hello", "Hello.", "And again"])
+
+        // Text before a call of the agent's own is one answer for the client, and its conversation goes on with what the tools returned.
+        const noted = await chat([user("note it")])
+        const { content } = noted.body.choices[0].message
+        assert.strictEqual(content, "I note it.\n\nNoted.")
+        const followed = await chat([user("note it"), answer(content), user("And again")])
+        assert.strictEqual(sessionOf(followed), sessionOf(noted))
+        assert.include(JSON.stringify(seen.at(-1)?.messages), "secret of this one")
+
+        // Two conversations of the same words: neither gets what only the other knows.
+        const twins = [await chat([user("note it")]), await chat([user("note it")])]
+        const third = await chat([user("note it"), answer(content), user("And again")])
+        assert.notInclude(twins.map(sessionOf), sessionOf(third))
+        assert.notInclude(JSON.stringify(seen.at(-1)?.messages), "secret of this one")
+
+        // Models count their calls anew in each conversation.
+        const tools = [weather]
+        const rome = await chat([user("weather of Rome")], { tools })
+        const oslo = await chat([user("weather of Oslo")], { tools })
+        const idOf = ({ body }: typeof rome): string => body.choices[0].message.tool_calls[0].id
+        assert.notStrictEqual(idOf(rome), idOf(oslo))
+        const result = (id: string, content: string) => ({ role: "tool", tool_call_id: id, content })
+        const warm = await chat([user("weather of Rome"), { role: "assistant", content: null, tool_calls: rome.body.choices[0].message.tool_calls }, result(idOf(rome), "warm")], { tools })
+        assert.strictEqual(warm.body.choices[0].message.content, "Rome.")
+        assert.include(JSON.stringify(seen.at(-1)?.messages), "warm")
+        assert.strictEqual((await chat([result(idOf(rome), "late")], { tools })).body.error.code, "unknown_tool_call")
+        // The caller goes on without a result: the call fails, and the new message has an answer of its own.
+        const went = await chat([user("Say hello")], { tools }, { "x-hermes-session-id": sessionOf(oslo) })
+        assert.strictEqual(went.body.choices[0].message.content, "Hello.")
+        assert.strictEqual((await chat([result(idOf(oslo), "late")], { tools })).body.error.code, "unknown_tool_call")
+
+        // A tool by the name of one of the agent's is this session's; others, and children, have the agent's.
+        const mine = { type: "function" as const, function: { name: "todo", description: "Mine", parameters: { type: "object", properties: { mine: { type: "boolean" } } } } }
+        const shadow = await client.chat.completions.create({ model: "hermes", messages: [user("my todo")], tools: [mine] })
+        assert.strictEqual(shadow.choices[0]?.finish_reason, "tool_calls")
+        const own = await chat([user("note it")])
+        assert.strictEqual(own.body.choices[0].finish_reason, "stop")
+        const delegated = await chat([user("delegate")], { tools: [weather, mine] })
+        assert.strictEqual(delegated.body.choices[0].message.content, "Delegated.")
+        const child = seen.find(({ messages }) => JSON.stringify(messages.findLast(({ role }) => role === "user")).includes("child goal"))
+        assert.notInclude(child?.tools?.map((tool) => tool.function.name) ?? ["weather"], "weather")
+        assert.strictEqual((await chat([user("Say hello")], { tools: [weather, weather] })).body.error.message, `tools has "weather" twice. Give each a name of its own.`)
+
+        // Names of sessions that are none.
+        for (const id of ["../../etc/passwd", "..%2f..", "%00", "x".repeat(10_000), "*", "' or 1=1 --"]) {
+          assert.strictEqual((await chat([user("Say hello")], {}, { "x-hermes-session-id": id })).status, 404, id.slice(0, 20))
+        }
+
+        // A client goes away while another's turn is before its own: that turn goes on.
+        const { body: { id } } = await fetched("/v1/sessions", { json: {} })
+        const header = { "x-hermes-session-id": id, "content-type": "application/json" }
+        await fetched(`/v1/sessions/${id}/messages`, { json: { prompt: "wait" } })
+        const view = async () => (await fetched(`/v1/sessions/${id}`)).body
+        for (const stream of [true, false]) {
+          const ending = new AbortController()
+          const left = fetch(`${url}/v1/chat/completions`, { method: "POST", headers: header, body: JSON.stringify({ stream, messages: [user("Say hello")] }), signal: ending.signal }).then((response) => response.text()).catch(() => "left")
+          while ((await view()).queue.length === 0);
+          ending.abort()
+          while ((await view()).queue.length > 0);
+          assert.strictEqual(await left, "left")
+          assert.deepInclude(await view(), { queue: [] })
+          assert.isNotNull((await view()).turn)
+        }
+        // One that stays gets its own answer, without the text of the turn before.
+        const waiting = chat([user("Say hello")], {}, header)
+        while ((await view()).queue.length === 0);
+        await fetched(`/v1/sessions/${id}/stop`, { json: {} })
+        assert.strictEqual((await waiting).body.choices[0].message.content, "Hello.")
+
+        // A client that does not stream goes away: its turn is stopped, and the session answers afterwards.
+        const before = aborted()
+        const ending = new AbortController()
+        const unread = fetch(`${url}/v1/chat/completions`, { method: "POST", headers: header, body: JSON.stringify({ messages: [user("wait")] }), signal: ending.signal }).catch(() => "left")
+        while ((await view()).turn === null);
+        ending.abort()
+        await unread
+        await until(() => aborted() > before)
+        while ((await view()).turn !== null);
+        assert.strictEqual((await chat([user("Say hello")], {}, header)).body.choices[0].message.content, "Hello.")
+
+        // The session is closed below an answer; then it is opened again by several at once, and is one session.
+        const closed = chat([user("wait")], {}, header)
+        while ((await view()).turn === null);
+        const reader = readEvents(`${url}/v1/sessions/${id}/events`)
+        await until(() => reader.events.length > 0)
+        assert.strictEqual((await fetched(`/v1/sessions/${id}`, { method: "DELETE" })).status, 204)
+        assert.strictEqual((await closed).status, 503)
+        const opened = Number(/hermes_sessions_open (\d+)/u.exec((await fetched("/metrics")).body)?.[1])
+        const both = await Promise.all([chat([user("Say hello")], {}, header), chat([user("And again")], {}, header), view(), view()])
+        assert.sameMembers([200, 409], both.slice(0, 2).map((one) => (one as { readonly status: number }).status))
+        assert.include((await fetched("/metrics")).body, `hermes_sessions_open ${opened + 1}`)
+        // Numbers of the opening before are known to be of the past.
+        await reader.stop()
+        const later = readEvents(`${url}/v1/sessions/${id}/events`, { "last-event-id": `${reader.events.at(-1)?.id}` })
+        await until(() => later.events.length > 0)
+        assert.strictEqual(later.events[0]?.data["type"], "gap")
+        await later.stop()
       })
     }), { timeout: 60_000 })
 })

@@ -6,7 +6,7 @@ import * as HttpServer from "../provider/HttpServer.ts"
 export interface Step {
   readonly text?: string
   readonly thought?: string
-  readonly calls?: ReadonlyArray<readonly [name: string, args: Record<string, unknown>]>
+  readonly calls?: ReadonlyArray<readonly [name: string, args: Record<string, unknown>, id?: string]>
   /** The model says nothing more, until its client hangs up. */
   readonly hangs?: boolean
 }
@@ -42,7 +42,7 @@ export const make = (plays: Readonly<Record<string, ReadonlyArray<Step>>>) => {
     if (thought !== undefined) response.write(HttpServer.sse(chunk({ reasoning_content: thought })))
     if (text !== undefined) response.write(HttpServer.sse(chunk({ role: "assistant", content: text })))
     if (hangs) return
-    const toolCalls = calls.map(([name, args], index) => ({ index, id: `${name}_${seen.length}_${index}`, type: "function", function: { name, arguments: JSON.stringify(args) } }))
+    const toolCalls = calls.map(([name, args, id], index) => ({ index, id: id ?? `${name}_${seen.length}_${index}`, type: "function", function: { name, arguments: JSON.stringify(args) } }))
     response.end(HttpServer.sse(
       ...calls.length === 0 ? [] : [chunk({ tool_calls: toolCalls })],
       chunk({}, calls.length === 0 ? "stop" : "tool_calls"),

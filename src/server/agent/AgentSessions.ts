@@ -5,10 +5,11 @@
  * **Details**
  *
  * A conversation is named by its session, or recognised: a client that keeps the messages itself and sends them all goes on in the session
- * whose messages they are. Messages that nobody knows begin a new session with them.
+ * whose messages they are, as long as that ends with them. Other messages (nobody knows them, several sessions have the same, the session
+ * went on since) begin a new session with them.
  *
  * An exchange ends with its turn, or with calls of the client's own tools, which the turn then waits for; the next exchange brings their
- * results. A client that goes away in the middle stops the turn.
+ * results. A client that goes away in the middle stops its turn, or takes its message back where another turn is before it.
  *
  * Questions are for readers of the session's events. Where there are none, they are denied.
  *
@@ -21,8 +22,9 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
-import type * as Prompt from "effect/ai/Prompt"
+import * as Prompt from "effect/ai/Prompt"
 import { Agent } from "../../agent/Agent.ts"
 import type { BackgroundWork } from "../../agent/BackgroundWork.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
@@ -164,7 +166,13 @@ const settling = "30 millis"
 /** Conversations that are recognised by their messages. */
 const mostKnown = 4_096
 
-/** Returns what is said in a conversation, by which it is recognised; calls and results are the agent's own. */
+/** A stored session as a conversation left it. */
+interface Left {
+  readonly id: string
+  readonly messages: number
+}
+
+/** Returns what is said in a conversation, as its client keeps it; calls and results are the agent's own. */
 const fingerprint = (messages: ReadonlyArray<Prompt.Message>): string =>
   Digest.hex(JSON.stringify(messages.flatMap((message) => {
     const text = message.role === "user" || message.role === "assistant" ? Conversation.text(message).trim() : ""
@@ -181,17 +189,20 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   const registry = yield* ToolRegistry
   const whole = yield* Effect.scope
   const sessions = new Map<string, Kept>()
-  /** Sessions by the fingerprint of what was said in them. */
-  const known = new Map<string, string>()
+  /** Sessions by the fingerprint of what was said in them; undefined where several have the same. */
+  const known = new Map<string, Left | undefined>()
+  /** One session is opened at a time: its bound holds, and nobody opens the same one twice. */
+  const opening = yield* Semaphore.make(1)
   const chosen = ClientTools.withoutClients(options.tools)
   let turns = 0
   let spent = Usage.zero
 
   const storeFailed = (error: { readonly message: string }): ApiError.ApiError => ApiError.make(500, "store_failed", error.message)
 
-  const remember = (key: string, id: string): void => {
+  const remember = (key: string, left: Left): void => {
+    const isOther = known.has(key) && known.get(key)?.id !== left.id
     known.delete(key)
-    known.set(key, id)
+    known.set(key, isOther ? undefined : left)
     const oldest = known.keys().next()
     if (known.size > mostKnown && oldest.done !== true) known.delete(oldest.value)
   }
@@ -209,8 +220,9 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     const now = yield* Clock.currentTimeMillis
     const free = Array.from(sessions.values()).filter(({ feed, isBusy }) => !isBusy && feed.readers() === 0).sort((one, other) => one.usedAt - other.usedAt)
     const working = yield* Effect.filter(free, ({ live }) => Effect.map(live.state, ({ turn }) => turn === undefined))
-    for (const [index, { id, usedAt }] of working.entries()) {
-      if (now - usedAt >= Duration.toMillis(idle) || sessions.size >= maxSessions && index === 0) yield* close(id)
+    for (const [index, one] of working.entries()) {
+      const isDue = now - one.usedAt >= Duration.toMillis(idle) || sessions.size >= maxSessions && index === 0
+      if (isDue && !one.isBusy) yield* close(one.id)
     }
     if (sessions.size >= maxSessions) {
       return yield* ApiError.make(503, "too_many_sessions", `${maxSessions} sessions are open and in use. Try again in a moment, or close one.`)
@@ -238,8 +250,9 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       },
       mode,
       platform: "api-server"
-    }).pipe(Effect.provideContext(context), Scope.provide(scope))
-    const feed = EventFeed.make()
+    }).pipe(Scope.provide(scope), Effect.provideContext(context))
+    // Behind all numbers of an earlier opening, so that a reader of that one learns what it missed.
+    const feed = EventFeed.make(yield* Clock.currentTimeMillis)
     const kept: Kept = { id, live, feed, calls: ClientTools.make(id), scope, input, isBusy: false, turnAt: 0, usedAt: yield* Clock.currentTimeMillis }
     sessions.set(id, kept)
     const reader = yield* Scope.provide(live.subscribe({ whenBehind: "wait" }), scope)
@@ -254,7 +267,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     yield* Effect.forkIn(Effect.ensuring(Effect.ignore(Effect.forever(Effect.flatMap(reader.take, take))), feed.end), scope)
     yield* Scope.addFinalizer(scope, kept.calls.abandon)
     return kept
-  })
+  }, Effect.uninterruptible)
 
   const stored = (id: string): Effect.Effect<Session, ApiError.ApiError> =>
     Effect.mapError(Effect.flatMap(store.newest(Ids.SessionId.make(id)), store.get), storeFailed).pipe(
@@ -265,10 +278,13 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     )
 
   const find = Effect.fnUntraced(function*(id: string): Effect.fn.Return<Kept, ApiError.ApiError> {
-    const found = sessions.get(id)
-    if (found !== undefined) return found
-    const { id: newest } = yield* stored(id)
-    return sessions.get(newest) ?? (yield* begin(newest))
+    const open = sessions.get(id)
+    const found = open ?? (yield* opening.withPermits(1)(Effect.flatMap(stored(id), ({ id: newest }) => {
+      const other = sessions.get(newest)
+      return other === undefined ? begin(newest) : Effect.succeed(other)
+    })))
+    found.usedAt = yield* Clock.currentTimeMillis
+    return found
   })
 
   /** Begins a session with messages that somebody else kept. */
@@ -296,6 +312,17 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       return made.id
     }).pipe(Effect.mapError((error) => error instanceof ApiError.ApiError ? error : storeFailed(error)), Effect.provideContext(context))
 
+  /** Finds the session that ends with these messages. It is given away once: whoever sends the same again gets another. */
+  const recognise = Effect.fnUntraced(function*(history: ReadonlyArray<Prompt.Message>) {
+    const key = fingerprint(history)
+    const left = known.get(key)
+    if (left === undefined) return undefined
+    known.delete(key)
+    const session = yield* Effect.option(stored(left.id))
+    const isSame = Option.isSome(session) && session.value.id === left.id && session.value.messageCount === left.messages
+    return isSame ? Option.getOrUndefined(yield* Effect.option(find(left.id))) : undefined
+  })
+
   const sessionOf = Effect.fnUntraced(function*({ history, position, results, session }: Request): Effect.fn.Return<Kept, ApiError.ApiError> {
     const [waitsFor] = results.keys()
     if (waitsFor !== undefined) {
@@ -303,9 +330,8 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       return found ?? (yield* ApiError.make(400, "unknown_tool_call", `No call "${waitsFor}" waits for a result. It was answered, took too long, or its conversation was closed.`))
     }
     if (session !== undefined) return yield* find(position === undefined ? session : yield* forkAt(session, position))
-    const recognised = history.length === 0 ? undefined : known.get(fingerprint(history))
-    const again = recognised === undefined ? undefined : Option.getOrUndefined(yield* Effect.option(find(recognised)))
-    return again ?? (yield* begin(yield* beginWith(history)))
+    const again = history.length === 0 ? undefined : yield* recognise(history)
+    return again !== undefined && !again.isBusy ? again : yield* opening.withPermits(1)(Effect.andThen(makeRoom, Effect.flatMap(beginWith(history), begin)))
   })
 
   const routeOf = Effect.fnUntraced(function*(model: string | undefined): Effect.fn.Return<Route | undefined, ApiError.ApiError> {
@@ -349,11 +375,19 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       kept.isBusy = false
       kept.usedAt = now
     })
-    /** Stops what nobody reads any more: the client went away in the middle. */
-    const leave = Effect.suspend(() => isEnded ? Effect.void : Effect.andThen(live.stop, release))
+    let message: string | undefined
+    /** Stops what nobody reads any more: the client went away in the middle. A session that was closed has nothing to stop. */
+    const leave = Effect.suspend(() => {
+      if (isEnded) return Effect.void
+      const stopped = Effect.gen(function*() {
+        const isQueued = message !== undefined && (yield* live.unqueue(message)) !== undefined
+        const { turn } = yield* live.state
+        if (!isQueued && (message === undefined || turn?.message.id === message)) yield* live.stop
+      })
+      return Effect.andThen(Effect.exit(stopped), release)
+    })
     yield* Effect.addFinalizer(() => leave)
     const reader = yield* live.subscribe()
-    let message: string | undefined
     if (request.results.size > 0) {
       for (const [call, output] of request.results) yield* calls.answer(call, output)
     } else {
@@ -361,19 +395,26 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       yield* prepare(kept, request)
       yield* live.setRoute(route)
       kept.turnAt = (yield* Effect.mapError(live.known, storeFailed))?.messageCount ?? 0
-      message = (yield* live.send({ prompt: request.prompt ?? "" })).message.id
+      message = yield* Effect.uninterruptible(Effect.map(live.send({ prompt: request.prompt ?? "" }), (sent) => (message = sent.message.id)))
     }
     const { turn } = yield* live.state
+    /** True in the turn of this exchange; another client's may stand before it. */
+    let isOwn = message === undefined || turn?.message.id === message
+    let said = ""
     let shown = streamedText(turn?.isRewritten !== true)
     let usage = Usage.zero
     let model = (yield* router.primary).model
     const running = new Set<string>()
+    const asked = request.prompt === undefined ? [] : [Prompt.userMessage({ content: typeof request.prompt === "string" ? [Prompt.textPart({ text: request.prompt })] : request.prompt })]
 
     const end = Effect.fnUntraced(function*(finish: Ending["finish"]) {
-      const { session } = yield* live.state
-      const messages = yield* Effect.mapError(store.messages(session.id), storeFailed)
       const waiting = finish === "tool_calls" ? calls.waiting() : []
-      if (waiting.length === 0) remember(fingerprint(messages), session.id)
+      // A client that names its session does not send all of the conversation.
+      if (waiting.length === 0 && request.session === undefined) {
+        const left = yield* Effect.mapError(live.known, storeFailed)
+        const answer = Prompt.assistantMessage({ content: [Prompt.textPart({ text: said })] })
+        if (left !== undefined) remember(fingerprint([...request.history, ...asked, answer]), { id: left.id, messages: left.messageCount })
+      }
       yield* release
       return [{ _tag: "Ended", ending: { finish, calls: waiting, usage, model } }] satisfies ReadonlyArray<Piece>
     })
@@ -382,20 +423,24 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       switch (event._tag) {
         case "TurnStarted":
           shown = streamedText(!event.turn.isRewritten)
+          isOwn = message === undefined || event.turn.message.id === message
           return []
         case "TurnEnded":
           return message !== undefined && event.turn.message.id !== message ? [] : yield* Effect.flatMap(Effect.onError(endOf(event.exit), () => release), end)
         case "RunEvents":
-          return event.events.flatMap((one): ReadonlyArray<Piece> => {
-            const said = (text: string): ReadonlyArray<Piece> => text === "" ? [] : [{ _tag: "Text", text }]
+          return !isOwn ? [] : event.events.flatMap((one): ReadonlyArray<Piece> => {
+            const texts = (text: string): ReadonlyArray<Piece> => {
+              said += text
+              return text === "" ? [] : [{ _tag: "Text", text }]
+            }
             switch (one._tag) {
               case "StepStarted":
                 shown.step(one.step)
                 return []
               case "TextDelta":
-                return said(shown.delta(one.text))
+                return texts(shown.delta(one.text))
               case "TextReplaced":
-                return shown.replace(one.stepId, one.text) === undefined || one.text === "" ? [] : said(`\n\n${one.text}`)
+                return shown.replace(one.stepId, one.text) === undefined || one.text === "" ? [] : texts(`\n\n${one.text}`)
               case "ReasoningDelta":
                 return [{ _tag: "Reasoning", text: one.text }]
               case "ToolStarted":
@@ -409,7 +454,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
                 if (one.origin === undefined) model = one.model
                 return []
               case "RunFinished":
-                return said(shown.rest(one.text))
+                return texts(shown.rest(one.text))
               default:
                 return []
             }
@@ -422,7 +467,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     /** True when nothing but the caller is waited for. */
     const isParked = (): boolean => {
       const waiting = calls.waiting()
-      return waiting.length > 0 && Array.from(running).every((id) => waiting.some((call) => call.id === id))
+      return waiting.length > 0 && Array.from(running).every((id) => waiting.some(({ callId }) => callId === id))
     }
 
     const closed = (): Effect.Effect<never, ApiError.ApiError> => Effect.fail(ApiError.make(503, "session_closed", "The session was closed. Ask again."))
@@ -445,7 +490,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
 
   return {
     exchange,
-    open: (id) => id === undefined ? Effect.flatMap(Ids.makeSessionId, begin) : find(id),
+    open: (id) => id === undefined ? opening.withPermits(1)(Effect.flatMap(Ids.makeSessionId, begin)) : find(id),
     close,
     models,
     counts: () => ({ open: sessions.size, turns, usage: spent, readers: Array.from(sessions.values()).reduce((sum, { feed }) => sum + feed.readers(), 0) })

@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * The tools of a session are a toolset of its own, in front of all others and offered to its runs alone. Calls of one answer are made at
+ * The tools of a session are a toolset of its own, in front of all others and offered to its runs alone, not to their children. Calls of one answer are made at
  * once. A result that does not come in time is a failure that the model is told of.
  *
  * **Gotchas**
@@ -17,6 +17,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
+import * as Ids from "../../domain/Ids.ts"
 import { ToolFailed } from "../../domain/ToolOutput.ts"
 import * as Annotations from "../../tool/Annotations.ts"
 import type { Selection } from "../../tool/ToolRegistry.ts"
@@ -32,7 +33,10 @@ export interface ClientTool {
 
 /** A call that waits for the caller. */
 export interface ClientCall {
+  /** Its name for the caller, which no other call of the server has; models count theirs anew in each conversation. */
   readonly id: string
+  /** Its id in the run. */
+  readonly callId: string
   readonly name: string
   /** JSON. */
   readonly arguments: string
@@ -60,7 +64,8 @@ const prefix = "client:"
 /** Offers a session the tools that it chose, and those of its own caller; no other caller's. */
 export const selectionOf = (session: string, chosen: Selection): Selection => ({
   ...chosen,
-  toolset: (name) => name.startsWith(prefix) ? name === prefix + session : chosen.toolset?.(name) !== false
+  toolset: (name) => name.startsWith(prefix) ? name === prefix + session : chosen.toolset?.(name) !== false,
+  ofRunAlone: (name) => name.startsWith(prefix) || chosen.ofRunAlone?.(name) === true
 })
 
 /** Offers no caller's tools. */
@@ -73,10 +78,11 @@ export const make = (session: string): ClientCalls => {
 
   const failed = (tool: string, message: string): ToolFailed => new ToolFailed({ tool, phase: "handler", message })
 
-  const run = ({ name }: ClientTool): BoundTool["run"] => (params, id) =>
+  const run = ({ name }: ClientTool): BoundTool["run"] => (params, callId) =>
     Effect.gen(function*() {
+      const id = `call_${yield* Ids.hex(24)}`
       const result = yield* Deferred.make<string, ToolFailed>()
-      open.set(id, { call: { id, name, arguments: JSON.stringify(params) }, result })
+      open.set(callId, { call: { id, callId, name, arguments: JSON.stringify(params) }, result })
       const arrived = next
       next = Deferred.makeUnsafe<void>()
       yield* Deferred.succeed(arrived, undefined)
@@ -85,13 +91,13 @@ export const make = (session: string): ClientCalls => {
         orElse: () => Effect.fail(failed(name, `The client returned no result within ${Duration.format(patience)}.`))
       })
       return { output, isFailure: false }
-    }).pipe(Effect.ensuring(Effect.sync(() => open.delete(id))))
+    }).pipe(Effect.ensuring(Effect.sync(() => open.delete(callId))))
 
   return {
     waiting: () => Array.from(open.values(), ({ call }) => call),
     arrived: Effect.suspend(() => Deferred.await(next)),
     answer: (id, output) => {
-      const found = open.get(id)
+      const found = Array.from(open.values()).find(({ call }) => call.id === id)
       return found === undefined ? Effect.succeed(false) : Effect.as(Deferred.succeed(found.result, output), true)
     },
     abandon: Effect.suspend(() =>

@@ -4,7 +4,7 @@
  * **Details**
  *
  * An event is a JSON object with a `type`. Events of a run have the fields of `RunEvent`, the others those of this module. A reader names
- * the last number that it has; where what follows is not kept any more, it gets `gap` first, and reads the session's messages instead.
+ * the last number that it has, or 0 for all that is kept; where what follows is not kept any more, it gets `gap` first, and reads the session's messages instead.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -96,11 +96,11 @@ export interface EventFeed {
   readonly end: Effect.Effect<void>
 }
 
-/** Makes the feed of a session. */
-export const make = (): EventFeed => {
+/** Makes the feed of a session, whose numbers are above `begin`. */
+export const make = (begin: number): EventFeed => {
   const kept: Array<Numbered> = []
   let characters = 0
-  let last = 0
+  let last = begin
   let readers = 0
   let isEnded = false
   let arrived = Deferred.makeUnsafe<void>()
@@ -118,7 +118,8 @@ export const make = (): EventFeed => {
     while (kept.length > mostEvents || characters > mostCharacters && kept.length > 1) characters -= kept.shift()?.data.length ?? 0
   }
 
-  const behind = (id: number): ReadonlyArray<Numbered> => {
+  const behind = (given: number): ReadonlyArray<Numbered> => {
+    const id = given === 0 ? begin : given
     const first = kept[0]?.id ?? last + 1
     const found = kept.slice(Math.max(0, id - first + 1))
     return id + 1 < first ? [{ id: first - 1, data: JSON.stringify({ type: "gap", missing_from: id + 1, missing_to: first - 1 }) }, ...found] : found

@@ -164,8 +164,12 @@ const toolOf = (tool: unknown, index: number): Parsed<ClientTool> => {
   return Effect.succeed({ name, description: Json.string(made["description"]) ?? "", parameters })
 }
 
-const toolsOf = (body: Json.Fields): Parsed<ReadonlyArray<ClientTool>> =>
-  body["tool_choice"] === "none" ? Effect.succeed([]) : Effect.forEach(Json.items(body["tools"]), toolOf)
+const toolsOf = Effect.fnUntraced(function*(body: Json.Fields): Effect.fn.Return<ReadonlyArray<ClientTool>, ApiError.ApiError> {
+  if (body["tool_choice"] === "none") return []
+  const tools = yield* Effect.forEach(Json.items(body["tools"]), toolOf)
+  const twice = tools.find(({ name }, index) => tools.findIndex((other) => other.name === name) !== index)
+  return twice === undefined ? tools : yield* refuse(`tools has "${twice.name}" twice. Give each a name of its own.`)
+})
 
 /** Reads a request for a chat completion. */
 export const chatRequest = Effect.fnUntraced(function*(body: Json.Fields, session: string | undefined): Effect.fn.Return<Request, ApiError.ApiError> {
