@@ -167,9 +167,9 @@ interface Idle {
  *
  * **Details**
  *
- * The workflow waits for nothing but its attempts and short pauses, so that it is suspended only where its shard changed hands in the
- * middle of an attempt: the engine answers the attempt with `Suspended` when it knows none, and then the workflow may do the same.
- * Nobody would wake it again. A run that is not over and has no attempt here for two looks is asked for; after that at the fourth look,
+ * The workflow waits for nothing but its attempts and short pauses, which need no wake. But the engine answers an attempt with `Suspended`
+ * where it has none of that name, as may be after a change of shards, and then the workflow may be answered so too. Nobody would wake it
+ * again. A run that is not over and has no attempt here for two looks is asked for; after that at the fourth look,
  * the eighth, and so on. A workflow with another reply, or none yet, stays as it is.
  */
 export const resumption: Layer.Layer<never, never, Worker | Runs | Sharding | WorkflowEngine> = Layer.effectDiscard(Effect.gen(function*() {
