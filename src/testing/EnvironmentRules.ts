@@ -50,7 +50,7 @@ export { Subject, type Tested } from "./EnvironmentSubject.ts"
 
 type Named = readonly [name: string, body: (tools: Tools) => Effect.Effect<void, unknown, Scope.Scope>]
 
-const secret = "sk-not-for-the-environment"
+const secret = "not-for-the-environment"
 
 /** The rule about the time that a signal gives; an environment that kills at once has an exception of it. */
 export const graceful = "have the time that a signal gives them to end by themselves"

@@ -2,7 +2,6 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
@@ -10,7 +9,6 @@ import type * as AiError from "effect/ai/AiError"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import * as TestClock from "effect/testing/TestClock"
 import * as Agent from "../../src/agent/Agent.ts"
 import type { AgentSettings } from "../../src/agent/RunInput.ts"
 import { CompressionExhausted } from "../../src/domain/AgentError.ts"
@@ -30,6 +28,7 @@ import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import { fails, http, route } from "../routing/support.ts"
 import * as Fake from "../support/fakeModel.ts"
+import { running } from "../support/movingClock.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const Echo = Tool.make("echo", {
@@ -99,14 +98,11 @@ const setup = (turns: ReadonlyArray<Fake.Turn>, options: Options = {}) => {
 
 const roles = ({ messages }: ModelCall): ReadonlyArray<Prompt.Message["role"]> => messages.map(({ role }) => role)
 
-/** Runs, over as many pauses as there are. */
+/** Runs to the end, over as many pauses as there are, also between files. */
 const run = Effect.fnUntraced(function*(prompt: string) {
   const events: Array<RunEvent> = []
-  const fiber = yield* Effect.forkChild(Effect.exit(
-    Agent.run({ prompt, onEvent: (some) => Effect.sync(() => void events.push(...some)) })
-  ))
-  for (let pause = 0; pause < 12; pause++) yield* TestClock.adjust("2 seconds")
-  return { exit: yield* Fiber.join(fiber), events }
+  const exit = yield* running(Effect.exit(Agent.run({ prompt, onEvent: (some) => Effect.sync(() => void events.push(...some)) })))
+  return { exit, events }
 })
 
 const succeeds = Effect.fnUntraced(function*(prompt: string) {

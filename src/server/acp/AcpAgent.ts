@@ -11,6 +11,24 @@
  *
  * The output belongs to the protocol: nothing else may be written to it.
  *
+ * **Example** (A session of a host that has one runtime for all)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { LiveSession } from "hermes-effect"
+ * import type { AcpAgent, AcpSession } from "hermes-effect/server"
+ *
+ * export const open = ({ cwd, id }: AcpAgent.OpenRequest) =>
+ *   Effect.map(LiveSession.make({ session: { id, cwd }, cwd }), (live): AcpSession.OpenedSession => ({
+ *     live,
+ *     cwd,
+ *     models: Effect.succeed([]),
+ *     commands: [],
+ *     notices: [],
+ *     window: Effect.undefined
+ *   }))
+ * ```
+ *
  * Source: Agent Client Protocol, version 1.
  */
 import type {

@@ -10,7 +10,7 @@
  *
  * Whoever reaches the server works with the rights of the agent: its tools run here.
  *
- * **Example** (Chat completions of an agent)
+ * **Example** (A server that is alive)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -19,17 +19,11 @@
  *
  * const program = Effect.gen(function*() {
  *   const { url } = yield* AgentServer.serve({ port: 0, cwd: process.cwd() })
- *   const answer = yield* Effect.promise(() =>
- *     fetch(`${url}/v1/chat/completions`, {
- *       method: "POST",
- *       headers: { "content-type": "application/json" },
- *       body: JSON.stringify({ model: "hermes", messages: [{ role: "user", content: "Reply exactly hello" }] })
- *     }).then((response) => response.json()))
- *   return answer.choices[0].message.content
+ *   return yield* Effect.promise(() => fetch(`${url}/health`).then((response) => response.text()))
  * })
  *
  * console.log(await Effect.runPromise(program.pipe(Effect.scoped, Effect.provide(Runtime.layer()))))
- * // => hello
+ * // => {"status":"ok"}
  * ```
  *
  * Source: `ARCHITECTURE.md` §3.
