@@ -10,7 +10,8 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
-import type * as Context from "effect/Context"
+import * as Scope from "effect/Scope"
+import * as Context from "effect/Context"
 import { Environment, Home } from "../config/Environment.ts"
 import * as FolderTrust from "../config/FolderTrust.ts"
 import * as PermissionMode from "../config/PermissionMode.ts"
@@ -201,7 +202,8 @@ export const make = Effect.gen(function*() {
   const program = yield* Program
   const settings = yield* Settings
   const home = yield* Home
-  const context = yield* Effect.context<Environment | FileSystem.FileSystem | Home | Output | Path.Path | Settings>()
+  // Without the scope of the program: what a session opens ends with the session.
+  const context = Context.omit(Scope.Scope)(yield* Effect.context<Environment | FileSystem.FileSystem | Home | Output | Path.Path | Settings>())
   const paths = yield* Path.Path
   const files = yield* FileSystem.FileSystem
   const flags = yield* hermes

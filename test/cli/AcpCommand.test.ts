@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import { spawn } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { PassThrough, Readable, Writable } from "node:stream"
 import { machine, program, withoutSandbox } from "../support/hermes.ts"
 import * as playedModel from "../support/playedModel.ts"
@@ -197,6 +198,18 @@ describe("hermes acp", () => {
         assert.include(JSON.stringify(seen.at(-1)), "work on it")
         await ask("session/delete", { sessionId: other.sessionId })
         assert.notInclude((await ask("session/list", {})).sessions.map(({ sessionId }) => sessionId), other.sessionId)
+
+        // A server of the editor serves its session, and ends with it.
+        const children = () => readFileSync(`/proc/${client.child.pid}/task/${client.child.pid}/children`, "utf8").trim().split(/\s+/u).filter((pid) => pid !== "" && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("server-everything"))
+        const everything = fileURLToPath(import.meta.resolve("@modelcontextprotocol/server-everything/package.json"))
+        const served = await ask("session/new", { cwd, mcpServers: [{ name: "everything", command: process.execPath, args: [join(dirname(everything), "dist/index.js")], env: [] }] })
+        await ask("session/prompt", { sessionId: served.sessionId, prompt: say("second") })
+        assert.include(JSON.stringify(seen.at(-1)?.tools), "everything")
+        if (existsSync("/proc/self/task")) {
+          assert.lengthOf(children(), 1)
+          await ask("session/close", { sessionId: served.sessionId })
+          assert.lengthOf(children(), 0)
+        }
 
         // The editor hangs up in the middle of a turn.
         void ask("session/prompt", { sessionId, prompt: say("wait for me") }).catch(() => undefined)

@@ -190,6 +190,8 @@ export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }
       Scope.provide(scope),
       Effect.onExit((exit) => Exit.isSuccess(exit) ? Effect.void : Scope.close(scope, Exit.void))
     )
+    // Another request may have opened it meanwhile.
+    yield* close(id)
     sessions.set(id, { session, scope })
     return session
   })

@@ -352,7 +352,8 @@ export const make = Effect.fnUntraced(function*(
   }
 
   /** Sends a message and waits for its turn. */
-  const converse = Effect.fnUntraced(function*(prompt: RunInput["prompt"], shown: string) {
+  const converse = Effect.fnUntraced(function*(prompt: RunInput["prompt"], shown: string): Effect.fn.Return<PromptResponse, AcpFailure> {
+    if (isCancelled) return { stopReason: "cancelled" }
     const done = yield* Deferred.make<Exit.Exit<RunResult, AgentError>>()
     awaited = done
     const { message } = yield* live.send({ prompt, shown })
