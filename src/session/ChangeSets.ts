@@ -83,7 +83,7 @@ const read = (sessionId: string): Effect.Effect<Told, SessionStoreError, RunReco
       told.runs.set(turnId, run)
       return run
     }
-    yield* Stream.runForEach(record.read({ sessionId, kinds }), (entry) =>
+    yield* Stream.runForEach(record.read({ sessionId, kinds, origins: ["user"] }), (entry) =>
       Effect.sync(() => {
         const { event } = entry
         switch (event._tag) {
@@ -91,7 +91,7 @@ const read = (sessionId: string): Effect.Effect<Told, SessionStoreError, RunReco
             return void (runOf(entry).cwd = event.cwd)
           case "MessageAppended": {
             const run = told.runs.get(entry.turnId)
-            if (run === undefined || event.origin !== "user" || event.position === undefined || run.position !== undefined) return
+            if (run === undefined || event.position === undefined || run.position !== undefined) return
             run.position = event.position
             run.prompt = event.message === undefined ? "" : StoredForm.searchText(event.message).content
             return

@@ -40,7 +40,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { SessionStoreError } from "../domain/AgentError.ts"
 import type { SessionId, TurnId } from "../domain/Ids.ts"
-import type { Entry, Kind, RecordEvent } from "../domain/RecordEvent.ts"
+import type { Entry, Kind, Origin, RecordEvent } from "../domain/RecordEvent.ts"
 import type { Together } from "../domain/RunRecorder.ts"
 import * as StoredForm from "./StoredForm.ts"
 
@@ -52,6 +52,8 @@ export interface Filter {
   readonly sessionId?: string | undefined
   readonly turnId?: string | undefined
   readonly kinds?: ReadonlyArray<Kind> | undefined
+  /** Messages of these origins alone; entries that are no messages are let through. */
+  readonly origins?: ReadonlyArray<Origin> | undefined
 }
 
 /**
@@ -85,10 +87,11 @@ export const contentKey = ({ event }: Entry): string | undefined =>
   event._tag === "ToolsOffered" ? `tools ${event.hash}` : event._tag === "MessageAppended" && event.id !== undefined ? `message ${event.id}` : undefined
 
 /** Tests whether an entry is in a filter. Entries written once per session may stand in an earlier turn. */
-export const fits = ({ kinds, sessionId, turnId }: Filter) => (entry: Entry): boolean =>
+export const fits = ({ kinds, origins, sessionId, turnId }: Filter) => (entry: Entry): boolean =>
   (sessionId === undefined || entry.sessionId === sessionId) &&
   (turnId === undefined || entry.turnId === turnId || contentKey(entry) !== undefined) &&
-  (kinds === undefined || kinds.includes(entry.event._tag))
+  (kinds === undefined || kinds.includes(entry.event._tag)) &&
+  (origins === undefined || entry.event._tag !== "MessageAppended" || origins.includes(entry.event.origin))
 
 /** Leaves out what is kept once per session and stands in a stream again. */
 export const onceEach = <E>(entries: Stream.Stream<Entry, E>): Stream.Stream<Entry, E> =>

@@ -127,6 +127,8 @@ describe("RunRecord", () => {
         ["tool", 3],
         ["model", 4]
       ])
+      const byUser = yield* readAll({ sessionId, origins: ["user"], kinds: ["RunStarted", "MessageAppended"] })
+      assert.deepStrictEqual(byUser.map(({ event }) => event._tag === "MessageAppended" ? event.origin : event._tag), ["RunStarted", "user"])
       const [first, second] = of(entries, "AttemptStarted")
       const system = of(entries, "MessageAppended")[1]?.id ?? ""
       assert.deepStrictEqual(first?.messages, [system, 0])

@@ -117,13 +117,15 @@ export const make = ({ afterwards, keep: keepRows, read, sql }: RecordPlace): Sq
       )
     })
 
-  const where = ({ kinds, sessionId, turnId }: RunRecord.Filter, after: number) =>
+  const where = ({ kinds, origins, sessionId, turnId }: RunRecord.Filter, after: number) =>
     sql.and([
       sql`run_record.id > ${after}`,
       ...(sessionId === undefined ? [] : [sql`run_record.session_id = ${sessionId}`]),
       // Entries written once per session may stand in an earlier turn.
       ...(turnId === undefined ? [] : [sql`(run_record.turn_id = ${turnId} OR run_record.content_key IS NOT NULL)`]),
-      ...(kinds === undefined ? [] : [kinds.length === 0 ? sql`FALSE` : sql`run_record.kind IN ${sql.in(kinds)}`])
+      ...(kinds === undefined ? [] : [kinds.length === 0 ? sql`FALSE` : sql`run_record.kind IN ${sql.in(kinds)}`]),
+      // A text inside of a message may look the same; `fits` decides then.
+      ...(origins === undefined ? [] : [sql.or(["run_record.kind <> 'MessageAppended'", ...origins.map((origin) => sql`run_record.body LIKE ${`%"origin":"${origin}"%`}`)])])
     ])
 
   const rowsAfter = (filter: RunRecord.Filter, after: number): Effect.Effect<ReadonlyArray<EntryRow>, SessionStoreError> =>
@@ -144,14 +146,18 @@ export const make = ({ afterwards, keep: keepRows, read, sql }: RecordPlace): Sq
     keep,
     afterwards,
     read: (filter = {}) =>
-      Stream.flatMap(rows(filter), (row) => Option.match(fromRow(row), { onNone: () => Stream.empty, onSome: Stream.succeed })),
+      Stream.flatMap(rows(filter), (row) => Option.match(fromRow(row), { onNone: () => Stream.empty, onSome: Stream.succeed })).pipe(
+        Stream.filter(RunRecord.fits({ origins: filter.origins }))
+      ),
     sequence: Effect.map(
       read("record", sql<{ readonly id: number | null }>`SELECT max(id) AS id FROM run_record`),
       ([newest]) => newest?.id ?? 0
     ),
     since: (after, filter = {}) =>
       Stream.flatMap(rows(filter, after), (row) =>
-        Option.match(fromRow(row), { onNone: () => Stream.empty, onSome: (entry) => Stream.succeed({ sequence: row.id, entry }) })),
+        Option.match(fromRow(row), { onNone: () => Stream.empty, onSome: (entry) => Stream.succeed({ sequence: row.id, entry }) })).pipe(
+        Stream.filter(({ entry }) => RunRecord.fits({ origins: filter.origins })(entry))
+      ),
     unread: (filter = {}) => Stream.runFold(rows(filter), () => 0, (count, row) => Option.isNone(fromRow(row)) ? count + 1 : count)
   }
 }
