@@ -74,9 +74,12 @@ describe("commands of a conversation", () => {
       }))
   })
 
-  it.effect("/tools looks a tool up; a list that nothing fits says so", () =>
+  it.effect("/tools looks a tool up; a list that nothing fits, or without entries, says so", () =>
     session({}, ({ type, until }) =>
       Effect.gen(function*() {
+        yield* type("\u0012")
+        yield* until("The list is empty. Esc goes back.")
+        yield* type("\u0003")
         yield* type("/tools\r")
         yield* until("❯ nap")
         yield* type("zzz")

@@ -32,7 +32,7 @@ const searched = <A>(choices: ReadonlyArray<PromptLine.Choice<A>>, query: string
   FuzzyMatch.rank(query, choices, ({ detail = "", label }) => `${label} ${detail}`, mostRanked)
 
 /** Lets the user choose; undefined where nothing was chosen. */
-export const choose = Effect.fnUntraced(function*<A>(dialog: Dialog, { choices, nothing = "Nothing fits. Esc goes back.", ofWords, title }: Choosing<A>): Effect.fn.Return<A | undefined> {
+export const choose = Effect.fnUntraced(function*<A>(dialog: Dialog, { choices, nothing = choices.length === 0 ? "The list is empty. Esc goes back." : "Nothing fits. Esc goes back.", ofWords, title }: Choosing<A>): Effect.fn.Return<A | undefined> {
   const { screen } = dialog
   const { asidePaint } = screen
   let query = Editor.empty
