@@ -94,7 +94,7 @@ const cron = Effect.gen(function*() {
     yield* trace(`end ${claimed.job.name} ${process.pid}`)
     yield* settle(claimed, { status: "ok" })
   })
-  yield* Effect.forever(Effect.andThen(
+  return yield* Effect.forever(Effect.andThen(
     Effect.flatMap(due, (jobs) => Effect.forEach(jobs, ({ id }) => one(id), { concurrency: "unbounded" })),
     Effect.sleep("20 millis")
   ))
