@@ -154,12 +154,15 @@ export const chat = Effect.fn("hermes chat")(function*(given: ChatFlags) {
   if (flags.script !== undefined && flags.replay !== undefined) {
     return yield* usage("--script and --replay exclude each other: use one of them")
   }
+  if (flags.outputLastMessage !== undefined && flags.outputSchema === undefined) return yield* usage("--output-last-message needs --output-schema, too")
+  if (flags.outputSchema !== undefined && flags.format === "stream-json") return yield* usage("--output-schema prints the answer alone: leave out --format stream-json")
   const { terminal } = yield* Output
   const input = yield* piped(flags)
   if (flags.query === undefined && flags.queryFile === undefined && input === undefined) {
     if (flags.format === "stream-json") return yield* needsQuery("--format stream-json")
     if (flags.quiet) return yield* needsQuery("--quiet")
     if (flags.usageFile !== undefined) return yield* needsQuery("--usage-file")
+    if (flags.outputSchema !== undefined) return yield* needsQuery("--output-schema")
     if (flags.oneshot) return yield* needsQuery("--oneshot")
   }
   if (flags.ignoreUserConfig) {
@@ -174,7 +177,10 @@ export const chat = Effect.fn("hermes chat")(function*(given: ChatFlags) {
   )
   if (prompt !== undefined) {
     const SingleQuery = yield* Effect.promise(() => import("./SingleQuery.ts"))
-    return yield* SingleQuery.run({ ...flags, agentFile }, prompt)
+    const schema = flags.outputSchema === undefined ? undefined : yield* Effect.promise(() => import("./OutputSchema.ts")).pipe(
+      Effect.flatMap(({ load }) => load(flags.outputSchema ?? ""))
+    )
+    return yield* SingleQuery.run({ ...flags, agentFile, quiet: flags.quiet || schema !== undefined }, prompt, schema)
   }
   if (!terminal.input) {
     return yield* usage("Not a terminal. Pass a prompt with -q TEXT, or pipe one.")

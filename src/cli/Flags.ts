@@ -67,6 +67,8 @@ export const chat = {
   runBudget: last(Flag.Finite("run-budget").pipe(Flag.withMetavar("SECONDS")), "Time limit of the run; the model is warned before it ends"),
   source: text("source", "TAG", "Label stored with the session; tool hides the session from lists"),
   usageFile: text("usage-file", "PATH", "Write the tokens and the cost of the run to a JSON file, also when it fails"),
+  outputSchema: text("output-schema", "FILE", "With a prompt: the answer is JSON that fits this JSON Schema"),
+  outputLastMessage: text("output-last-message", "FILE", "With --output-schema: write the answer to a file, too"),
   oneshot: yes("oneshot", "With --query: print the answer and exit, also on a terminal"),
   oneshotPrompt: text("oneshot-prompt", "TEXT", "For scripts: print the answer alone; skips approvals, and exits with 2 if the run fails", "z"),
   script: text("script", "PATH", "Answer from a scenario file instead of a model"),

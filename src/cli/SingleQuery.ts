@@ -11,8 +11,10 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import * as Result from "effect/Result"
 import * as Budget from "../agent/Budget.ts"
 import type { RunInput } from "../agent/RunInput.ts"
 import * as Config from "../config/Config.ts"
@@ -30,10 +32,11 @@ import { SkillStore } from "../prompt/SkillStore.ts"
 import * as Offline from "../provider/Offline.ts"
 import { unattended } from "../tool/approval/InteractiveMode.ts"
 import * as ErrorLine from "./ErrorLine.ts"
-import { failed, InterruptCode, silent, unusable } from "./Failure.ts"
+import { failed, type Failure, InterruptCode, notDone, silent, unusable } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as UsageFile from "./UsageFile.ts"
 import * as LogLine from "./LogLine.ts"
+import type { OutputSchema } from "./OutputSchema.ts"
 import { Program } from "./Program.ts"
 import { Output, warn } from "./ProgramOutput.ts"
 import * as RunOptions from "./RunOptions.ts"
@@ -166,7 +169,7 @@ const converse = Effect.fnUntraced(function*(
   })
   // The run waits for each event to be shown: what is told of it when the process ends early is whole.
   const reader = yield* live.subscribe({ whenBehind: "wait", atMost: 0 })
-  const ended = yield* Deferred.make<RunResult, AgentError>()
+  let ended = yield* Deferred.make<RunResult, AgentError>()
   const read = Effect.forever(Effect.flatMap(reader.take, (event) => {
     switch (event._tag) {
       case "TurnStarted":
@@ -185,8 +188,30 @@ const converse = Effect.fnUntraced(function*(
   if (view.live !== undefined) yield* Effect.forkScoped(view.live)
   // Closed before its reader, which shows how a turn ends that is interrupted.
   yield* Effect.addFinalizer(() => live.close)
-  yield* live.send({ prompt })
-  return { live, result: yield* Effect.raceFirst(Deferred.await(ended), Fiber.join(reading)) }
+  const ask = Effect.fnUntraced(function*(prompt: RunInput["prompt"]) {
+    ended = yield* Deferred.make<RunResult, AgentError>()
+    yield* live.send({ prompt })
+    return yield* Effect.raceFirst(Deferred.await(ended), Fiber.join(reading))
+  })
+  return { live, ask, result: yield* ask(prompt) }
+})
+
+/** An answer that has to fit a schema: it is asked for once more where it does not. Fails with what is still wrong with it. */
+const fitted = Effect.fnUntraced(function*(
+  schema: OutputSchema,
+  result: RunResult,
+  ask: (prompt: string) => Effect.Effect<RunResult, AgentError>
+): Effect.fn.Return<RunResult, AgentError | Failure> {
+  if (!isCompleted(result)) return result
+  const first = schema.read(result.text)
+  if (Result.isSuccess(first)) return { ...result, text: first.success }
+  const again = yield* ask(schema.correction(first.failure))
+  const both = { ...again, usage: Usage.add(result.usage, again.usage), cost: Cost.sum(result.cost, again.cost) }
+  if (!isCompleted(again)) return both
+  const second = schema.read(again.text)
+  return Result.isSuccess(second)
+    ? { ...both, text: second.success }
+    : yield* notDone(`the answer does not fit --output-schema: ${SafeText.line(second.failure)}. Simplify the schema, or use another model with --model`)
 })
 
 /** Processes that are to tell of their end are not taken down before it, as long as the settings give them. */
@@ -208,7 +233,12 @@ const reviewed = Effect.fnUntraced(function*({ background }: LiveSession.LiveSes
   if (notices.length > 0) yield* err(notices.map((notice) => `${SafeText.line(notice)}\n`).join(""))
 })
 
-export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prompt: RunInput["prompt"]) {
+/** Writes the answer to a file; one that cannot be written is a failure, as a script reads it there. */
+const keep = (path: string, text: string): Effect.Effect<void, Failure, FileSystem.FileSystem> =>
+  FileSystem.FileSystem.use((files) =>
+    Effect.mapError(files.writeFileString(path, `${text}\n`), ({ message }) => notDone(`--output-last-message ${path} cannot be written: ${message}`)))
+
+export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prompt: RunInput["prompt"], schema?: OutputSchema) {
   const output = yield* Output
   const program = yield* Program
   const interruptCode = yield* InterruptCode
@@ -269,11 +299,13 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
     )
     const cwd = session.known === undefined ? undefined : yield* directoryOf(session.known)
     return yield* Effect.tap(chosen, begin(settings.model.default ?? Offline.route.model)).pipe(
-      Effect.flatMap((prompt) => converse(flags, settings, view, { onEvent, onUsageAfter }, { cwd, id: session.id, prompt })),
+      Effect.flatMap((prompt) => converse(flags, settings, view, { onEvent, onUsageAfter }, { cwd, id: session.id, prompt: schema === undefined ? prompt : schema.ask(prompt) })),
+      Effect.flatMap(({ ask, live, result }) => Effect.map(schema === undefined ? Effect.succeed(result) : fitted(schema, result, ask), (result) => ({ live, result }))),
       Effect.tap(({ live, result }) => {
         known.result = result
         return linger(live, settings)
       }),
+      Effect.tap(({ result }) => flags.outputLastMessage === undefined ? Effect.void : keep(flags.outputLastMessage, result.text)),
       Effect.tap(({ live, result }) => reviewed(live, Effect.suspend(() => finish(Exit.succeed(result)))).pipe(Effect.provideService(Output, output))),
       Effect.map(({ result }) => result),
       Effect.scoped,

@@ -137,6 +137,8 @@ export const train = Effect.fn("hermes rl train")(function*({ interactive, maxIt
     runBudget: undefined,
     source: "rl",
     usageFile: undefined,
+    outputSchema: undefined,
+    outputLastMessage: undefined,
     oneshot: false,
     oneshotPrompt: undefined,
     script,

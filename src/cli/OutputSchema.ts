@@ -1,0 +1,65 @@
+/**
+ * `--output-schema FILE`: an answer that is JSON and fits a schema, for scripts. One answer that does not is sent back once.
+ *
+ * **Details**
+ *
+ * The file is a JSON Schema (draft 2020-12; what Effect's importer refuses, such as `if` and `contains`, is refused here before any model is
+ * asked). The prompt says what is wanted. An answer may stand in a code fence; what is printed is the JSON alone.
+ *
+ * Source: `hermes-product.md` §1.4.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as JsonSchema from "effect/JsonSchema"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as SchemaRepresentation from "effect/SchemaRepresentation"
+import * as Prompt from "effect/ai/Prompt"
+import type { RunInput } from "../agent/RunInput.ts"
+import * as Json from "../domain/Json.ts"
+import * as TextCut from "../domain/TextCut.ts"
+import { type Failure, usage } from "./Failure.ts"
+
+/** A schema that answers have to fit. */
+export interface OutputSchema {
+  /** Adds to a prompt what the answer has to be. */
+  readonly ask: (prompt: RunInput["prompt"]) => RunInput["prompt"]
+  /** Returns the JSON of an answer, or what is wrong with it. */
+  readonly read: (answer: string) => Result.Result<string, string>
+  /** The message that asks once more. */
+  readonly correction: (problem: string) => string
+}
+
+/** Characters of a problem that the model is told of. */
+const longest = 2_000
+
+/** Returns the text in a code fence, where an answer is one. */
+const unfenced = (answer: string): string => /^```[\w-]*\n([^]*?)\n?```$/u.exec(answer.trim())?.[1] ?? answer.trim()
+
+/** Reads a schema; a file that is none is an error of the command line. */
+export const load = Effect.fnUntraced(function*(path: string): Effect.fn.Return<OutputSchema, Failure, FileSystem.FileSystem> {
+  const refuse = (why: string): Failure => usage(`--output-schema ${path} ${why}`)
+  const files = yield* FileSystem.FileSystem
+  const text = yield* Effect.mapError(files.readFileString(path), ({ message }) => refuse(`cannot be read: ${message}`))
+  const given = Option.getOrUndefined(Json.parse(text))
+  if (!Json.isFields(given)) return yield* refuse("is no JSON Schema: expected a JSON object")
+  const schema = yield* Effect.try({
+    try: () => SchemaRepresentation.fromJsonSchemaDocument(JsonSchema.fromSchemaDraft2020_12({ ...given }), { patterns: "apply" }),
+    catch: (error) => refuse(`is no JSON Schema that can be checked: ${(error instanceof Error ? error.message : String(error)).replace(/\s+/gu, " ")}`)
+  })
+  // An imported schema decodes JSON and needs no services.
+  const decode = Schema.decodeUnknownResult(schema as Schema.Codec<unknown, unknown>)
+  const wanted = `Answer with one JSON value that fits this JSON Schema, and with nothing else:\n${JSON.stringify(given)}`
+  return {
+    ask: (prompt) => typeof prompt === "string" ? `${prompt}\n\n${wanted}` : [...prompt, Prompt.textPart({ text: wanted })],
+    read: (answer) => {
+      const json = unfenced(answer)
+      const value = Json.parse(json)
+      if (Option.isNone(value)) return Result.fail("the answer is not JSON")
+      const fitting = decode(value.value)
+      return Result.isSuccess(fitting) ? Result.succeed(json) : Result.fail(TextCut.shortened(fitting.failure.message.replace(/\s+/gu, " "), longest))
+    },
+    correction: (problem) => `Your answer does not fit the JSON Schema: ${problem}\n\nAnswer again, with the JSON value alone.`
+  }
+})
