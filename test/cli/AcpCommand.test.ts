@@ -67,6 +67,7 @@ const editor = (own: { readonly home: string; readonly cwd: string }, unsaved: M
 
 const say = (text: string): Array<acp.ContentBlock> => [{ type: "text", text }]
 
+/** Waits for something that the client library tells a moment after an answer. */
 const until = async (holds: () => boolean): Promise<void> => {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10))
 }
@@ -116,7 +117,7 @@ describe("hermes acp", () => {
         answers.push("deny", "once")
         const { stopReason, usage } = await ask("session/prompt", { sessionId, prompt: [...say("work on it: "), { type: "resource_link", name: "notes", uri: `file://${at("notes.txt")}` }] })
         assert.deepInclude({ stopReason, ...usage }, { stopReason: "end_turn", inputTokens: 500, outputTokens: 50 })
-        assert.strictEqual(textOf(sessionId), "Now I write.\n\nAll done.")
+        await until(() => textOf(sessionId) === "Now I write.\n\nAll done.")
         assert.strictEqual(of(sessionId, "agent_thought_chunk").map(({ content }) => content.type === "text" ? content.text : "").join(""), "I look first.")
         assert.deepStrictEqual(of(sessionId, "plan").at(-1)?.entries.map(({ content, status }) => [content, status]), [["write", "in_progress"], ["rest", "pending"]])
         assert.deepInclude(of(sessionId, "usage_update").at(-1), { used: 110, size: 100_000 })
@@ -144,7 +145,7 @@ describe("hermes acp", () => {
         assert.deepInclude(await failing(ask("session/prompt", { sessionId, prompt: say("second") })), { code: -32_600, message: "A prompt of this session is under way. Cancel it, or wait for its end." })
         const other = await ask("session/new", { cwd, mcpServers: [] })
         assert.strictEqual((await ask("session/prompt", { sessionId: other.sessionId, prompt: say("second") })).stopReason, "end_turn")
-        assert.strictEqual(textOf(other.sessionId), "Here too.")
+        await until(() => textOf(other.sessionId) === "Here too.")
         await client.connection.agent.notify("session/cancel", { sessionId })
         assert.strictEqual((await hanging).stopReason, "cancelled")
 
@@ -191,7 +192,7 @@ describe("hermes acp", () => {
         await ask("session/load", { sessionId, cwd, mcpServers: [] })
         const replayed = client.updates.map(([, update]) => update.sessionUpdate)
         assert.deepStrictEqual(replayed.slice(0, 4), ["user_message_chunk", "agent_thought_chunk", "tool_call", "tool_call"])
-        assert.strictEqual(textOf(sessionId).startsWith("Now I write.All done."), true)
+        await until(() => textOf(sessionId).startsWith("Now I write.All done."))
         const fork = await ask("session/fork", { sessionId, cwd, mcpServers: [] })
         assert.notStrictEqual(fork.sessionId, sessionId)
         await ask("session/prompt", { sessionId: fork.sessionId, prompt: say("second") })
