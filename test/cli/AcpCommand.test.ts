@@ -190,9 +190,9 @@ describe("hermes acp", () => {
         assert.strictEqual((await failing(ask("session/prompt", { sessionId, prompt: say("hi") }))).code, -32_002)
         client.updates.length = 0
         await ask("session/load", { sessionId, cwd, mcpServers: [] })
+        await until(() => textOf(sessionId).startsWith("Now I write.All done."))
         const replayed = client.updates.map(([, update]) => update.sessionUpdate)
         assert.deepStrictEqual(replayed.slice(0, 4), ["user_message_chunk", "agent_thought_chunk", "tool_call", "tool_call"])
-        await until(() => textOf(sessionId).startsWith("Now I write.All done."))
         const fork = await ask("session/fork", { sessionId, cwd, mcpServers: [] })
         assert.notStrictEqual(fork.sessionId, sessionId)
         await ask("session/prompt", { sessionId: fork.sessionId, prompt: say("second") })
