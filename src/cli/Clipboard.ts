@@ -1,14 +1,18 @@
 /**
- * The clipboard of this machine, by the program that the system has for it: `pbcopy`, `clip.exe`, `wl-copy`, `xclip`, `xsel`. The text goes to
- * its standard input. A program that is not installed, fails or takes longer than {@link patience} counts as none.
+ * The clipboard of this machine, by the program that the system has for it: `pbcopy`, `clip.exe`, `wl-copy`, `xclip`, `xsel` for a text, which
+ * goes to its standard input; `pngpaste`, `wl-paste`, `xclip` for a picture, which comes from its standard output. A program that is not
+ * installed, fails or takes longer than {@link patience} counts as none.
  *
- * A terminal that knows OSC 52 needs none of them; `/copy` does both.
+ * A terminal that knows OSC 52 needs none of them for a text; `/copy` does both. No terminal hands on a picture.
  *
  * Source: `hermes-product.md` §1.8.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
@@ -18,6 +22,8 @@ import { Environment } from "../config/Environment.ts"
 export interface Clipboard {
   /** Gives the text to a program; undefined where there is none. */
   readonly put: (text: string) => Effect.Effect<string | undefined>
+  /** Puts the picture that stands on it into a file that lives as long as the scope of the clipboard; undefined where there is none. */
+  readonly picture: Effect.Effect<string | undefined>
   /** True where the terminal is one of `tmux`. */
   readonly isInTmux: boolean
 }
@@ -41,6 +47,34 @@ const programs: ReadonlyArray<ClipboardProgram> = [
   { name: "xsel", args: ["--clipboard", "--input"], variable: "DISPLAY" }
 ]
 
+/** Programs that write the picture on the clipboard, as PNG. */
+const picturePrograms: ReadonlyArray<ClipboardProgram> = [
+  { name: "pngpaste", args: ["-"] },
+  { name: "wl-paste", args: ["--no-newline", "--type", "image/png"], variable: "WAYLAND_DISPLAY" },
+  { name: "xclip", args: ["-selection", "clipboard", "-t", "image/png", "-o"], variable: "DISPLAY" }
+]
+
+/** Bytes of a picture at most. */
+const mostBytes = 20 * 1024 * 1024
+
+const signature = [0x89, 0x50, 0x4e, 0x47]
+
+/** The PNG that a program writes; undefined for anything else. */
+const written = ({ args, name }: ClipboardProgram) =>
+  Effect.gen(function*() {
+    const { spawn } = yield* ChildProcessSpawner
+    const { exitCode, stdout } = yield* spawn(ChildProcess.make(name, args, { stdin: "ignore", stderr: "ignore" }))
+    let size = 0
+    const pieces = yield* Stream.runCollect(Stream.takeWhile(stdout, (piece) => (size += piece.length) <= mostBytes))
+    if (size > mostBytes || (yield* exitCode) !== 0) return undefined
+    const bytes = new Uint8Array(size)
+    pieces.reduce((at, piece) => {
+      bytes.set(piece, at)
+      return at + piece.length
+    }, 0)
+    return signature.every((byte, at) => bytes[at] === byte) ? bytes : undefined
+  }).pipe(Effect.scoped, Effect.timeoutOption(patience), Effect.map(Option.getOrUndefined), Effect.orElseSucceed(() => undefined))
+
 const isTaken = ({ args, name }: ClipboardProgram, text: string) =>
   ChildProcessSpawner.use(({ exitCode }) =>
     exitCode(ChildProcess.make(name, args, { stdin: Stream.make(new TextEncoder().encode(text)), stdout: "ignore", stderr: "ignore" }))).pipe(
@@ -49,14 +83,33 @@ const isTaken = ({ args, name }: ClipboardProgram, text: string) =>
       Effect.orElseSucceed(() => false)
     )
 
-export const make: Effect.Effect<Clipboard, never, ChildProcessSpawner | Environment> = Effect.gen(function*() {
-  const context = yield* Effect.context<ChildProcessSpawner>()
+/** Makes the clipboard; files of pictures go with the scope. */
+export const make: Effect.Effect<Clipboard, never, ChildProcessSpawner | Environment | FileSystem.FileSystem | Path.Path | Scope.Scope> = Effect.gen(function*() {
+  const context = yield* Effect.context<ChildProcessSpawner | FileSystem.FileSystem | Path.Path | Scope.Scope>()
   const { process } = yield* Environment
   const isSet = (name: string): boolean => (process[name] ?? "") !== ""
-  const useful = programs.filter(({ variable }) => variable === undefined || isSet(variable))
+  const isUseful = ({ variable }: ClipboardProgram): boolean => variable === undefined || isSet(variable)
+  const useful = programs.filter(isUseful)
   const put = Effect.fnUntraced(function*(text: string) {
     for (const program of useful) if (yield* isTaken(program, text)) return program.name
     return undefined
   }, Effect.provideContext(context))
-  return { put: (text) => put(text), isInTmux: isSet("TMUX") }
+  let pictures = 0
+  const folder = yield* Effect.cached(FileSystem.FileSystem.use((files) => files.makeTempDirectoryScoped({ prefix: "hermes-picture-" })))
+  const picture = Effect.gen(function*() {
+    const files = yield* FileSystem.FileSystem
+    const paths = yield* Path.Path
+    for (const program of picturePrograms.filter(isUseful)) {
+      const bytes = yield* written(program)
+      if (bytes === undefined) continue
+      const file = paths.join(yield* folder, `picture-${++pictures}.png`)
+      yield* files.writeFile(file, bytes, { mode: 0o600 })
+      return file
+    }
+    return undefined
+  }).pipe(
+    Effect.catch((error) => Effect.as(Effect.logWarning(`the picture on the clipboard cannot be kept: ${error.message}`), undefined)),
+    Effect.provideContext(context)
+  )
+  return { put: (text) => put(text), picture, isInTmux: isSet("TMUX") }
 })

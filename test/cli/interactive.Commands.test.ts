@@ -12,7 +12,7 @@ import * as Pseudo from "../support/pseudoTerminal.ts"
 describe("commands of a conversation", () => {
   it.effect("/copy gives an answer, or its code, to the terminal and to a program", () => {
     const copied: Array<string> = []
-    const clipboard = { isInTmux: false, put: (text: string) => Effect.sync(() => (copied.push(text), copied.length === 1 ? "xclip" : undefined)) }
+    const clipboard = { isInTmux: false, picture: Effect.undefined, put: (text: string) => Effect.sync(() => (copied.push(text), copied.length === 1 ? "xclip" : undefined)) }
     return session({ clipboard }, ({ terminal, type, until }) =>
       Effect.gen(function*() {
         yield* type("/copy\r")

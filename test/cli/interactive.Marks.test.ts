@@ -55,6 +55,23 @@ describe("lines with a mark", () => {
         }))
     }).pipe(Effect.scoped))
 
+  it.effect("Ctrl+V attaches the picture on the clipboard; without one it says so", () =>
+    Effect.gen(function*() {
+      const file = join(yield* temporaryDirectory, "picture-1.png")
+      writeFileSync(file, Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a))
+      const pictures: Array<string | undefined> = [undefined, file]
+      const clipboard = { isInTmux: false, put: () => Effect.undefined, picture: Effect.sync(() => pictures.shift()) }
+      yield* session({ clipboard, columns: 200 }, ({ model, type, until }) =>
+        Effect.gen(function*() {
+          yield* type("\u0016")
+          yield* until("There is no picture on the clipboard.")
+          yield* type("\u0016what is this?\r")
+          yield* until("You said:")
+          const parts = model.asked.at(-1)?.messages.at(-1)?.content
+          assert.deepEqual(Array.isArray(parts) ? parts.flatMap((part) => part.type === "file" ? [part.fileName] : []) : [], ["picture-1.png"])
+        }))
+    }).pipe(Effect.scoped))
+
   it.effect("Esc Esc goes back to before a message, in a copy of the session, with the message to change", () =>
     session({}, ({ later, model, store, type, until }) =>
       Effect.gen(function*() {

@@ -84,6 +84,7 @@ const help = doing((_, dialog) =>
         ["Tab", "Complete a command or a file"],
         ["Shift+Tab", "Next mode: plan, ask, edits, auto"],
         ["Ctrl+R", "Search what was sent before"],
+        ["Ctrl+V", "Attach the picture on the clipboard"],
         ["Ctrl+G", "Write in $VISUAL or $EDITOR"],
         ["Ctrl+O", "Go through the conversation: fold and open calls"],
         ["Ctrl+D", "Leave"]

@@ -210,6 +210,7 @@ const watch = Effect.fnUntraced(function*<A, E>(
       case "ClearScreen":
       case "OpenEditor":
       case "OpenTranscript":
+      case "PastePicture":
       case "SearchHistory":
       case "None":
         return undefined

@@ -39,7 +39,7 @@ export type Action =
   | { readonly _tag: Request }
 
 /** Keys that ask for something besides the text. */
-type Request = "Leave" | "Interrupt" | "Escape" | "Suspend" | "ClearScreen" | "Complete" | "OpenEditor" | "OpenTranscript" | "SearchHistory" | "None"
+type Request = "Leave" | "Interrupt" | "Escape" | "Suspend" | "ClearScreen" | "Complete" | "OpenEditor" | "OpenTranscript" | "PastePicture" | "SearchHistory" | "None"
 
 /** Result of a key. */
 export interface Applied {
@@ -217,6 +217,7 @@ const requests: Readonly<Record<string, Request>> = {
   "ctrl-g": "OpenEditor",
   "ctrl-o": "OpenTranscript",
   "ctrl-r": "SearchHistory",
+  "ctrl-v": "PastePicture",
   "ctrl-z": "Suspend",
   "ctrl-l": "ClearScreen",
   "tab": "Complete"

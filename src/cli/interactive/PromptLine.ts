@@ -295,6 +295,12 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
           dialog.editor = next
         })
         return undefined
+      case "PastePicture": {
+        const file = yield* options.clipboard?.picture ?? Effect.undefined
+        if (file === undefined) below = [screen.asidePaint.text("There is no picture on the clipboard.", "dim")]
+        else dialog.editor = Editor.apply(state, { _tag: "Text", text: `"${file}" ` }, entries).state
+        return undefined
+      }
       case "TooLarge":
         below = [tooLarge(screen.asidePaint, action.characters)]
         return undefined
