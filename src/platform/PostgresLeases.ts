@@ -11,6 +11,9 @@
  * over: its owners have come back by then. A time that is later than its start is written by a process only while it has its lock again, so
  * that such a time and no lock mean that the process is gone. An owner that could not reach the server for longer than {@link goodForSeconds} finds out
  * before it writes what the lease protects: the write names its owner.
+ *
+ * A row that a process could not remove when it gave a lease back is free for that process, and known by its owner. The process alone does
+ * not tell: the row may be one that another of its fibers got a moment ago, over another connection.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -115,21 +118,20 @@ export const make = <E>(
   write: <A>(effect: Effect.Effect<A, SqlError>) => Effect.Effect<A, E>
 ): PostgresLeases<E> => {
   const owners = new Map<string, string>()
-  /** Names that this process has, or asks for. */
-  const claimed = new Set<string>()
+  /** Owners of this process that gave a name back, whose row may still be there. */
+  const left = new Map<string, ReadonlyArray<string>>()
   const isOver = isOverIn(sql)
   const hasLock = isHeldIn(sql, sql.literal(String(lock.number)))
   const until = sql`clock_timestamp() + make_interval(secs => ${goodForSeconds})`
 
-  /** `isLeft`: a row of this process is one that it could not remove when it gave the lease back. */
-  const acquire = (name: string, owner: string, isLeft: boolean) =>
+  const acquire = (name: string, owner: string) =>
     write(Effect.gen(function*() {
       const taken = yield* sql`
         INSERT INTO leases (name, owner, process, host, pid, expires_at)
         SELECT CAST(${name} AS TEXT), CAST(${owner} AS TEXT), CAST(${lock.number} AS INTEGER), CAST(${hostname()} AS TEXT), CAST(${currentProcess().pid} AS INTEGER), ${until}
         WHERE ${hasLock}
         ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, process = excluded.process, host = excluded.host,
-          pid = excluded.pid, expires_at = excluded.expires_at WHERE ${isOver} OR leases.owner = excluded.owner${isLeft ? sql` OR leases.process = excluded.process` : sql``}
+          pid = excluded.pid, expires_at = excluded.expires_at WHERE ${isOver} OR leases.owner IN ${sql.in([owner, ...left.get(name) ?? []])}
         RETURNING name`
       if (taken.length > 0) return undefined
       const [row] = yield* sql<{ readonly process: number; readonly pid: number }>`SELECT process, pid FROM leases WHERE name = ${name}`
@@ -140,34 +142,34 @@ export const make = <E>(
     const owner = randomUUID()
     const lost = yield* Deferred.make<void>()
     let isOurs = true
-    const isLeft = !claimed.has(name)
-    if (isLeft) yield* Effect.acquireRelease(Effect.sync(() => claimed.add(name)), () => Effect.sync(() => claimed.delete(name)))
     const renew = Effect.flatMap(
       write(sql`UPDATE leases SET expires_at = CASE WHEN ${hasLock} THEN ${until} ELSE expires_at END WHERE name = ${name} AND owner = ${owner} RETURNING name`),
       (rows) => rows.length > 0 ? Effect.succeed(true) : Effect.as(Deferred.succeed(lost, undefined), false)
     )
-    yield* Effect.addFinalizer(() =>
-      isOurs
-        // A row that stays behind expires: an end does not wait for a server that is away.
-        ? write(sql`DELETE FROM leases WHERE name = ${name} AND owner = ${owner}`).pipe(
-          Effect.interruptible,
-          Effect.timeoutOption("5 seconds"),
-          Effect.catchCause((cause) => Effect.logDebug(`the lease of ${name} was not given back`, cause))
-        )
-        : Effect.void
+    // A row that stays behind expires: an end does not wait for a server that is away.
+    const giveBack = write(sql`DELETE FROM leases WHERE name = ${name} AND owner = ${owner} RETURNING name`).pipe(
+      Effect.interruptible,
+      Effect.timeout("5 seconds"),
+      Effect.catchCause((cause) => Effect.as(Effect.logDebug(`the lease of ${name} was not given back`, cause), [])),
+      Effect.map((rows) => {
+        if (rows.length === 0) left.set(name, [...left.get(name) ?? [], owner])
+      })
     )
+    yield* Effect.addFinalizer(() => isOurs ? giveBack : Effect.void)
     yield* lock.held
-    let taken = yield* acquire(name, owner, isLeft)
+    let taken = yield* acquire(name, owner)
     // The server was away, and the lock is on its way; or the owner gave it back just now.
     while (taken === "again") {
       yield* Effect.sleep("100 millis")
-      taken = yield* acquire(name, owner, isLeft)
+      taken = yield* acquire(name, owner)
     }
     if (taken !== undefined) {
       isOurs = false
       return yield* new LeaseTaken({ name, pid: taken.pid, isOwn: taken.process === lock.number })
     }
-    yield* Effect.acquireRelease(Effect.sync(() => owners.set(name, owner)), () => Effect.sync(() => owners.delete(name)))
+    left.delete(name)
+    // One that was lost may have been taken again by this process.
+    yield* Effect.acquireRelease(Effect.sync(() => owners.set(name, owner)), () => Effect.sync(() => owners.get(name) === owner && owners.delete(name)))
     yield* Effect.sleep(renewEvery).pipe(
       // One that was not renewed is asked for again in time; until then it is good.
       Effect.andThen(Effect.catchCause(renew, (cause) => Effect.as(Effect.logDebug(`the lease of ${name} was not renewed`, cause), true))),

@@ -118,7 +118,8 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
     )
     yield* Effect.acquireRelease(
       Effect.sync(() => owned.set(id, lease)),
-      () => Effect.sync(() => owned.delete(id))
+      // One that was lost may have been taken again by this process.
+      () => Effect.sync(() => owned.get(id) === lease && owned.delete(id))
     )
     return { lost: Effect.andThen(lease.lost, Effect.fail(new SessionBusy({ sessionId: id }))) }
   })
