@@ -35,7 +35,7 @@ import * as Draft from "./atif/Draft.ts"
 import * as Message from "./atif/Message.ts"
 import * as ModelSteps from "./atif/ModelSteps.ts"
 import * as NamedMessages from "./atif/NamedMessages.ts"
-import type { AgentScope } from "./atif/Scope.ts"
+import type { AgentScope, ToolScope } from "./atif/Scope.ts"
 import { agentOf, around, flushPending, forget, make as makeState, open, type Options, say, type State, timestampText } from "./atif/State.ts"
 import * as ToolResults from "./atif/ToolResults.ts"
 import { fields, items, text } from "./atif/Value.ts"
@@ -92,6 +92,21 @@ const mismatch = (event: Atof.ScopeEvent): ReadonlyArray<ShapeMismatch> => {
   })]
 }
 
+/** Puts a child under the call that made it, or into a step of its own; an agent that nobody sent stands alone. */
+const placed = (state: State, event: Atof.Event, within: ToolScope | undefined, parent: AgentScope | undefined, draft: Draft.Draft): void => {
+  const known = state.announced.get(draft.sessionId)
+  state.announced.delete(draft.sessionId)
+  if (known !== undefined) {
+    known.children.splice(known.children.indexOf(known.draft), 1, draft)
+    return
+  }
+  if (within !== undefined) within.children.push(draft)
+  else if (parent !== undefined) {
+    const result: Draft.Result = { callId: undefined, content: undefined, children: [draft], extra: {} }
+    say(parent, { source: "system", message: "", timestamp: timestampText(event), results: [result], extra: { event: "subagent" } })
+  }
+}
+
 const agentStarted = (state: State, event: Atof.ScopeEvent): void => {
   const named = text(event.metadata?.["parent_tool_call_id"])
   const within = around(state, event, state.tools) ??
@@ -100,13 +115,20 @@ const agentStarted = (state: State, event: Atof.ScopeEvent): void => {
   const sessionId = text(event.metadata?.["session_id"]) ?? event.uuid
   const agent = open(state, event, sessionId, parent)
   state.agents.set(event.uuid, agent)
-  if (within !== undefined) within.children.push(agent.draft)
-  else if (parent !== undefined) {
-    const result: Draft.Result = { callId: undefined, content: undefined, children: [agent.draft], extra: {} }
-    say(parent, { source: "system", message: "", timestamp: timestampText(event), results: [result], extra: { event: "subagent" } })
-  }
+  placed(state, event, within, parent, agent.draft)
 }
 
+/** A child that is announced has a place before its scope: one that never began is told by its goal. */
+const childAnnounced = (state: State, event: Atof.MarkEvent): void => {
+  const within = around(state, event, state.tools)
+  const parent = within?.agent ?? around(state, event, state.agents)
+  const sessionId = text(event.metadata?.["child_session_id"])
+  if (parent === undefined || sessionId === undefined) return
+  const { draft } = open(state, { ...event, name: parent.draft.agent.name }, sessionId, parent)
+  placed(state, event, within, parent, draft)
+  const children = within?.children ?? parent.draft.steps.at(-1)?.results[0]?.children
+  if (children !== undefined) state.announced.set(sessionId, { parent, draft, children })
+}
 
 /** A payload that nobody knows; `input` is that of the start of its scope. */
 const opaque = (state: State, event: Atof.Event, what: string, input: Schema.Json = null): void => {
@@ -156,6 +178,8 @@ const marked = (state: State, event: Atof.MarkEvent): void => {
     NamedMessages.rewritten(agent, "")
     if (event.metadata?.["interrupted"] === true) agent.draft.extra["interrupted"] = true
     else delete agent.draft.extra["interrupted"]
+  } else if (event.name === "hermes.subagent.start") {
+    childAnnounced(state, event)
   } else if (event.name === "hermes.message") {
     NamedMessages.appended(agentOf(state, event), event)
   } else if (event.name === "hermes.answer.stored") {

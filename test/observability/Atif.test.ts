@@ -261,6 +261,24 @@ describe("a stream", () => {
     assert.isUndefined(root.final_metrics?.total_prompt_tokens)
   })
 
+  it("a child that was announced and never began is told by its goal; one that began, once", () => {
+    for (const begins of [false, true]) {
+      const s = stream()
+      s.llm("L1", "A", [user("u")], { content: "", tool_calls: [call("d", "delegate_task")] })
+      s.tool("D", "A", "d", "delegate_task", "late", () => {
+        s.mark("hermes.subagent.start", "D", { metadata: { child_session_id: "k", session_id: "k", child_goal: "look" } })
+        if (begins) s.scope("start", "agent", "C", "D", { metadata: { session_id: "k", version: "1" } })
+      })
+      if (begins) s.llm("L2", "C", [user("look here")], { content: "found" })
+      const root = only(s.events)
+      assert.deepStrictEqual(root.steps[1]?.observation?.results.map(({ subagent_trajectory_ref: refs }) => refs), [[{ trajectory_id: "k", session_id: "k" }]])
+      assert.deepStrictEqual(
+        root.subagent_trajectories?.map(({ session_id: id, steps }) => [id, steps.map(({ message }) => message)]),
+        [["k", begins ? ["look here", "found"] : ["look"]]]
+      )
+    }
+  })
+
   it("61 the background child of an earlier turn stays with the call that started it", () => {
     const s = stream()
     s.llm("L1", "A", [user("u")], { content: "", tool_calls: [call("d", "delegate_task")] })

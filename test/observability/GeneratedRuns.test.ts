@@ -212,6 +212,7 @@ const trajectoriesAreWhole = ({ messages, plan, stored }: Outcome, roots: Readon
     assert.deepStrictEqual(AtifCheck.check(plain(root)).filter(({ severity }) => severity === "error"), [])
     assert.deepStrictEqual(AtifSchema.errors(plain(root)), [])
   }
+  const goals = new Map<string, string>(of(stored, "ChildStarted").map(({ goal, sessionId }) => [sessionId, goal]))
   const all = new Map(roots.flatMap(trajectoriesBelow).map((one) => [one.session_id ?? "", one]))
   for (const [sessionId, own] of messages) {
     const said = own.map(masked)
@@ -223,9 +224,11 @@ const trajectoriesAreWhole = ({ messages, plan, stored }: Outcome, roots: Readon
     const agent = steps.filter(({ source }) => source === "agent")
     const origins = new Map(of(entries, "MessageAppended").flatMap(({ origin, position }) => position === undefined ? [] : [[position, origin]]))
     const users = said.filter(({ role }, position) => role === "user" && origins.get(position) === "user")
+    const goal = goals.get(sessionId)
     assert.deepStrictEqual(
       steps.filter(({ source }) => source === "user").map(({ message }) => textOfContent(message)),
-      users.map(spoken),
+      // A child whose process died before it stored a message says what it was to do: a trajectory has at least one step.
+      said.length === 0 && entries.length === 0 && goal !== undefined ? [secrets.mask(goal)] : users.map(spoken),
       "words of the user"
     )
     const told = agent.map(({ message }) => textOfContent(message))

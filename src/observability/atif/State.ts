@@ -27,6 +27,8 @@ export interface State {
   readonly agents: Map<string, AgentScope>
   readonly tools: Map<string, ToolScope>
   readonly parents: Map<string, string | null>
+  /** Children whose scope has not begun, by their session, and the list that they stand in. */
+  readonly announced: Map<string, { readonly parent: AgentScope; readonly draft: Draft.Draft; readonly children: Array<Draft.Draft> }>
   /** Starts of scopes that are open and neither. */
   readonly starts: Map<string, ScopeEvent>
   taken: Taken
@@ -34,7 +36,7 @@ export interface State {
 
 /** Nothing yet. */
 export const make = (options: Options): State => ({
-  options, agents: new Map(), tools: new Map(), parents: new Map(), starts: new Map(), taken: new WeakSet()
+  options, agents: new Map(), tools: new Map(), parents: new Map(), announced: new Map(), starts: new Map(), taken: new WeakSet()
 })
 
 /** Time of an event, in the form of a step. */
@@ -125,6 +127,7 @@ export const forget = (state: State, root: string): void => {
     state.agents.delete(uuid)
     state.parents.delete(uuid)
   }
+  for (const [sessionId, { parent }] of state.announced) if (rootOf(parent) === gone) state.announced.delete(sessionId)
   if (state.agents.size > 0) return
   state.parents.clear()
   state.starts.clear()
