@@ -231,7 +231,12 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
         buffer = []
         return Effect.as(sink(entries), value)
       })
-    }).pipe(together, Effect.onError(() => Effect.sync(takeBack)))
+    }).pipe(
+      together,
+      Effect.onError(() => Effect.sync(takeBack)),
+      // An interruption behind the commit would take back what is stored, and store it again.
+      Effect.uninterruptible
+    )
   }
 
   const nothing = (): void => {}

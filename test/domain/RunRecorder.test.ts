@@ -1,6 +1,8 @@
 // References of model calls: exact, whatever of their messages changes.
 import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Prompt from "effect/ai/Prompt"
 import { SessionStoreError } from "../../src/domain/AgentError.ts"
 import { SessionId, TurnId } from "../../src/domain/Ids.ts"
@@ -121,6 +123,21 @@ describe("a write to the session", () => {
       yield* made.settled
       yield* made.settled
       assert.deepStrictEqual(sunk, [["before", "postponed at 3"]])
+    }))
+
+  it.effect("is done once, when its run is interrupted behind the commit", () =>
+    Effect.gen(function*() {
+      const committed = yield* Deferred.make<void>()
+      const { made, stored, sunk } = inTransaction((writes) =>
+        Effect.tap(writes, () => Effect.andThen(Deferred.succeed(committed, undefined), Effect.yieldNow)))
+      let written = 0
+      yield* made.postponed(Effect.sync(() => ++written), () => made.write(notice("postponed")))
+      const fiber = yield* Effect.forkChild(made.settled)
+      yield* Deferred.await(committed)
+      yield* Fiber.interrupt(fiber)
+      yield* stored
+      assert.strictEqual(written, 1)
+      assert.deepStrictEqual(sunk, [["before", "postponed"], ["stored at 7"]])
     }))
 
   it.effect("that stands apart from the record does not hand it over", () =>
