@@ -10,6 +10,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Flags from "./Flags.ts"
+import * as RunLimits from "./RunLimits.ts"
 
 const whole = (name: string, metavar: string, description: string) => Flags.last(Flag.Int(name).pipe(Flag.withMetavar(metavar)), description)
 const number = (name: string, metavar: string, description: string) => Flags.last(Flag.Finite(name).pipe(Flag.withMetavar(metavar)), description)
@@ -27,11 +28,8 @@ export const runFlags = {
   maxSamples: whole("max-samples", "N", "Only the first N rows"),
   maxTurns: whole("max-turns", "N", "Model calls of a row (10)"),
   maxTokens: whole("max-tokens", "N", "Tokens of one answer"),
-  rowTimeout: number("row-timeout", "SECONDS", "Time limit of one attempt at a row"),
   retries: whole("retries", "N", "Retries of a row that fails (2)"),
-  maxCost: number("max-cost", "DOLLARS", "Stop when this is spent; rows in flight go on with --resume"),
-  maxTotalTokens: whole("max-total-tokens", "N", "The same for tokens of all rows"),
-  maxTime: number("max-time", "SECONDS", "The same for the time of the run"),
+  ...RunLimits.flags("row", "Seed of toolset draws (the run's name) and of models"),
   format: choice("format", ["sharegpt", "atif", "both"], "Form of the merged trajectories (sharegpt)"),
   keepWithoutReasoning: Flags.yes("keep-without-reasoning", "Keep rows without reasoning in any turn"),
   reasoningEffort: choice("reasoning-effort", ["minimal", "low", "medium", "high", "xhigh"], "Reasoning effort of the model"),
@@ -48,7 +46,6 @@ export const runFlags = {
   idField: Flags.text("id-field", "NAME", "Field with the id of a row (id, row_id, task_id, …)"),
   promptField: Flags.text("prompt-field", "NAME", "Field with the prompt (prompt)"),
   split: Flags.text("split", "NAME", "Split of a folder (train)"),
-  seed: Flags.text("seed", "TEXT", "Seed of toolset draws (the run's name) and of models"),
   outputDir: Flags.text("output-dir", "PATH", "Directory of runs (data)"),
   cluster: Flags.yes("cluster", "Have the runners of the cluster do the rows"),
   keepWorkspaces: Flags.yes("keep-workspaces", "Keep the directories that rows worked in"),

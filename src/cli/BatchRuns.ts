@@ -6,7 +6,6 @@
  *
  * Source: `hermes-product.md` §5.1, `ARCHITECTURE.md` §6.
  */
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FileSystem from "effect/FileSystem"
@@ -37,6 +36,7 @@ import { Program } from "./Program.ts"
 import * as ProgressDisplay from "./ProgressDisplay.ts"
 import * as BatchProgress from "./render/BatchProgress.ts"
 import * as SafeText from "./render/SafeText.ts"
+import * as RunLimits from "./RunLimits.ts"
 
 /** Flags without which nothing can be run. */
 const required = (flags: RunFlags) => {
@@ -52,11 +52,10 @@ const required = (flags: RunFlags) => {
   if (!/^[\w][\w.-]{0,99}$/.test(runName)) return Effect.fail(usage(`--run-name "${runName}" is not the name of a directory: use letters, digits, ., - and _`))
   const least: ReadonlyArray<readonly [string, number | undefined, number]> = [
     ["--batch-size", batchSize, 1], ["--num-workers", flags.numWorkers, 1], ["--max-samples", flags.maxSamples, 1], ["--max-turns", flags.maxTurns, 1],
-    ["--retries", flags.retries, 0], ["--row-timeout", flags.rowTimeout, 0.001], ["--max-cost", flags.maxCost, 0], ["--max-total-tokens", flags.maxTotalTokens, 0], ["--max-time", flags.maxTime, 0.001],
-    ["--log-prefix-chars", flags.logPrefixChars, 0]
+    ["--retries", flags.retries, 0], ["--log-prefix-chars", flags.logPrefixChars, 0]
   ]
   const wrong = least.find(([, value, most]) => value !== undefined && value < most)
-  if (wrong !== undefined) return Effect.fail(usage(`${wrong[0]} ${wrong[1]} is too small: pass ${wrong[2] === 0.001 ? "more than 0" : `${wrong[2]} or more`}`))
+  if (wrong !== undefined) return Effect.fail(usage(`${wrong[0]} ${wrong[1]} is too small: pass ${wrong[2]} or more`))
   return Effect.succeed({ batchSize, datasetFile, runName })
 }
 
@@ -162,6 +161,7 @@ export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
   const output = yield* Output
   if (flags.listDistributions) return yield* output.out(`${distributions()}\n`)
   const { batchSize, datasetFile, runName } = yield* required(flags)
+  const { budget, limits, timeout } = yield* RunLimits.read(flags)
   if (flags.script !== undefined && flags.replay !== undefined) return yield* usage("--script and --replay exclude each other: use one of them")
   const { distribution } = flags
   const found = distribution === undefined ? undefined : Distributions.find(distribution)
@@ -204,7 +204,8 @@ export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
     const elsewhere = address === undefined ? undefined : yield* Effect.flatMap(Effect.promise(() => import("./ClusterBatch.ts")), (cluster) =>
       Effect.mapError(cluster.elsewhere(address, { runName, directory: absolute, settings, agentFile, rowTimeout: flags.rowTimeout }), (error) => error._tag === "ClusterError" ? ClusterSettings.told(error) : usage(error.message)))
     const router = yield* ModelRouter
-    const { model, provider } = address === undefined ? yield* router.primary : { model: settings.model.default ?? "its default", provider: settings.model.provider }
+    const route = address === undefined ? yield* router.primary : undefined
+    const { model, provider } = route ?? { model: settings.model.default ?? "its default", provider: settings.model.provider }
     if (address === undefined && provider === Offline.route.provider && flags.script === undefined && settings.model.provider.toLowerCase() !== provider) yield* shown.say(`Note: ${Offline.notice}`)
     return yield* BatchRun.run({
       directory: absolute,
@@ -225,12 +226,14 @@ export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
       maxIterations: flags.maxTurns ?? (hasTurns(agentFile) ? settings.agent.maxTurns : 10),
       retries: flags.retries,
       // Waiting for a runner is no part of a row: the runner has the limit.
-      rowTimeout: flags.rowTimeout === undefined || address !== undefined ? undefined : Duration.seconds(flags.rowTimeout),
-      limits: { costUsd: flags.maxCost, tokens: flags.maxTotalTokens, duration: flags.maxTime === undefined ? undefined : Duration.seconds(flags.maxTime) },
+      rowTimeout: address === undefined ? timeout : undefined,
+      rowBudget: budget,
+      limits,
       model: `${provider}/${model}`,
+      route,
       prepare: environments.prepare,
       elsewhere,
-      onProgress: shown.progress,
+      onProgress: RunLimits.watched({ limits }, shown),
       onNote: (text) => shown.say(`Note: ${text}`),
       onAnswer: shared.verbose ? verboseLine : undefined
     })

@@ -30,11 +30,11 @@ import * as ClusterAgents from "./ClusterAgents.ts"
 /** Kind of the requests. */
 export const kind = "batch row"
 
-/** Version of the form of a row; another one is refused. */
-const formVersion = 1
+/** Versions of the form of a row that are read; another one is refused. The second has seeds and limits, and is for rows that have one. */
+const formVersions = [1, 2] as const
 
 const Input = Schema.Struct({
-  version: Schema.Literal(formVersion),
+  version: Schema.Literals(formVersions),
   /** Digest of the agent of the submission. */
   agent: Schema.String,
   run: Schema.String,
@@ -50,6 +50,8 @@ const Input = Schema.Struct({
   ephemeralSystemPrompt: Schema.optionalKey(Schema.String),
   maxIterations: Schema.optionalKey(Schema.Int),
   timeoutSeconds: Schema.optionalKey(Schema.Finite),
+  budget: Schema.optionalKey(Schema.Struct({ tokens: Schema.optionalKey(Schema.Int), dollars: Schema.optionalKey(Schema.Finite) })),
+  seed: Schema.optionalKey(Schema.Int),
   needsReasoning: Schema.Boolean,
   withAtif: Schema.Boolean,
   keepsWorkspaces: Schema.Boolean
@@ -68,8 +70,8 @@ class RowFailed extends Schema.TaggedError<RowFailed>("hermes-effect/cli/RowFail
 /** Reads a row of the form that this version knows. */
 const readInput = Effect.fnUntraced(function*(input: string) {
   const { version } = Json.fields(Json.parsed(input))
-  if (version !== formVersion) {
-    return yield* new BatchRow.RowRefused({ message: `the row has form ${String(version)}, this runner reads ${formVersion}: submit with the version of the runners` })
+  if (!formVersions.some((known) => known === version)) {
+    return yield* new BatchRow.RowRefused({ message: `the row has form ${String(version)}, this runner reads ${formVersions.join(" and ")}: submit with the version of the runners` })
   }
   return yield* Effect.mapError(decodeInput(input), ({ message }) => new BatchRow.RowRefused({ message: message.replace(/\s+/gu, " ") }))
 })
@@ -81,7 +83,7 @@ export const handler = (
   folder: string
 ): Cluster.Handler => ({ input, starts }) =>
   Effect.gen(function*() {
-    const { agent, attempt, batch, ephemeralSystemPrompt, goesOn, maxIterations, prefix, row, run, timeoutSeconds, toolsets, version: _, ...rest } = yield* readInput(input)
+    const { agent, attempt, batch, budget, ephemeralSystemPrompt, goesOn, maxIterations, prefix, row, run, seed, timeoutSeconds, toolsets, version: _, ...rest } = yield* readInput(input)
     const opened = yield* open(agent)
     yield* ClusterAgents.refuseUnknown(toolsets, opened)
     const work = BatchRow.run({ ...row, file: run, line: 0 }, { number: attempt, goesOn: goesOn || starts > 1 }, {
@@ -90,6 +92,8 @@ export const handler = (
       sessionPrefix: prefix,
       ephemeralSystemPrompt,
       maxIterations,
+      budget,
+      seedOf: seed === undefined ? undefined : () => seed,
       toolsetsOf: () => toolsets,
       batchOf: () => batch,
       prepare: () => Effect.void
@@ -154,8 +158,11 @@ export const elsewhere = Effect.fnUntraced(function*(
   const run: BatchRun.Options["elsewhere"] = (row, attempt, options) =>
     Effect.gen(function*() {
       const id = `${prefix}/${row.id}/${attempt.number}`
+      const seed = options.seedOf?.(row)
+      const { dollars, tokens } = options.budget ?? {}
+      const budget = { ...tokens === undefined ? {} : { tokens }, ...dollars === undefined ? {} : { dollars } }
       const input: typeof Input.Encoded = {
-        version: formVersion,
+        version: seed === undefined && options.budget === undefined ? 1 : 2,
         agent,
         ...rowTimeout === undefined ? {} : { timeoutSeconds: rowTimeout },
         run: runName,
@@ -170,6 +177,8 @@ export const elsewhere = Effect.fnUntraced(function*(
         knownTools: options.knownTools,
         ...options.ephemeralSystemPrompt === undefined ? {} : { ephemeralSystemPrompt: options.ephemeralSystemPrompt },
         ...options.maxIterations === undefined ? {} : { maxIterations: options.maxIterations },
+        ...options.budget === undefined ? {} : { budget },
+        ...seed === undefined ? {} : { seed },
         needsReasoning: options.needsReasoning,
         withAtif: options.withAtif,
         keepsWorkspaces: options.keepsWorkspaces

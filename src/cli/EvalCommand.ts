@@ -6,6 +6,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Flags from "./Flags.ts"
+import * as RunLimits from "./RunLimits.ts"
 
 const count = (name: string, description: string) => Flags.last(Flag.Int(name).pipe(Flag.withMetavar("N")), description)
 
@@ -22,6 +23,7 @@ const run = {
   outputDir: Flags.text("output-dir", "PATH", "Directory of results (eval-results/NAME)"),
   agent: Flags.text("agent", "FILE", "Agent file, or the name of one"),
   maxTurns: count("max-turns", "Model calls of an attempt"),
+  ...RunLimits.flags("attempt", "Seed of models, another one for each attempt"),
   workers: count("workers", "Attempts at a time (4)"),
   limit: count("limit", "Only the first N rows"),
   promptField: Flags.text("prompt-field", "NAME", "Field with the prompt (prompt)"),

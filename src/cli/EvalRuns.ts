@@ -17,7 +17,9 @@ import { CommandEnvironment } from "../environment/CommandEnvironment.ts"
 import { workingDirectory } from "../platform/CurrentProcess.ts"
 import * as Offline from "../provider/Offline.ts"
 import * as Dataset from "../runner/batch/Dataset.ts"
+import * as BatchRow from "../runner/batch/BatchRow.ts"
 import * as RowJournal from "../runner/batch/RowJournal.ts"
+import * as RowSeed from "../runner/batch/RowSeed.ts"
 import * as EvalPage from "../runner/eval/EvalPage.ts"
 import * as EvalReport from "../runner/eval/EvalReport.ts"
 import * as EvalRun from "../runner/eval/EvalRun.ts"
@@ -31,10 +33,11 @@ import { failed, type Failure, InterruptCode, notDone, silent, usage } from "./F
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 import * as OutputFile from "./OutputFile.ts"
-import { line, Output, table, warn } from "./ProgramOutput.ts"
+import { line, note, Output, table, warn } from "./ProgramOutput.ts"
 import * as ProgressDisplay from "./ProgressDisplay.ts"
 import * as BatchProgress from "./render/BatchProgress.ts"
 import * as SafeText from "./render/SafeText.ts"
+import * as RunLimits from "./RunLimits.ts"
 import * as RunnerRuntime from "./RunnerRuntime.ts"
 import * as RunOptions from "./RunOptions.ts"
 
@@ -150,6 +153,7 @@ export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
   const interruptCode = yield* InterruptCode
   const shared = yield* hermes
   const rules = yield* rulesOf(flags)
+  const { budget, limits, timeout } = yield* RunLimits.read(flags)
   const ks = yield* kOf(flags.k)
   const read = yield* Effect.mapError(Dataset.read(flags.dataset, { idField: flags.idField, limit: flags.limit, split: flags.split }), ({ message }) => usage(message))
   yield* warn(read.problems.map(({ file, line, message }) => SafeText.line(`${file}${line === undefined ? "" : ` line ${line}`}: ${message}`)))
@@ -169,15 +173,18 @@ export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
   yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), ({ message }) => usage(`--output-dir: ${message}`))
   const database = paths.join(directory, files.sessions)
   const runtime = yield* RunnerRuntime.open(settings, { agentFile, script: flags.script, replay: flags.replay, database })
-  const { model, provider } = yield* runtime.router.primary
+  const route = yield* runtime.router.primary
+  const { seed } = flags
   const configuration: Json.Fields = {
-    model: `${provider}/${model}`,
+    model: `${route.provider}/${route.model}`,
     agent: flags.agent ?? null,
     toolsets: shared.toolsets ?? null,
     max_turns: flags.maxTurns ?? null,
     scorers: rules.scorers.map(Scorer.nameOf),
     judges: rules.scorers.some(({ kind }) => kind === "judge") ? rules.judges.map((judge) => judge.name) : [],
-    criteria: rules.criteria ?? null
+    criteria: rules.criteria ?? null,
+    // Absent where nobody asked for it, as in results from before these flags.
+    ...Object.fromEntries(Object.entries({ seed, row_tokens: flags.rowTokens, row_cost: flags.rowCost, row_timeout: flags.rowTimeout }).filter(([, value]) => value !== undefined))
   }
   yield* sameConfiguration(directory, configuration)
   if (rules.scorers.some(({ kind }) => kind === "judge")) {
@@ -193,13 +200,19 @@ export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
 
   const tools = (yield* RunOptions.toolsOf(agentFile, yield* runtime.registry.list, settings)) ??
     (yield* Effect.provideService(RunOptions.selectTools(shared, settings), ToolRegistry, runtime.registry))
-  const ask: EvalRun.Subject["ask"] = (prompt) =>
+  const seedNote = seed === undefined ? undefined : RowSeed.note(route, "it changes nothing")
+  if (seedNote !== undefined) yield* note(`Note: ${seedNote}`)
+  const ask: EvalRun.Subject["ask"] = (prompt, attempt, tell) =>
     Effect.gen(function*() {
+      const seedOfAttempt = seed === undefined ? undefined : RowSeed.of(seed, attempt.id)
+      const told = BatchRow.telling(tell)
       // Attempts do not see each other's files.
       const cwd = yield* Effect.orDie(Effect.flatMap(fs.makeTempDirectoryScoped({ prefix: "hermes-eval-" }), fs.realPath))
-      const result = yield* Effect.provideService(runtime.agent.run({ prompt, source: "eval", cwd, tools, maxIterations: settings.agent.maxTurns, streaming: false }), InteractiveMode, unattended("eval run", settings.approvals.unattendedMode))
+      const result = yield* Effect.provideService(runtime.agent.run({
+        prompt, source: "eval", cwd, tools, maxIterations: settings.agent.maxTurns, budget, seed: seedOfAttempt, streaming: false, readsText: false, onEvent: told.onEvent
+      }).pipe(Effect.onError(() => told.rest)), InteractiveMode, unattended("eval run", settings.approvals.unattendedMode))
       const { cost, exit, model, sessionId, text, usage } = result
-      return { text, model, exit, sessionId, usage, cost }
+      return { text, model, exit, sessionId, usage, cost, seed: seedOfAttempt }
     }).pipe(Effect.scoped)
 
   const shown = yield* ProgressDisplay.make()
@@ -209,7 +222,9 @@ export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
     rules,
     journal,
     concurrency: flags.workers ?? 4,
-    onProgress: shown.progress
+    limits,
+    timeout,
+    onProgress: RunLimits.watched({ limits }, shown)
   }).pipe(
     Effect.provideService(CommandEnvironment, runtime.environment),
     Effect.mapError(({ message }) => notDone(message)),
@@ -231,7 +246,7 @@ export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
   yield* OutputFile.write(paths.join(directory, files.page), EvalPage.render(`Evaluation of ${name}`, [{ report, attempts }]))
   if (flags.json) yield* line(SafeText.json({ ...EvalReport.wire(report), failed: failures, stopped: stopped ?? null, directory }, 2))
   else if (attempts.length > 0) yield* line([factsTable(report), "", `results  ${pathText(directory, paths)}`, `page     ${pathText(paths.join(directory, files.page), paths)}`].join("\n"))
-  if (stopped !== undefined) return yield* notDone(`stopped: ${SafeText.line(stopped)}`)
+  if (stopped !== undefined) return yield* notDone(`stopped: ${SafeText.line(stopped)}; the same command goes on`)
   if (failures.length > 0) return yield* silent(failed)
 }, Effect.scoped, Effect.provide(surroundings))
 

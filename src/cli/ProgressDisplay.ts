@@ -16,6 +16,9 @@ import * as Screen from "./render/Screen.ts"
 const lineMillis = 10_000
 const frameMillis = 250
 
+/** A display of one run. */
+export type Display = Effect.Success<ReturnType<typeof make>>
+
 /** Shows progress: a live line on a terminal, a line now and then elsewhere. */
 export const make = Effect.fnUntraced(function*() {
   const { streams } = yield* Output

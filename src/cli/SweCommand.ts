@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Flags from "./Flags.ts"
+import * as RunLimits from "./RunLimits.ts"
 
 const count = (name: string, description: string) => Flags.last(Flag.Int(name).pipe(Flag.withMetavar("N")), description)
 
@@ -32,6 +33,7 @@ const run = {
   apiKey: Flags.text("api-key", "KEY", "Key of the model; better a variable: others see this"),
   maxIterations: count("max-iterations", "Model calls of a task (15)"),
   timeout: count("timeout", "Seconds for a command of the agent (60)"),
+  ...RunLimits.flags("task", "Seed of models, another one for each task"),
   script: Flags.text("script", "PATH", "Answer from a scenario file instead of a model")
 }
 

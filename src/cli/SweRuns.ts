@@ -23,6 +23,7 @@ import * as TextCut from "../domain/TextCut.ts"
 import { CommandEnvironment } from "../environment/CommandEnvironment.ts"
 import { workingDirectory } from "../platform/CurrentProcess.ts"
 import * as Dataset from "../runner/batch/Dataset.ts"
+import * as RowSeed from "../runner/batch/RowSeed.ts"
 import * as SweEvaluation from "../runner/swe/SweEvaluation.ts"
 import * as SwePool from "../runner/swe/SwePool.ts"
 import * as SweRun from "../runner/swe/SweRun.ts"
@@ -36,6 +37,7 @@ import type { Program } from "./Program.ts"
 import { hermes } from "./Hermes.ts"
 import * as ProgressDisplay from "./ProgressDisplay.ts"
 import { line, note, Output, table, warn } from "./ProgramOutput.ts"
+import * as RunLimits from "./RunLimits.ts"
 import * as RunnerRuntime from "./RunnerRuntime.ts"
 import * as SafeText from "./render/SafeText.ts"
 import type { EvaluateFlags, RunFlags, TaskFlags } from "./SweCommand.ts"
@@ -119,15 +121,22 @@ const mentionRefusals = ({ approvals: { mode, unattendedMode, unknownCommands } 
     : note(`Warning: commands run without a sandbox (${name}), so those that need an approval are refused. Pass --env sandbox or docker, or --yolo to allow them.`)
 
 /** A runtime for each image, opened by the first task that needs it; all are closed with the scope. */
-const runtimes = Effect.fnUntraced(function*(settings: Values, script: string | undefined, database: string) {
+const runtimes = Effect.fnUntraced(function*(settings: Values, { script, seed }: Pick<RunFlags, "script" | "seed">, database: string) {
   const context = yield* Effect.context<Needs>()
   const scope = yield* Effect.scope
   const opened = new Map<string, Effect.Effect<SweRun.Runtime, ConfigError>>()
+  let isSeedMentioned = seed === undefined
+  const mentionSeed = Effect.fnUntraced(function*({ router }: Effect.Success<ReturnType<typeof RunnerRuntime.open>>) {
+    if (isSeedMentioned) return
+    isSeedMentioned = true
+    const text = RowSeed.note(yield* router.primary, "it changes nothing")
+    if (text !== undefined) yield* note(`Note: ${text}`)
+  })
   const openOnce = Effect.fnUntraced(function*(image: string) {
     const found = opened.get(image)
     if (found !== undefined) return yield* found
     const terminal = { ...settings.terminal, dockerImage: image }
-    const once = yield* Effect.cached(RunnerRuntime.open({ ...settings, terminal }, { database, script }).pipe(Effect.tap(({ environment }) => mentionRefusals(settings, environment)), Scope.provide(scope), Effect.provideContext(context)))
+    const once = yield* Effect.cached(RunnerRuntime.open({ ...settings, terminal }, { database, script }).pipe(Effect.tap(({ environment }) => mentionRefusals(settings, environment)), Effect.tap(mentionSeed), Scope.provide(scope), Effect.provideContext(context)))
     opened.set(image, once)
     return yield* once
   })
@@ -193,6 +202,8 @@ const outputAt = Effect.fnUntraced(function*(path: string) {
 /** Runs tasks. */
 export const run = Effect.fn("hermes swe run")(function*(flags: RunFlags) {
   yield* Effect.all([positive("max-iterations", flags.maxIterations), positive("timeout", flags.timeout)])
+  const { budget, limits, timeout } = yield* RunLimits.read(flags)
+  const { seed } = flags
   const output = yield* Output
   yield* output.protect
   const interruptCode = yield* InterruptCode
@@ -216,18 +227,22 @@ export const run = Effect.fn("hermes swe run")(function*(flags: RunFlags) {
     concurrency: flags.workers ?? 4,
     settings: {
       maxIterations: flags.maxIterations ?? 15,
+      budget,
+      seedOf: seed === undefined ? undefined : ({ id }) => RowSeed.of(seed, id),
       approvals: settings.approvals.unattendedMode,
       setupSeconds: flags.evalTimeout ?? defaultSeconds,
       onEvent: verbose ? (task, events) => Effect.forEach(events.flatMap(commandsIn), (command) => shown.say(`${task.id}: ${TextCut.shortened(command, 200)}`), { discard: true }) : undefined
     },
-    onProgress: shown.progress,
+    limits,
+    timeout,
+    onProgress: RunLimits.watched({ limits }, shown),
     onSolved: ({ evaluated, fields, task }, seconds) => {
       ended++
       const calls = Json.word(fields["api_calls"])
       return shown.say(`[${ended}/${tasks.length}] ${task.id}: ${shownStatus(evaluated?.status)}, ${calls} calls, ${shownSeconds(seconds)}`)
     }
   }).pipe(
-    Effect.provideService(SweRun.SweRuntime, yield* runtimes(settings, flags.script, files.sessions)),
+    Effect.provideService(SweRun.SweRuntime, yield* runtimes(settings, flags, files.sessions)),
     Effect.mapError(({ message }) => notDone(message)),
     Effect.provide(shown.log),
     Effect.ensuring(shown.clear),
@@ -238,7 +253,7 @@ export const run = Effect.fn("hermes swe run")(function*(flags: RunFlags) {
   if (failures.length > shownFailures) yield* warn([`${failures.length - shownFailures} further tasks failed`])
   if (flags.json) yield* line(SafeText.json({ ...totalsJson(rows), failed: failures, stopped: stopped ?? null, files, rows: rows.map(rowJson) }, 2))
   else if (rows.length > 0) yield* line([rowsTable(rows), "", totalLine(rows), `results      ${files.results}`, `predictions  ${files.predictions}`].join("\n"))
-  if (stopped !== undefined) return yield* notDone(`stopped, no further task was begun: ${SafeText.line(stopped)}`)
+  if (stopped !== undefined) return yield* notDone(`stopped, no further task was begun: ${SafeText.line(stopped)}; the same command goes on`)
   if (failures.length > 0) return yield* silent(failed)
 }, Effect.scoped, Effect.provide(surroundings))
 

@@ -91,7 +91,7 @@ export interface ModelCall {
   /** Tokens that the model's window holds, where that is known; no answer is allowed to be longer. */
   readonly contextWindow?: number | undefined
   readonly temperature?: number | undefined
-  /** Seed of the provider's draws, on routes that take one: `chat_completions`. The same answer again is not promised. */
+  /** Seed of the provider's draws, on routes whose protocol has one (`ApiMode.takesSeed`). The same answer again is not promised. */
   readonly seed?: number | undefined
   readonly reasoningEffort?: ReasoningEffort | undefined
   /** Marks the prefix for the provider's prompt cache, on routes that take marks; for calls that others of the conversation follow. */

@@ -6,6 +6,7 @@ import type { ChildProcess } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { hostname } from "node:os"
 import * as Json from "../../src/domain/Json.ts"
+import * as RowSeed from "../../src/runner/batch/RowSeed.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
 import { machine } from "../support/hermes.ts"
 import * as Inference from "../support/inferenceServer.ts"
@@ -74,7 +75,7 @@ describe.skipIf(missing !== undefined)(`hermes cluster over Postgres${missing ==
         const [first, second] = yield* Effect.all([runner, runner])
         const members = Effect.sync(() => server.query("SELECT count(*) FROM pg_tables WHERE schemaname = 'program' AND tablename = 'members'") === "1" ? Number(server.query("SELECT count(*) FROM program.members")) : 0)
         yield* Effect.repeat(Effect.andThen(Effect.sleep("100 millis"), members), { until: (count) => count === 2, times: 300 })
-        const running = yield* Effect.forkChild(batch("rows.jsonl", "one", "--agent", "clerk", "--max-tokens", "77"))
+        const running = yield* Effect.forkChild(batch("rows.jsonl", "one", "--agent", "clerk", "--max-tokens", "77", "--seed", "7", "--row-tokens", "5000"))
         yield* Effect.repeat(Effect.andThen(Effect.sleep("20 millis"), Effect.sync(() => model.bodies.length)), { until: (count) => count >= 2, times: 3_000 })
         first.kill()
         // Refused, one line each, while the others go on.
@@ -92,6 +93,8 @@ describe.skipIf(missing !== undefined)(`hermes cluster over Postgres${missing ==
         for (const [index, body] of model.bodies.entries()) {
           assert.deepStrictEqual([body["model"], body["temperature"], model.headers[index]?.["authorization"]], ["model-of-the-client", 0.25, `Bearer ${key}`])
           assert.include(JSON.stringify(body["messages"]), "You are the clerk of the archive.")
+          const said = /Reply exactly (\w+)/.exec(JSON.stringify(body["messages"]))?.[1] ?? "?"
+          assert.strictEqual(body["seed"], said === "never" ? undefined : RowSeed.of("7", said))
           assert.deepStrictEqual(Json.items(body["tools"]).map((tool) => Json.fields(Json.fields(tool)["function"])["name"]), ["todo"])
         }
         assert.isTrue(model.bodies.some((body) => (body["max_tokens"] ?? body["max_completion_tokens"]) === 77))

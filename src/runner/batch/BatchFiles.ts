@@ -49,6 +49,8 @@ export const Manifest = Schema.Struct({
   batch_size: Schema.Int,
   distribution: Schema.String,
   seed: Schema.String,
+  /** True where models are told of the seed; of files without it, where it is not the run's name. */
+  seeds_models: Schema.optionalKey(Schema.Boolean),
   model: Schema.String,
   format: Schema.Literals(formats),
   tools: Schema.Array(Schema.String)

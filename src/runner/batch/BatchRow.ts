@@ -17,6 +17,7 @@ import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import { Agent } from "../../agent/Agent.ts"
+import type { Limits } from "../../agent/Budget.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
 import type { AgentError } from "../../domain/AgentError.ts"
 import * as Conversation from "../../domain/Conversation.ts"
@@ -58,6 +59,8 @@ export interface Options {
   readonly knownTools: ReadonlyArray<string>
   readonly ephemeralSystemPrompt: string | undefined
   readonly maxIterations: number | undefined
+  /** Other limits of the agent in a row. */
+  readonly budget?: Limits | undefined
   /** Seed that the model calls of a row ask for. */
   readonly seedOf?: ((row: Row) => number) | undefined
   /** False to keep rows of which no answer has reasoning. */
@@ -142,8 +145,11 @@ const written = Effect.fnUntraced(function*(sessionId: SessionId, about: Omit<Ro
   return RowRecord.make(trees, { ...about, systemPrompt: Redaction.redactText(sessions[0]?.systemPrompt ?? "") })
 })
 
-/** Tells what the model calls of a run used when their step is stored, so that an answer that was paid for is not lost to a limit. */
-const telling = (tell: (used: RowPool.Used) => Effect.Effect<void>) => {
+/**
+ * Tells what the model calls of a run used when their step is stored, so that an answer that was paid for is not lost to a limit; `rest` tells
+ * what is left of a run that was cut off.
+ */
+export const telling = (tell: RowPool.Tell) => {
   let tokens = 0
   let costUsd: number | undefined
   const rest = Effect.suspend(() => {
@@ -164,7 +170,7 @@ const telling = (tell: (used: RowPool.Used) => Effect.Effect<void>) => {
 }
 
 /** Runs one attempt at a row; `tell` is told of what each step of it used. */
-export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attempt, options: Options, tell?: (used: RowPool.Used) => Effect.Effect<void>) {
+export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attempt, options: Options, tell?: RowPool.Tell) {
   const fs = yield* FileSystem.FileSystem
   const registry = yield* ToolRegistry
   const agent = yield* Agent
@@ -176,6 +182,7 @@ export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attemp
   const { selection } = Toolsets.choose(toolsets, sets, options.disabledToolsets)
   const sessionId = sessionOf(row, attempt, options.sessionPrefix)
   const told = tell === undefined ? undefined : telling(tell)
+  const seed = options.seedOf?.(row)
   const isAnswered = yield* asked({
     prompt,
     sessionId,
@@ -183,7 +190,8 @@ export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attemp
     cwd: workspace.path,
     tools: selection,
     maxIterations: options.maxIterations,
-    seed: options.seedOf?.(row),
+    budget: options.budget,
+    seed,
     ephemeralSystemPrompt: options.ephemeralSystemPrompt,
     streaming: false,
     readsText: false,
@@ -198,6 +206,7 @@ export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attemp
     at: yield* Clock.currentTimeMillis,
     attempt: attempt.number,
     isAnswered,
+    seed,
     ephemeral: options.ephemeralSystemPrompt,
     withAtif: options.withAtif
   })

@@ -15,8 +15,9 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Path from "effect/Path"
 import * as Semaphore from "effect/Semaphore"
+import type { Limits } from "../../agent/Budget.ts"
 import { SessionId } from "../../domain/Ids.ts"
-import type * as Json from "../../domain/Json.ts"
+import * as Json from "../../domain/Json.ts"
 import { SessionStore } from "../../session/SessionStore.ts"
 import { ToolRegistry } from "../../tool/ToolRegistry.ts"
 import * as Toolsets from "../../tool/Toolsets.ts"
@@ -27,6 +28,7 @@ import * as Dataset from "./Dataset.ts"
 import * as Distributions from "./Distributions.ts"
 import * as RowJournal from "./RowJournal.ts"
 import * as RowPool from "./RowPool.ts"
+import * as RowSeed from "./RowSeed.ts"
 
 /** Options of {@link run}. */
 export interface Options {
@@ -52,9 +54,13 @@ export interface Options {
   readonly maxIterations: number | undefined
   readonly retries: number | undefined
   readonly rowTimeout: Duration.Input | undefined
+  /** Limits of the agent in a row, besides model calls. */
+  readonly rowBudget?: Limits | undefined
   /** Limits of this run. */
-  readonly limits: RowPool.Limits
+  readonly limits?: RowPool.Limits | undefined
   readonly model: string
+  /** The route that rows ask, where it is known before. */
+  readonly route?: RowSeed.Asked | undefined
   /** Runs a row in other processes, in the place of this one. */
   readonly elsewhere?: ((row: Dataset.Row, attempt: RowPool.Attempt, options: BatchRow.Options) => Effect.Effect<RowPool.Result, BatchRow.RowRefused | Error>) | undefined
   readonly prepare: BatchRow.Options["prepare"]
@@ -83,12 +89,13 @@ const sentence = ({ added, changed, removed }: Dataset.Difference): string =>
   [[added, "new"], [changed, "changed"], [removed, "gone"]].flatMap(([ids, word]) => ids !== undefined && ids.length > 0 ? [`${ids.length} ${String(word)}`] : []).join(", ")
 
 /** Choices that a run keeps when it is gone on with. */
-type Kept = Pick<BatchFiles.Manifest, "distribution" | "format" | "seed">
+type Kept = Pick<BatchFiles.Manifest, "distribution" | "format" | "seed"> & Required<Pick<BatchFiles.Manifest, "seeds_models">>
 
 const keptOf = ({ distribution, format, runName, seed, toolsets }: Options, before: BatchFiles.Manifest | undefined): Kept => ({
   distribution: toolsets === undefined ? distribution ?? before?.distribution ?? "default" : `${fixed}${toolsets.join(",")}`,
   format: format ?? before?.format ?? "sharegpt",
-  seed: seed ?? before?.seed ?? runName
+  seed: seed ?? before?.seed ?? runName,
+  seeds_models: seed !== undefined || (before?.seeds_models ?? (before !== undefined && before.seed !== before.run_name))
 })
 
 const manifestOf = (options: Options, kept: Kept, tools: ReadonlyArray<string>, at: string): BatchFiles.Manifest => ({
@@ -108,7 +115,7 @@ const compare = Effect.fnUntraced(function*(before: BatchFiles.Manifest, now: Ba
     const difference = Dataset.difference(new Map(before.dataset.rows), dataset.rows)
     yield* onNote(`The dataset changed since this run began: ${sentence(difference)}. New and changed rows are run, finished ones of rows that are gone stay.`)
   }
-  for (const key of ["distribution", "model", "batch_size"] as const) {
+  for (const key of ["distribution", "seed", "model", "batch_size"] as const) {
     if (before[key] !== now[key]) yield* onNote(`The run began with ${key.replace("_", " ")} ${before[key]}; rows from now on have ${key === "batch_size" ? `it too, and not ${now[key]}` : now[key]}.`)
   }
 })
@@ -148,6 +155,23 @@ const toolsetsOf = Effect.fnUntraced(function*(options: Options, { distribution,
   if (missing.length > 0) yield* onNote(`Toolsets without tools in this version are not drawn: ${missing.join(", ")}.`)
   return { tools, of: (row: Dataset.Row) => Distributions.draw(found, seed, row.id, has) }
 })
+
+/** Routes that the model calls of a row asked. */
+const askedIn = (fields: Json.Fields): ReadonlyArray<RowSeed.Asked> =>
+  Json.items(Json.fields(fields["run"])["model_calls"]).map(Json.fields).flatMap(({ api_mode: apiMode, model, provider }) =>
+    typeof apiMode === "string" ? [{ apiMode, model: Json.word(model), provider: Json.word(provider) }] : [])
+
+/** Says once that a model of the run is not told its seed. */
+const seedTeller = ({ onNote }: Options, kept: Kept) => {
+  let isDone = !kept.seeds_models
+  return (routes: () => ReadonlyArray<RowSeed.Asked>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const [note] = isDone ? [] : routes().flatMap((route) => RowSeed.note(route, "only the draws of toolsets follow it") ?? [])
+      if (note === undefined) return Effect.void
+      isDone = true
+      return onNote(note)
+    })
+}
 
 /** Time between two checkpoints at least; the journal itself is never behind. */
 const checkpointMillis = 1000
@@ -213,6 +237,8 @@ export const run = Effect.fn("BatchRun.run")(function*(options: Options) {
     return yield* new BatchError({ message: `run "${options.runName}" exists, ${journal.entries.size} of ${before.dataset.rows.length} rows done: add --resume to go on, or choose another --run-name`, isInput: true })
   }
   if (before !== undefined) yield* compare(before, fresh, options)
+  const tellSeed = seedTeller(options, kept)
+  yield* tellSeed(() => options.route === undefined ? [] : [options.route])
   yield* BatchFiles.replaceJson(paths.join(directory, BatchFiles.names.manifest), manifest)
   const groups = new Set(RowPool.remaining(dataset.rows, journal).map(batchOf)).size
   if (groups > 0 && groups < workers && dataset.rows.length > groups) {
@@ -228,7 +254,8 @@ export const run = Effect.fn("BatchRun.run")(function*(options: Options) {
     knownTools: tools,
     ephemeralSystemPrompt: options.ephemeralSystemPrompt,
     maxIterations: options.maxIterations,
-    seedOf: kept.seed === options.runName ? undefined : (one) => Distributions.seedOf(kept.seed, one.id),
+    budget: options.rowBudget,
+    seedOf: kept.seeds_models ? (one) => RowSeed.of(kept.seed, one.id) : undefined,
     needsReasoning: options.needsReasoning,
     withAtif: kept.format !== "sharegpt",
     keepsWorkspaces: options.keepsWorkspaces,
@@ -243,7 +270,8 @@ export const run = Effect.fn("BatchRun.run")(function*(options: Options) {
     retries: options.retries,
     timeout: options.rowTimeout,
     limits: options.limits,
-    run: (one, attempt, tell) => Effect.tap(options.elsewhere?.(one, attempt, row) ?? BatchRow.run(one, attempt, row, tell), ({ fields }) => options.onAnswer?.(one, fields) ?? Effect.void),
+    run: (one, attempt, tell) => Effect.tap(options.elsewhere?.(one, attempt, row) ?? BatchRow.run(one, attempt, row, tell), ({ fields }) =>
+      Effect.andThen(tellSeed(() => askedIn(fields)), options.onAnswer?.(one, fields) ?? Effect.void)),
     onFailure: BatchRow.decide,
     onProgress: (progress) => {
       const isStrange = !isMentioned && progress.discarded >= suspicious && progress.finished === 0

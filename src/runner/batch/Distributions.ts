@@ -14,8 +14,8 @@
  * Source: `hermes-product.md` §5.1 and §5.2, `hermes-llm.md` §20.1.
  */
 import { nearest } from "../../domain/Similarity.ts"
-import * as Digest from "../../platform/Digest.ts"
 import * as Toolsets from "../../tool/Toolsets.ts"
+import * as RowSeed from "./RowSeed.ts"
 
 /** Percentages by toolset. */
 export type Distribution = Readonly<Record<string, number>>
@@ -76,16 +76,10 @@ export const find = (text: string): Distribution | string => {
   return `there is no distribution "${text}": ${meant === undefined ? "list them with `hermes batch run --list-distributions`" : `did you mean "${meant}"?`}`
 }
 
-/** A number from 0 to 1 that depends on the texts alone. */
-const uniform = (...texts: ReadonlyArray<string>): number => Number.parseInt(Digest.hex(texts.join("\u0000"), 12), 16) / 16 ** 12
-
-/** Seed of a row for models: a whole number that the seed of the run and the row's id make. */
-export const seedOf = (seed: string, rowId: string): number => Math.floor(uniform(seed, rowId) * 2 ** 31)
-
 /** Toolsets of a row. `hasTools` tells which toolsets can be drawn; without one that can, nothing is drawn. */
 export const draw = (distribution: Distribution, seed: string, rowId: string, hasTools: (toolset: string) => boolean = () => true): ReadonlyArray<string> => {
   const possible = Object.entries(distribution).filter(([name, percentage]) => percentage > 0 && hasTools(name))
-  const drawn = possible.filter(([name, percentage]) => uniform(seed, rowId, name) * 100 < percentage).map(([name]) => name)
+  const drawn = possible.filter(([name, percentage]) => RowSeed.uniform(seed, rowId, name) * 100 < percentage).map(([name]) => name)
   if (drawn.length > 0) return drawn
   const [most] = possible.toSorted(([, a], [, b]) => b - a)
   return most === undefined ? [] : [most[0]]

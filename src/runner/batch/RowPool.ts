@@ -72,6 +72,9 @@ export interface Used {
   readonly tokens?: number | undefined
 }
 
+/** Takes what a row uses on the way. */
+export type Tell = (used: Used) => Effect.Effect<void>
+
 /** Result of a row. */
 export type Result = Used & {
   readonly fields: Json.Fields
@@ -138,7 +141,7 @@ export interface Options<Row extends RowKey, E, R> {
   readonly rows: ReadonlyArray<Row>
   readonly journal: Journal
   /** Does the work of a row; `tell` says what it uses on the way, which is a part of what its result says. */
-  readonly run: (row: Row, attempt: Attempt, tell: (used: Used) => Effect.Effect<void>) => Effect.Effect<Result, E, R>
+  readonly run: (row: Row, attempt: Attempt, tell: Tell) => Effect.Effect<Result, E, R>
   /** Rows at a time; 4 when absent. */
   readonly concurrency?: number | undefined
   /** Rows with the same key run one after another, in order. */

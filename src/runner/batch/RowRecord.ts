@@ -38,6 +38,8 @@ export interface About {
   readonly knownTools: ReadonlyArray<string>
   readonly at: number
   readonly attempt: number
+  /** Seed that its model calls asked for. */
+  readonly seed?: number | undefined
   /** True where an earlier process had the answer already. */
   readonly isAnswered: boolean
   /** As the agent's session has it, without what is never saved. */
@@ -87,6 +89,7 @@ const attemptFields = ({ end, endedAt, start, startedAt }: Attempt) => ({
   api_request_id: start.apiRequestId,
   ...start.task === undefined ? {} : { task: start.task },
   provider: start.route.provider,
+  api_mode: start.route.apiMode,
   model: end?.model ?? start.route.model,
   status: end?.status ?? "interrupted",
   started_at: iso(startedAt),
@@ -169,6 +172,7 @@ export const make = (trees: ReadonlyArray<SessionTree>, about: About): RowFields
       run: {
         session_id: newest?.sessionId ?? null,
         attempt: about.attempt,
+        seed: about.seed ?? null,
         prompt: about.prompt,
         system_prompt: about.systemPrompt,
         exit,

@@ -59,11 +59,14 @@ export interface Answer {
   readonly sessionId: string
   readonly usage: Usage.Usage
   readonly cost: Cost.Spent
+  /** Seed that its model calls asked for. */
+  readonly seed?: number | undefined
 }
 
 /** A configuration that is evaluated. */
 export interface Subject {
-  readonly ask: (prompt: string) => Effect.Effect<Answer, AgentError>
+  /** Answers the prompt of an attempt; `tell` is told of what is used on the way. */
+  readonly ask: (prompt: string, attempt: Attempt, tell: RowPool.Tell) => Effect.Effect<Answer, AgentError>
   /** Side tasks that judges are asked by. */
   readonly auxiliary: Auxiliary.Service
 }
@@ -170,43 +173,48 @@ const recorded = Effect.fnUntraced(function*({ row: { fields } }: Attempt, text:
   return { text, model: Json.string(fields["model"]) ?? "recorded", exit: "recorded", sessionId: yield* Ids.makeSessionId, usage: Usage.zero, cost: Cost.spent(Cost.nothing) }
 })
 
+const plus = (a: number | undefined, b: number | undefined): number | undefined => a === undefined || b === undefined ? a ?? b : a + b
+
 const usd = ({ status, usd }: Cost.Spent): number | undefined => status === "unknown" && (usd === 0 || usd === null) ? undefined : usd ?? undefined
 
 const once = Effect.fn("EvalRun.attempt")(function*(
   subject: Subject,
   attempt: Attempt,
-  rules: Rules
+  rules: Rules,
+  tell: RowPool.Tell
 ): Effect.fn.Return<RowPool.Result, AgentError | AiError | ConfigError | JudgeScorer.JudgeFailed | ScoreFailed, CommandEnvironment | FileSystem.FileSystem | Path.Path> {
   const began = yield* Clock.currentTimeMillis
   const { fields } = attempt.row
   const response = Json.string(fields["response"])
-  const answer = response === undefined ? yield* subject.ask(Json.string(fields[rules.promptField]) ?? "") : yield* recorded(attempt, response)
+  const answer = response === undefined ? yield* subject.ask(Json.string(fields[rules.promptField]) ?? "", attempt, tell) : yield* recorded(attempt, response)
   const seconds = ((yield* Clock.currentTimeMillis) - began) / 1000
   const scores = yield* Effect.forEach(rules.scorers, (spec) => score(spec, subject, attempt, answer, rules))
   const judged = scores.flatMap(({ judged }) => judged ?? [])
   const judgeCost = judged.reduce((sum, { cost }) => Cost.plus(sum, Cost.fromSpent(Cost.spent(cost))), Cost.nothing)
   const label = JudgeScorer.labelOf(fields, rules.labelField)
   const costUsd = usd(answer.cost)
+  const judgeUsd = usd(Cost.spent(judgeCost))
   return RowPool.finished({
     item: attempt.row.id,
     run: attempt.number,
     passed: scores.every(({ verdict }) => verdict.passed),
     scores: Object.fromEntries(scores.map(({ name, verdict }) => [name, verdict])),
-    ...judged.length === 0 ? {} : { opinions: judged.flatMap(({ opinions }) => opinions), judge_cost_usd: usd(Cost.spent(judgeCost)) ?? null },
+    ...judged.length === 0 ? {} : { opinions: judged.flatMap(({ opinions }) => opinions), judge_cost_usd: judgeUsd ?? null },
     ...label === undefined ? {} : { label },
     prompt: Json.string(fields[rules.promptField]) ?? "",
     answer: answer.text,
     exit: answer.exit,
     model: answer.model,
     session_id: answer.sessionId,
+    ...answer.seed === undefined ? {} : { seed: answer.seed },
     seconds: response === undefined ? seconds : null,
     usage: Usage.toWire(answer.usage),
     cost_usd: costUsd ?? null
-  }, { tokens: Usage.totalTokens(answer.usage), costUsd })
+  }, { tokens: Usage.totalTokens(judged.reduce((sum, { usage }) => Usage.add(sum, usage), answer.usage)), costUsd: plus(costUsd, judgeUsd) })
 })
 
 /** Options of a run. */
-export interface Options {
+export interface Options extends Pick<RowPool.Options<Attempt, never, never>, "limits" | "timeout"> {
   readonly subject: Subject
   readonly rows: ReadonlyArray<Row>
   readonly rules: Rules
@@ -217,15 +225,17 @@ export interface Options {
 
 /** Runs the attempts that have no result yet. */
 export const run = Effect.fn("EvalRun.run")(function*(
-  { concurrency, journal, onProgress, rows, rules, subject }: Options
+  { concurrency, journal, limits, onProgress, rows, rules, subject, timeout }: Options
 ): Effect.fn.Return<RowPool.Summary, JournalError, CommandEnvironment | FileSystem.FileSystem | Path.Path> {
   return yield* RowPool.run({
     rows: attemptsOf(rows, rules),
     journal,
     concurrency,
+    limits,
+    timeout,
     onProgress,
     // The runtime repeats requests itself. A command that cannot be run would fail for every row.
     onFailure: (error) => error._tag === "ScoreFailed" || BatchRow.decide(error) === "stop" ? "stop" : "fail",
-    run: (attempt: Attempt) => once(subject, attempt, rules)
+    run: (attempt: Attempt, _: RowPool.Attempt, tell: RowPool.Tell) => once(subject, attempt, rules, tell)
   })
 })

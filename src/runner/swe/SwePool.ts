@@ -124,7 +124,7 @@ const writePredictions = Effect.fnUntraced(function*({ predictions }: Files, row
 })
 
 /** Options of a run. */
-export interface Options {
+export interface Options extends Pick<RowPool.Options<SweTask, never, never>, "limits" | "timeout"> {
   readonly files: Files
   readonly journal: RowJournal.Journal
   readonly tasks: ReadonlyArray<SweTask>
@@ -136,7 +136,7 @@ export interface Options {
 
 /** Runs the tasks that have no result yet. */
 export const run = Effect.fn("SwePool.run")(function*(
-  { concurrency, files, journal, onProgress, onSolved, settings, tasks }: Options
+  { concurrency, files, journal, limits, onProgress, onSolved, settings, tasks, timeout }: Options
 ): Effect.fn.Return<{ readonly summary: RowPool.Summary; readonly rows: ReadonlyArray<ScoredRow> }, RowJournal.JournalError, SweRun.SweRuntime | WorkingCopy.Needs> {
   const fs = yield* FileSystem.FileSystem
   const keepFailed = (fields: Json.Fields): Effect.Effect<void> =>
@@ -148,12 +148,14 @@ export const run = Effect.fn("SwePool.run")(function*(
     rows: tasks,
     journal,
     concurrency,
+    limits,
+    timeout,
     onProgress,
     // A task is not begun anew by itself: the runtime repeats requests, and a whole task costs too much. An image is one task's.
     onFailure: (error) => BatchRow.decide(error) === "stop" && !(error._tag === "ConfigError" && error.path === "image") ? "stop" : "fail",
-    run: (task: SweTask) =>
+    run: (task: SweTask, _: RowPool.Attempt, tell: RowPool.Tell) =>
       Effect.scoped(Effect.gen(function*() {
-        const solved = yield* SweRun.run(task, settings, keepFailed)
+        const solved = yield* SweRun.run(task, settings, keepFailed, tell)
         yield* onSolved?.(solved, number(solved.fields["duration_ms"]) / 1000) ?? Effect.void
         return RowPool.finished(solved.fields, { tokens: Usage.totalTokens(solved.usage), costUsd: solved.costUsd })
       }))

@@ -17,6 +17,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
 import type { Agent } from "../../agent/Agent.ts"
+import type { Limits } from "../../agent/Budget.ts"
 import type { AgentError, ConfigError } from "../../domain/AgentError.ts"
 import * as Cost from "../../domain/Cost.ts"
 import * as Ids from "../../domain/Ids.ts"
@@ -27,6 +28,8 @@ import { CommandEnvironment, RemoteDirectory } from "../../environment/CommandEn
 import type { SessionStore } from "../../session/SessionStorePort.ts"
 import { InteractiveMode, unattended } from "../../tool/approval/InteractiveMode.ts"
 import type { Selection, ToolRegistry } from "../../tool/ToolRegistry.ts"
+import * as BatchRow from "../batch/BatchRow.ts"
+import type * as RowPool from "../batch/RowPool.ts"
 import * as ShareGpt from "../batch/ShareGpt.ts"
 import * as RemoteWorkspace from "./RemoteWorkspace.ts"
 import * as SweEvaluation from "./SweEvaluation.ts"
@@ -56,6 +59,10 @@ export class SweRuntime extends Context.Service<SweRuntime, {
 /** Settings of a run of tasks. */
 export interface Settings {
   readonly maxIterations: number
+  /** Other limits of the agent in a task; its time is the task's. */
+  readonly budget?: Pick<Limits, "dollars" | "tokens"> | undefined
+  /** Seed that the model calls of a task ask for. */
+  readonly seedOf?: ((task: Pick<SweTask, "id">) => number) | undefined
   /** Decision on what needs an approval. */
   readonly approvals: "deny" | "approve"
   /** Seconds that a setup may take. */
@@ -88,11 +95,12 @@ const systemPrompt = [
 ].join("\n\n")
 
 /** Runs the agent; the run is stopped when a command printed the sentinel. */
-const ask = Effect.fnUntraced(function*({ agent }: Runtime, task: SweTask, { cwd, isRemote }: RemoteWorkspace.Placed, root: string, settings: Settings) {
+const ask = Effect.fnUntraced(function*({ agent }: Runtime, task: SweTask, { cwd, isRemote }: RemoteWorkspace.Placed, root: string, settings: Settings, tell: RowPool.Tell) {
   const sessionId = yield* Ids.makeSessionId
+  const usage = BatchRow.telling(tell)
   let isDone = false
   const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> => {
-    const told = settings.onEvent?.(task, events) ?? Effect.void
+    const told = Effect.andThen(settings.onEvent?.(task, events) ?? Effect.void, usage.onEvent(events))
     if (isDone || !events.some((event) => event._tag === "ToolFinished" && event.output.includes(sentinel))) return told
     isDone = true
     return Effect.andThen(told, agent.stop(sessionId))
@@ -106,13 +114,15 @@ const ask = Effect.fnUntraced(function*({ agent }: Runtime, task: SweTask, { cwd
     cwd: isRemote ? root : cwd,
     tools: terminalOnly,
     maxIterations: settings.maxIterations,
-    budget: { seconds: task.agentSeconds },
+    budget: { ...settings.budget, seconds: task.agentSeconds },
+    seed: settings.seedOf?.(task),
     streaming: false,
     readsText: false,
     onEvent
   }).pipe(
     Effect.provideService(InteractiveMode, unattended("swe run", settings.approvals)),
     Effect.provideService(RemoteDirectory, isRemote ? cwd : undefined),
+    Effect.onError(() => usage.rest),
     Effect.exit
   )
   return { isDone, result, sessionId }
@@ -127,11 +137,12 @@ const conversationOf = Effect.fnUntraced(function*({ registry, store }: Runtime,
 
 const usdOf = ({ cost }: RunResult): number | undefined => cost.status === "unknown" && cost.usd === 0 ? undefined : cost.usd ?? undefined
 
-/** Runs one task. `onFailed` gets the row of a run that the model failed in. */
+/** Runs one task. `onFailed` gets the row of a run that the model failed in, `tell` what each step used. */
 export const run = Effect.fn("SweRun.run")(function*(
   task: SweTask,
   settings: Settings,
-  onFailed: (fields: Json.Fields) => Effect.Effect<void>
+  onFailed: (fields: Json.Fields) => Effect.Effect<void>,
+  tell: RowPool.Tell = () => Effect.void
 ): Effect.fn.Return<Solved, Failure, SweRuntime | WorkingCopy.Needs | Scope.Scope> {
   const runtime = yield* (yield* SweRuntime).open(task)
   const began = yield* Clock.currentTimeMillis
@@ -141,12 +152,15 @@ export const run = Effect.fn("SweRun.run")(function*(
   const unprepared = yield* SweEvaluation.prepare(task, placed.cwd, settings.setupSeconds).pipe(Effect.catch(({ message }) => Effect.succeed(message)), inPlace)
   if (unprepared !== undefined) return yield* new WorkingCopy.WorkspaceError({ message: unprepared })
 
-  const { isDone, result, sessionId } = yield* ask(runtime, task, placed, copy.directory, settings)
+  const { isDone, result, sessionId } = yield* ask(runtime, task, placed, copy.directory, settings, tell)
   const base = {
     instance_id: task.id,
     conversations: yield* conversationOf(runtime, Exit.isSuccess(result) ? result.value.sessionId : sessionId)
   }
-  const metadata = (model: string) => ({ model, env_type: runtime.environment.name, timestamp: new Date(began).toISOString() })
+  const seed = settings.seedOf?.(task)
+  const metadata = (model: string) => ({
+    model, env_type: runtime.environment.name, timestamp: new Date(began).toISOString(), ...seed === undefined ? {} : { seed }
+  })
   if (Exit.isFailure(result)) {
     yield* onFailed({ ...base, completed: false, api_calls: 0, metadata: metadata("") })
     return yield* Effect.failCause(result.cause)

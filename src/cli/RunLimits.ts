@@ -1,0 +1,76 @@
+/**
+ * Limits and seed of commands that run many rows (`hermes batch run`, `swe run`, `eval run`): the same flags with the same meaning.
+ *
+ * A row that reached its own limit of tokens or money ends as at its last model call and is written; one that reached its time fails. A limit
+ * of the run interrupts the rows in flight and begins no other.
+ *
+ * Source: `hermes-product.md` §5.1.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Flag from "effect/cli/Flag"
+import type { Limits } from "../agent/Budget.ts"
+import type * as RowPool from "../runner/batch/RowPool.ts"
+import { type Failure, usage } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import type * as ProgressDisplay from "./ProgressDisplay.ts"
+
+const whole = (name: string, metavar: string, description: string) => Flags.last(Flag.Int(name).pipe(Flag.withMetavar(metavar)), description)
+const number = (name: string, metavar: string, description: string) => Flags.last(Flag.Finite(name).pipe(Flag.withMetavar(metavar)), description)
+
+/** Flags of a command that runs rows, which it calls by a name of its own. */
+export const flags = (row: string, seed: string) => ({
+  rowTimeout: number("row-timeout", "SECONDS", `Time limit of one attempt at a ${row}`),
+  rowTokens: whole("row-tokens", "N", `Tokens after which a ${row} makes no further model call`),
+  rowCost: number("row-cost", "DOLLARS", "The same for its cost"),
+  maxCost: number("max-cost", "DOLLARS", `Stop when this is spent, with the ${row}s in flight`),
+  maxTotalTokens: whole("max-total-tokens", "N", "The same for tokens of the run"),
+  maxTime: number("max-time", "SECONDS", "The same for the time of the run"),
+  seed: Flags.text("seed", "TEXT", seed)
+})
+
+/** Values of {@link flags}. */
+export type Values = Flags.Parsed<ReturnType<typeof flags>>
+
+/** Limits as those take them who run rows. */
+export interface RunLimits extends Pick<RowPool.Options<never, never, never>, "limits" | "timeout"> {
+  /** Limits of the agent in one row. */
+  readonly budget: Limits | undefined
+}
+
+const tooSmall = (name: string, value: number, least: number): Failure =>
+  usage(`${name} ${value} is too small: pass ${least === 0 ? "more than 0" : `${least} or more`}`)
+
+const seconds = (value: number | undefined) => value === undefined ? undefined : Duration.seconds(value)
+
+/** Checks the values of the flags. */
+export const read = Effect.fnUntraced(function*(
+  { maxCost, maxTime, maxTotalTokens, rowCost, rowTimeout, rowTokens }: Values
+): Effect.fn.Return<RunLimits, Failure> {
+  for (const [name, value] of [["--row-timeout", rowTimeout], ["--row-cost", rowCost], ["--max-cost", maxCost], ["--max-time", maxTime]] as const) {
+    if (value !== undefined && value <= 0) return yield* tooSmall(name, value, 0)
+  }
+  for (const [name, value] of [["--row-tokens", rowTokens], ["--max-total-tokens", maxTotalTokens]] as const) {
+    if (value !== undefined && value < 1) return yield* tooSmall(name, value, 1)
+  }
+  return {
+    limits: { costUsd: maxCost, tokens: maxTotalTokens, duration: seconds(maxTime) },
+    timeout: seconds(rowTimeout),
+    budget: rowTokens === undefined && rowCost === undefined ? undefined : { tokens: rowTokens, dollars: rowCost }
+  }
+})
+
+/**
+ * Shows progress, and says once when no token of a run with a limit of money has a price: the limit cannot hold then.
+ */
+export const watched = (
+  { limits }: Pick<RunLimits, "limits">,
+  { progress, say }: Pick<ProgressDisplay.Display, "progress" | "say">
+): (now: RowPool.Progress) => Effect.Effect<void> => {
+  let isTold = limits?.costUsd === undefined
+  return (now) => {
+    if (isTold || now.tokens === 0 || now.costUsd !== undefined) return progress(now)
+    isTold = true
+    return Effect.andThen(say("Warning: the price of the model is unknown, so --max-cost cannot hold: pass --max-total-tokens"), progress(now))
+  }
+}
