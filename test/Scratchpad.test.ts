@@ -1,14 +1,38 @@
 // The tours and guides of scratchpad/ run as they are, and the snippets of the README and of the guides are taken from them.
-import { assert, describe, it } from "@effect/vitest"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { execFile } from "node:child_process"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { root } from "./support/sources.ts"
 
-const run = promisify(execFile)
 const folder = join(root, "scratchpad")
 const tours = readdirSync(folder).filter((name) => /^\d+-.*\.ts$/.test(name)).toSorted()
+const guides = readdirSync(join(folder, "guides"))
+const pages = guides.filter((name) => name.endsWith(".md"))
+const examples = guides.filter((name) => name.endsWith(".ts"))
+
+interface Played {
+  readonly file: string
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** What each file printed. One process runs all of them: to load the sources takes far longer than to run a tour. */
+let played: ReadonlyMap<string, Played> = new Map()
+beforeAll(async () => {
+  const files = [...tours, ...examples.map((name) => join("guides", name))].map((name) => join(folder, name))
+  const { stderr, stdout } = await promisify(execFile)(process.execPath, [join(root, "test/support/playTours.ts"), ...files], { cwd: root })
+  assert.strictEqual(stderr, "")
+  played = new Map(stdout.trimEnd().split("\n").map((line): Played => JSON.parse(line)).map((one) => [one.file, one]))
+})
+
+/** What a file below `scratchpad/` printed, and nothing to stderr. */
+const printed = (name: string): string => {
+  const { stderr, stdout } = played.get(join(folder, name)) ?? { stdout: "", stderr: "not played" }
+  assert.strictEqual(stderr, "")
+  return stdout
+}
 
 const expected: Readonly<Record<string, RegExp>> = {
   "01-smallest-run.ts": /^hello from hermes \(text_response after 1 step\)\n$/,
@@ -34,10 +58,8 @@ describe("scratchpad", () => {
   })
 
   for (const tour of tours) {
-    it(`${tour} runs`, async () => {
-      const { stderr, stdout } = await run(process.execPath, [join(folder, tour)], { cwd: root })
-      assert.match(stdout, expected[tour] ?? /$^/)
-      assert.strictEqual(stderr, "")
+    it(`${tour} runs`, () => {
+      assert.match(printed(tour), expected[tour] ?? /$^/)
     })
   }
 
@@ -66,10 +88,6 @@ describe("guides", () => {
     assert.deepStrictEqual(linked.filter((link) => !files.some((folder: string) => link.startsWith(`${folder}/`))), [])
   })
 
-  const guides = readdirSync(join(folder, "guides"))
-  const pages = guides.filter((name) => name.endsWith(".md"))
-  const examples = guides.filter((name) => name.endsWith(".ts"))
-
   it("show files beside them, every one of them, and no other code", () => {
     const shown = pages.flatMap((name) => checkedSnippets(`scratchpad/guides/${name}`))
     assert.deepStrictEqual(shown.toSorted(), examples.map((name) => `scratchpad/guides/${name}`).toSorted())
@@ -86,11 +104,9 @@ describe("guides", () => {
   })
 
   for (const example of examples) {
-    it(`${example} prints what it says`, async () => {
+    it(`${example} prints what it says`, () => {
       const promised = Array.from(readFileSync(join(folder, "guides", example), "utf8").matchAll(/^\/\/ => (.*)$/gm), ([, line]) => line)
-      const { stderr, stdout } = await run(process.execPath, [join(folder, "guides", example)], { cwd: root })
-      assert.deepStrictEqual(stdout.trimEnd().split("\n"), promised)
-      assert.strictEqual(stderr, "")
+      assert.deepStrictEqual(printed(`guides/${example}`).trimEnd().split("\n"), promised)
     })
   }
 })
