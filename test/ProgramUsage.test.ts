@@ -13,7 +13,7 @@ import * as SessionStore from "../src/session/SessionStore.ts"
 import * as ToolRegistry from "../src/tool/ToolRegistry.ts"
 import * as HttpServer from "./provider/HttpServer.ts"
 import * as S from "./routing/support.ts"
-import { machine } from "./support/hermes.ts"
+import { machine } from "./support/hermesInProcess.ts"
 
 interface Asked {
   readonly messages: ReadonlyArray<{ readonly role: string; readonly content: unknown }>
@@ -101,7 +101,7 @@ describe("what a run spends", () => {
   for (const ending of ["fails", "is interrupted"] as const) {
     it.live(`the tokens of children are the run's and its session's, also when the run ${ending} after them`, () =>
       Effect.gen(function*() {
-        const { hermes, keep } = yield* machine
+        const { hermes, keep, start } = yield* machine
         let isLate = false
         const server = yield* HttpServer.make(({ body, url }, response) => {
           if (!url.endsWith("/chat/completions")) return void HttpServer.json(response, 404, { error: { message: "not here" } })
@@ -115,7 +115,7 @@ describe("what a run spends", () => {
           isLate = true
         })
         keep("config.yaml", config(server.url))
-        const { code, stdout } = yield* hermes(["-q", "begin", "--format", "stream-json"], {
+        const { code, stdout } = yield* (ending === "fails" ? hermes : start)(["-q", "begin", "--format", "stream-json"], {
           onStart: (child) => {
             const look = setInterval(() => {
               if (!isLate) return

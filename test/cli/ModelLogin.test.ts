@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { existsSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import * as HttpServer from "../provider/HttpServer.ts"
-import { machine } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 
 const claims = (name: string, exp: number): string => {
   const payload = { exp, "https://api.openai.com/auth": { chatgpt_account_id: `account-${name}` } }
@@ -122,8 +122,8 @@ describe("hermes model login", () => {
 
   it.live("an interruption ends the wait and leaves nothing behind", () =>
     Effect.gen(function*() {
-      const { auth, hermes } = yield* user({ patience: 1_000, granted: tokens("one"), good: "one" })
-      const ended = yield* hermes(["model", "login"], {
+      const { auth, start } = yield* user({ patience: 1_000, granted: tokens("one"), good: "one" })
+      const ended = yield* start(["model", "login"], {
         onError: (stderr, child) => {
           if (stderr.includes("ABCD-1234")) child.kill("SIGINT")
         }

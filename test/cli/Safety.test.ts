@@ -1,9 +1,9 @@
-// What the settings say about safety, in runs of the real program.
+// What the settings say about safety, in runs of the program.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { chmodSync, readdirSync, readFileSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
-import { machine } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 
 const key = `sk-${"a1B2".repeat(10)}`
 

@@ -4,6 +4,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
@@ -15,7 +16,7 @@ import * as AtifCheck from "../../src/observability/AtifCheck.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
 import * as TarArchive from "../../src/domain/TarArchive.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
-import { machine } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 import { applied, type Event, type Json, price, timeless, totals, world } from "./support/studio.ts"
 
 /** What a model was asked, without its system prompt. */
@@ -25,17 +26,17 @@ const askedOf = ({ messages }: { readonly messages: ReadonlyArray<{ readonly rol
 describe("hermes trace serve, of runs", () => {
   it.live("follows a run of another process, and goes on after a lost connection", () =>
     Effect.gen(function*() {
-      const { model, say, serve } = yield* world
+      const { model, say, sayElsewhere, serve } = yield* world
       const { id: other } = yield* say("hello")
       const { ask, events, post } = yield* serve("--write")
       let release = (): void => undefined
       model.hold = new Promise((resolve) => (release = resolve))
       const before = (yield* ask("/api/sessions")).json
       const list = yield* Effect.forkChild(events(`/api/events?after=${before.sequence}`, ({ data }) => data.sessions?.some(({ endedAt, id }: Json) => id !== other && endedAt !== undefined)))
-      const run = yield* Effect.forkChild(say("read the notes"))
+      const run = yield* Effect.forkChild(sayElsewhere("read the notes"))
 
       // The second request is held: the run is under way, its first step is recorded.
-      const running = yield* Effect.repeat(ask("/api/sessions?status=running"), { until: ({ json }) => json.sessions[0]?.toolCalls === 1 })
+      const running = yield* Effect.repeat(ask("/api/sessions?status=running"), { until: ({ json }) => json.sessions[0]?.toolCalls === 1, schedule: Schedule.spaced("20 millis") })
       const { id } = running.json.sessions[0]
       assert.deepStrictEqual([running.json.total, running.json.sessions[0].status, running.json.sessions[0].endedAt], [1, "running", undefined])
       const half = (yield* ask(`/api/sessions/${id}`)).json
@@ -77,7 +78,7 @@ describe("hermes trace serve, of runs", () => {
         const { json, status } = yield* post(`/api/sessions/${id}/replay`, body)
         assert.strictEqual(status, 201, JSON.stringify(json))
         return yield* Effect.map(
-          Effect.repeat(ask(`/api/sessions/${json.session}`), { until: ({ json }) => json.summary?.endedAt !== undefined && json.runs.length > 0 && json.summary.status !== "running" }),
+          Effect.repeat(ask(`/api/sessions/${json.session}`), { until: ({ json }) => json.summary?.endedAt !== undefined && json.runs.length > 0 && json.summary.status !== "running", schedule: Schedule.spaced("20 millis") }),
           ({ json }) => json
         )
       })
@@ -128,7 +129,7 @@ describe("hermes trace serve, of runs", () => {
 
   it.live("counts sub-agents with their session, and a killed run as interrupted", () =>
     Effect.gen(function*() {
-      const { hermes, home, say, serve } = yield* world
+      const { home, say, serve, start } = yield* world
       const { id } = yield* say("please delegate")
       const { ask } = yield* serve()
       const { json: [...all] } = yield* Effect.map(ask("/api/sessions?children=true"), ({ json }) => ({ json: json.sessions }))
@@ -146,7 +147,7 @@ describe("hermes trace serve, of runs", () => {
       assert.deepStrictEqual(sums.agents.map(({ calls, name }: Json) => `${name} ${calls}`), ["leaf 2", "main 2"])
       assert.deepStrictEqual([sums.sessions, sums.modelCalls, sums.cost], [1, 4, price(4)])
 
-      const killed = yield* hermes(["chat", "-q", "please wait"], { onError: (stderr, process) => {
+      const killed = yield* start(["chat", "-q", "please wait"], { onError: (stderr, process) => {
         if (!stderr.includes("session_id: ")) return
         // Its first step is recorded before the command runs.
         const looking = setInterval(() => {
@@ -257,7 +258,7 @@ describe("hermes trace serve, of runs", () => {
 
   it.live("says in a line why it cannot begin, and shows a store that comes later", () =>
     Effect.gen(function*() {
-      const { hermes, home, say, serve } = yield* world
+      const { home, say, serve, start: hermes } = yield* world
       const port = yield* Effect.acquireRelease(
         Effect.promise(() => new Promise<ReturnType<typeof createServer>>((resolve) => {
           const server = createServer().listen(0, "127.0.0.1", () => resolve(server))
@@ -308,7 +309,7 @@ describe("hermes trace serve, of runs", () => {
 
   it.live("says that a damaged file cannot be read", () =>
     Effect.gen(function*() {
-      const { hermes, home } = yield* machine
+      const { home, start: hermes } = yield* machine
       mkdirSync(dirname(join(home, "state.db")), { recursive: true })
       writeFileSync(join(home, "state.db"), "this is no database, whatever its name says".repeat(100))
       const { code, stderr, stdout } = yield* hermes(["trace", "serve"])

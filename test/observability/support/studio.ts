@@ -4,7 +4,8 @@ import * as Effect from "effect/Effect"
 import { spawn } from "node:child_process"
 import { dirname } from "node:path"
 import * as HttpServer from "../../provider/HttpServer.ts"
-import { machine, program, sessionIdOf } from "../../support/hermes.ts"
+import { program, sessionIdOf } from "../../support/hermes.ts"
+import { machine } from "../../support/hermesInProcess.ts"
 
 /** A value that was read: tests say of what form it is. */
 export type Json = ReturnType<typeof JSON.parse>
@@ -172,9 +173,13 @@ export const world = Effect.gen(function*() {
     ""
   ].join("\n"))
   made.put("notes.txt", "rye bread\n")
-  const say = (...args: ReadonlyArray<string>) => Effect.map(made.hermes(["chat", "-q", ...args]), ({ code, stderr }) => ({ code, id: sessionIdOf(stderr) }))
+  const saidBy = (run: typeof made.hermes) => (...args: ReadonlyArray<string>) =>
+    Effect.map(run(["chat", "-q", ...args]), ({ code, stderr }) => ({ code, id: sessionIdOf(stderr) }))
+  /** A run in this process, and one in its own. */
+  const say = saidBy(made.hermes)
+  const sayElsewhere = saidBy(made.start)
   const serve = (...args: ReadonlyArray<string>) => start(made.home, made.cwd, args)
-  return { ...made, model, say, serve }
+  return { ...made, model, say, sayElsewhere, serve }
 })
 
 /** A value without its times, which differ from run to run. */
