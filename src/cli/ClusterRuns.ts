@@ -100,6 +100,9 @@ const duration = (seconds: number): string => {
   return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`
 }
 
+/** Failed runs that `status` names. */
+const mostFailures = 5
+
 /** Shows the cluster. */
 export const status = Effect.fn("hermes cluster status")(function*({ json, runner }: { readonly json: boolean; readonly runner: Option.Option<string> }) {
   const { settings, url } = yield* loaded
@@ -109,11 +112,11 @@ export const status = Effect.fn("hermes cluster status")(function*({ json, runne
   }
   const { budgetDollars, budgetTokens } = settings.cluster
   const { members, used } = yield* onDatabase(url, Effect.all({ members: Members.list, used: ClusterMarks.used }))
-  const counts = yield* Cluster.Cluster.use(({ counts }) => counts).pipe(
+  const { counts, failures } = yield* Cluster.Cluster.use(({ counts, failures }) => Effect.all({ counts, failures: failures(mostFailures) })).pipe(
     Effect.provide(Cluster.layerClient({ url })),
     Effect.catchTag("ClusterError", (error) => Effect.fail(ClusterSettings.told(error)))
   )
-  if (json) return yield* line(SafeText.json({ runners: members, runs: counts, used, budget: { tokens: budgetTokens ?? null, dollars: budgetDollars ?? null } }, 2))
+  if (json) return yield* line(SafeText.json({ runners: members, runs: counts, failures, used, budget: { tokens: budgetTokens ?? null, dollars: budgetDollars ?? null } }, 2))
   const runners = members.map(({ address, concurrency, isAlive, isDraining, running, seconds, version }) => [
     address, version, !isAlive ? "gone" : isDraining ? "draining" : "at work", `${running} of ${concurrency}`, duration(seconds)
   ])
@@ -121,6 +124,9 @@ export const status = Effect.fn("hermes cluster status")(function*({ json, runne
   if (counts.length > 0) {
     const shown = counts.map(({ batch, failed, finished, running, waiting }) => [SafeText.line(batch), ...[waiting, running, finished, failed].map(String)])
     yield* line(`\n${table([["BATCH", "WAITING", "RUNNING", "FINISHED", "FAILED"], ...shown])}`)
+  }
+  if (failures.length > 0) {
+    yield* line(`\n${table([["FAILED LAST", "SESSION", "REASON"], ...failures.map(({ id, message, sessionId }) => [id, sessionId, message].map(SafeText.line))])}`)
   }
   if (used.tokens > 0 || budgetTokens !== undefined || budgetDollars !== undefined) {
     yield* line(`\nUsed: ${used.tokens}${budgetTokens === undefined ? "" : ` of ${budgetTokens}`} tokens, $${used.dollars.toFixed(2)}${budgetDollars === undefined ? "" : ` of $${budgetDollars}`}`)

@@ -47,10 +47,10 @@ import * as Schema from "effect/Schema"
 import type { Agent } from "../agent/Agent.ts"
 import type { RunRecord } from "../session/RunRecord.ts"
 import type { SessionStore } from "../session/SessionStorePort.ts"
-import type { Counts, Outcome, Request } from "./Runs.ts"
+import type { Counts, Failure, Outcome, Request } from "./Runs.ts"
 import type { Handler } from "./RunWorkflow.ts"
 
-export type { Counts, Outcome, Request } from "./Runs.ts"
+export type { Counts, Failure, Outcome, Request } from "./Runs.ts"
 export type { Handler, Work } from "./RunWorkflow.ts"
 
 /** The database of the cluster cannot be used, or a runner may not join. `message` says why and what to do. */
@@ -67,6 +67,8 @@ export interface Service {
   readonly outcomes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Outcome>, ClusterError>
   /** Counts of all runs, by batch. */
   readonly counts: Effect.Effect<ReadonlyArray<Counts>, ClusterError>
+  /** Runs that failed, the last one first and so many at most. */
+  readonly failures: (most: number) => Effect.Effect<ReadonlyArray<Failure>, ClusterError>
 }
 
 /** The durable runs of one process, or of a cluster. */

@@ -74,7 +74,8 @@ const served: Layer.Layer<Cluster.Cluster, never, Runs.Runs | WorkflowEngine.Wor
       return undefined
     }),
     outcomes: runs.outcomes,
-    counts: runs.counts
+    counts: runs.counts,
+    failures: runs.failures
   }
 }))
 

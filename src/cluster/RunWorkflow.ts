@@ -12,6 +12,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as References from "effect/References"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
@@ -137,19 +138,31 @@ export const worker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs 
 
 const waitBefore = (attempt: number): number => Math.min(2 ** attempt, 60) * 1000
 
+/** End of a run whose workflow broke: nothing that it does ends so, but the program or its database may. */
+const broken = (cause: Cause.Cause<unknown>): Outcome => {
+  const error = Cause.squash(cause)
+  return failed(`the run broke off: ${(error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, " ")}`, true)
+}
+
 /** Carries out the workflow on this runner. */
 export const layer = RunWorkflow.toLayer(Effect.fnUntraced(function*(request) {
   const { attempt } = yield* Worker
   const runs = yield* Runs
-  for (let number = 0;; number++) {
-    const outcome: Outcome = yield* Activity.make({ name: `attempt ${number}`, success: OutcomeSchema, execute: attempt(request) })
-    if (outcome.status === "failed" && outcome.isPassing === true && number < request.retries) {
+  const attempts = Effect.gen(function*() {
+    for (let number = 0;; number++) {
+      const outcome: Outcome = yield* Activity.make({ name: `attempt ${number}`, success: OutcomeSchema, execute: attempt(request) })
+      if (outcome.status !== "failed" || outcome.isPassing !== true || number >= request.retries) return outcome
       yield* DurableClock.sleep({ name: `wait ${number}`, duration: waitBefore(number) })
-      continue
     }
-    // One that is over already keeps its outcome.
-    return yield* Effect.orDie(runs.finish(request.id, outcome))
-  }
+  })
+  // One that is over already keeps its outcome.
+  yield* attempts.pipe(
+    Effect.flatMap((outcome) => runs.finish(request.id, outcome)),
+    // A suspension, and the move to another runner, are interrupts.
+    Effect.catchCause((cause) =>
+      Cause.hasInterrupts(cause) ? Effect.failCause(cause) : Effect.catch(runs.finish(request.id, broken(cause)), () => Effect.failCause(cause))),
+    Effect.orDie
+  )
 }))
 
 const lookEvery = "3 seconds"
@@ -163,14 +176,15 @@ interface Idle {
 }
 
 /**
- * Resumes the runs of this runner's shards whose workflow is suspended, as long as the scope lives.
+ * Goes on with the runs of this runner's shards whose workflow was answered before they were over, as long as the scope lives.
  *
  * **Details**
  *
  * The workflow waits for nothing but its attempts and short pauses, which need no wake. But the engine answers an attempt with `Suspended`
  * where it has none of that name, as may be after a change of shards, and then the workflow may be answered so too. Nobody would wake it
  * again. A run that is not over and has no attempt here for two looks is asked for; after that at the fourth look,
- * the eighth, and so on. A workflow with another reply, or none yet, stays as it is.
+ * the eighth, and so on. A suspended workflow is resumed. One that is complete could not write its end: its run fails with the reason,
+ * so that the next turn of its session can begin. One without a reply stays as it is.
  */
 export const resumption: Layer.Layer<never, never, Worker | Runs | Sharding | WorkflowEngine> = Layer.effectDiscard(Effect.gen(function*() {
   const worker = yield* Worker
@@ -178,6 +192,13 @@ export const resumption: Layer.Layer<never, never, Worker | Runs | Sharding | Wo
   const sharding = yield* Sharding
   const engine = yield* WorkflowEngine
   let idle: ReadonlyMap<string, Idle> = new Map()
+  const goOn = Effect.fnUntraced(function*(id: string, execution: string) {
+    const answered = Option.getOrUndefined(yield* RunWorkflow.poll(execution))
+    if (answered === undefined) return
+    if (answered._tag === "Suspended") return yield* RunWorkflow.resume(execution)
+    const { exit } = answered
+    yield* runs.finish(id, Exit.isFailure(exit) ? broken(exit.cause) : failed("the run ended, and its outcome was lost", true))
+  }, Effect.provideService(WorkflowEngine, engine))
   const look = Effect.gen(function*() {
     const found = new Map<string, Idle>()
     for (const id of yield* runs.open(mostRuns)) {
@@ -190,7 +211,7 @@ export const resumption: Layer.Layer<never, never, Worker | Runs | Sharding | Wo
     idle = found
     for (const [id, { execution, looks }] of found) {
       if (looks < 2 || (looks & (looks - 1)) !== 0 || worker.has(id)) continue
-      yield* Effect.provideService(RunWorkflow.resume(execution), WorkflowEngine, engine)
+      yield* goOn(id, execution)
     }
   })
   yield* look.pipe(

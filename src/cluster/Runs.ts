@@ -61,6 +61,14 @@ export interface Counts {
   readonly failed: number
 }
 
+/** A run that failed. */
+export interface Failure {
+  readonly id: string
+  readonly batch: string
+  readonly sessionId: string
+  readonly message: string
+}
+
 /** A run that is about to begin. */
 export interface Started {
   /** Messages that its session had before; undefined when this is its first start. */
@@ -88,6 +96,8 @@ export interface Service {
   /** Ids of the runs that are not over, the oldest first and so many at most. */
   readonly open: (most: number) => Effect.Effect<ReadonlyArray<string>, ClusterError>
   readonly counts: Effect.Effect<ReadonlyArray<Counts>, ClusterError>
+  /** Runs that failed, the last one first and so many at most. */
+  readonly failures: (most: number) => Effect.Effect<ReadonlyArray<Failure>, ClusterError>
   /** Calls `then` when runs were submitted (`work`) or ended (`done`), as far as this process is told. */
   readonly listen: (channel: Channel, then: Effect.Effect<void>) => Effect.Effect<never>
 }
@@ -176,6 +186,13 @@ export const make = ({ listen, notify, run, sql }: RunsPlace): Service => ({
       return Array.from(batches.values())
     }
   ),
+  failures: (most) =>
+    Effect.map(
+      run(sql<Omit<Failure, "message"> & { readonly outcome: string }>`
+        SELECT id, batch, session_id AS "sessionId", outcome FROM runs
+        WHERE state = 'done' AND outcome LIKE '{"status":"failed"%' ORDER BY ended_at DESC, made DESC LIMIT ${most}`),
+      (rows) => rows.map(({ outcome, ...run }) => ({ ...run, message: outcomeOf(outcome)?.message ?? "" }))
+    ),
   listen
 })
 

@@ -107,6 +107,10 @@ describe.skipIf(missing !== undefined)(`hermes cluster over Postgres${missing ==
         assert.match(local.stderr, /^Error: the submission would carry a secret: keys stay on their machine/m)
         const health = (name: string) => Effect.map(hermes(["cluster", "status", name], { env }), ({ code, stdout }) => [code, stdout.replace(/^\S+ /, "")])
         assert.deepStrictEqual(yield* Effect.all([health(hostname()), health("elsewhere")], { concurrency: 2 }), [[0, "is at work.\n"], [1, ""]])
+        const status = yield* hermes(["cluster", "status"], { env })
+        assert.deepStrictEqual(status.stdout.split("\n").filter((line) => line.includes("telescope")).map((line) => line.trim().replaceAll(/ {2,}/g, " | ").replace(/^\S+ \| \S+ \| runner on \S+:/, "ID | SESSION | RUNNER")), [
+          "ID | SESSION | RUNNER there is no toolset or tool \"telescope\" here"
+        ], status.stdout)
         assert.include((yield* hermes(["cluster", "drain", "--all"], { env })).stdout, "asked to end.")
         const last = yield* Fiber.join(second.ended)
         assert.deepStrictEqual([last.code, last.stdout], [0, ""], last.stderr)

@@ -127,6 +127,45 @@ describe.skipIf(missing !== undefined)(`runners over one Postgres${missing === u
       assert.strictEqual(server.query(`SELECT string_agg(starts::text, ' ' ORDER BY id) FROM ${schema}.runs`), "2 1 1 2 1 1")
     }), 60_000)
 
+  it.live("a run whose workflow breaks off fails with the reason, and its session goes on; also where that could not be written at once", () =>
+    Effect.gen(function*() {
+      const url = yield* newUrl
+      const schema = schemaOf(url)
+      const odd = (id: string): Cluster.Request => ({ id, batch: "odd", kind: "odd", sessionId: id, input: "{}", retries: 3 })
+      const turn = (id: string, sessionId: string) => Cluster.turn({ id, sessionId, prompt: `Reply exactly ${id}`, batch: "turns" })
+      // A handler of an application without types: its outcome has no stored form, which is a defect of the attempt.
+      const outcome: unknown = { status: "finished", output: 5 }
+      const handlers = { odd: () => Effect.succeed(outcome as Cluster.Outcome) }
+      yield* Effect.provide(Effect.gen(function*() {
+        for (const request of [odd("first"), turn("after-first", "first")]) yield* Cluster.submit(request)
+        const outcomes = yield* Cluster.settled(["first", "after-first"])
+        assert.deepStrictEqual([outcomes.get("first")?.status, outcomes.get("after-first")?.status], ["failed", "finished"])
+        assert.strictEqual(outcomes.get("first")?.message, "the run broke off: Expected string at [\"output\"]")
+        // The database takes no end of this run.
+        server.query(`CREATE FUNCTION ${schema}.refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no end''; END'`)
+        server.query(`CREATE TRIGGER refuse BEFORE UPDATE ON ${schema}.runs FOR EACH ROW WHEN (NEW.id = 'second' AND NEW.state = 'done') EXECUTE FUNCTION ${schema}.refuse()`)
+        for (const request of [odd("second"), turn("after-second", "second")]) yield* Cluster.submit(request)
+        // Both messages of it are answered: the engine has nothing to do for it any more.
+        const answered = Effect.sync(() => server.query(`
+          SELECT count(*) FROM ${schema}.cluster_messages WHERE processed AND entity_id IN
+            (SELECT entity_id FROM ${schema}.cluster_messages WHERE tag = 'run' AND payload::json->>'id' = 'second')`))
+        yield* Effect.repeat(Effect.andThen(Effect.sleep("50 millis"), answered), { until: (count) => count === "2", times: 400 })
+        assert.strictEqual(server.query(`SELECT string_agg(id || ' ' || state, ', ' ORDER BY made) FROM ${schema}.runs WHERE session_id = 'second'`), "second running, after-second waiting")
+        server.query(`DROP TRIGGER refuse ON ${schema}.runs`)
+        const later = yield* Cluster.settled(["second", "after-second"])
+        assert.strictEqual(later.get("second")?.status, "failed")
+        assert.strictEqual(later.get("second")?.message, outcomes.get("first")?.message)
+        assert.include(later.get("after-second")?.output ?? "", "\"text\":\"after-second\"")
+        assert.deepStrictEqual(yield* Cluster.Cluster.use(({ counts, failures }) => Effect.all([counts, failures(1)])), [
+          [
+            { batch: "odd", waiting: 0, running: 0, finished: 0, failed: 2 },
+            { batch: "turns", waiting: 0, running: 0, finished: 2, failed: 0 }
+          ],
+          [{ id: "second", batch: "odd", sessionId: "second", message: later.get("second")?.message ?? "" }]
+        ])
+      }), runnerAt(url, { handlers }), { local: true })
+    }), 60_000)
+
   it.live("turns of one session follow each other as they were submitted", () =>
     Effect.gen(function*() {
       const url = yield* newUrl
