@@ -15,25 +15,10 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import { RolloutScore, RolloutView, RolloutWanted } from "../domain/RolloutPort.ts"
-import { ErrorBody } from "./ApiError.ts"
+import { ChatRequest, errors, Fields, health, id, ModelList } from "./OpenAiShapes.ts"
 
 /** Header that names a rollout, in requests and answers. */
 export const rolloutHeader = "x-hermes-rollout-id"
-
-const Message = Schema.Record(Schema.String, Schema.Json)
-
-/** A request for a chat completion; fields that are not named here go to the model as they are. */
-const ChatRequest = Schema.StructWithRest(
-  Schema.Struct({
-    messages: Schema.Array(Message),
-    model: Schema.optionalKey(Schema.String),
-    stream: Schema.optionalKey(Schema.Boolean),
-    tools: Schema.optionalKey(Schema.Array(Message))
-  }),
-  [Schema.Record(Schema.String, Schema.Json)]
-)
-
-const Completion = Schema.Record(Schema.String, Schema.Json)
 
 const ScoredEpisode = Schema.Struct({
   rollout_id: Schema.String,
@@ -41,39 +26,41 @@ const ScoredEpisode = Schema.Struct({
   tokens: Schema.Array(Schema.Int),
   masks: Schema.Array(Schema.Int),
   score: Schema.Finite,
-  messages: Schema.Array(Message),
+  messages: Schema.Array(Fields),
   inference_logprobs: Schema.optionalKey(Schema.Array(Schema.Finite)),
   advantages: Schema.optionalKey(Schema.Array(Schema.Finite)),
   ref_logprobs: Schema.optionalKey(Schema.Array(Schema.Finite)),
-  generation_params: Message,
-  overrides: Message
+  generation_params: Fields,
+  overrides: Fields
 })
 
-const Model = Schema.Struct({ id: Schema.String, object: Schema.Literal("model"), created: Schema.Int, owned_by: Schema.String })
-
-const failure = (status: number) => ErrorBody.pipe(HttpApiSchema.status(status))
-const errors = [400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 502, 503, 504].map(failure)
-
-const id = { id: Schema.String }
-
-const chat = HttpApiEndpoint.post("chat", "/v1/chat/completions", { payload: ChatRequest, success: Completion, error: errors })
+const chat = HttpApiEndpoint.post("chat", "/v1/chat/completions", { payload: ChatRequest, success: Fields, error: errors })
 
 /** Chat completions, the models, and signs of life. */
 export const openai = HttpApiGroup.make("openai").add(
-  HttpApiEndpoint.get("health", "/health", { success: Schema.Struct({ status: Schema.Literal("ok") }), error: errors }),
-  HttpApiEndpoint.get("models", "/v1/models", { success: Schema.Struct({ object: Schema.Literal("list"), data: Schema.Array(Model) }), error: errors }),
+  health,
+  HttpApiEndpoint.get("models", "/v1/models", { success: ModelList, error: errors }),
   chat
 )
 
 /** Rollouts: opened, asked, scored, exported. */
 export const rollouts = HttpApiGroup.make("rollouts").add(
-  HttpApiEndpoint.get("list", "/v1/rollouts", { query: { after: Schema.optionalKey(Schema.String), limit: Schema.optionalKey(Schema.String) }, success: Schema.Struct({ data: Schema.Array(RolloutView) }), error: errors }),
+  HttpApiEndpoint.get("list", "/v1/rollouts", {
+    query: { after: Schema.optionalKey(Schema.String), limit: Schema.optionalKey(Schema.String) },
+    success: Schema.Struct({ data: Schema.Array(RolloutView) }),
+    error: errors
+  }),
   HttpApiEndpoint.post("open", "/v1/rollouts", { payload: RolloutWanted, success: RolloutView.pipe(HttpApiSchema.status(201)), error: errors }),
   HttpApiEndpoint.get("view", "/v1/rollouts/:id", { params: id, success: RolloutView, error: errors }),
-  HttpApiEndpoint.post("finish", "/v1/rollouts/:id/finish", { params: id, payload: Schema.Struct({ ...RolloutScore.fields, reward: Schema.optionalKey(Schema.Finite) }), success: RolloutView, error: errors }),
+  HttpApiEndpoint.post("finish", "/v1/rollouts/:id/finish", {
+    params: id,
+    payload: Schema.Struct({ ...RolloutScore.fields, reward: Schema.optionalKey(Schema.Finite) }),
+    success: RolloutView,
+    error: errors
+  }),
   HttpApiEndpoint.get("export", "/v1/rollouts/:id/export", { params: id, success: ScoredEpisode, error: errors }),
-  HttpApiEndpoint.get("rolloutModels", "/v1/rollouts/:id/models", { params: id, success: Schema.Struct({ object: Schema.Literal("list"), data: Schema.Array(Model) }), error: errors }),
-  HttpApiEndpoint.post("rolloutChat", "/v1/rollouts/:id/chat/completions", { params: id, payload: ChatRequest, success: Completion, error: errors })
+  HttpApiEndpoint.get("rolloutModels", "/v1/rollouts/:id/models", { params: id, success: ModelList, error: errors }),
+  HttpApiEndpoint.post("rolloutChat", "/v1/rollouts/:id/chat/completions", { params: id, payload: ChatRequest, success: Fields, error: errors })
 )
 
 /** The whole API. */

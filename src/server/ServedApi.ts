@@ -12,10 +12,10 @@ import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import * as Json from "../domain/Json.ts"
 import { RolloutPort, RolloutScore, RolloutWanted } from "../domain/RolloutPort.ts"
 import * as HttpListener from "../platform/HttpListener.ts"
-import * as ApiError from "./ApiError.ts"
 import * as ChatCompletionStream from "./ChatCompletionStream.ts"
 import { api, rolloutHeader } from "./HermesApi.ts"
 import type { Options, Running } from "./HermesServer.ts"
+import { modelsOf, numberOf } from "./OpenAiShapes.ts"
 import { answered, type BodyReader, decoded, json, longestBody, objectOf, serve as serveRoutes } from "./ServedRoutes.ts"
 
 const wanted = decoded(RolloutWanted)
@@ -38,20 +38,10 @@ const chatOf = (bodyOf: BodyReader) => Effect.fnUntraced(function*(request: Http
   })
 })
 
-const mostListed = 1000
-
-/** The length of a list: 100 when it is not given. */
-const limitOf = (given: string | undefined): Effect.Effect<number, ApiError.ApiError> => {
-  const limit = Number(given ?? 100)
-  return Number.isInteger(limit) && limit >= 1 && limit <= mostListed
-    ? Effect.succeed(limit)
-    : Effect.fail(ApiError.make(400, "invalid_request", `limit is a whole number from 1 to ${mostListed}.`))
-}
-
 /** The handlers of the API. */
 const handlers = (bodyOf: BodyReader) => {
   const chat = chatOf(bodyOf)
-  const models = Effect.map(RolloutPort.use(({ model }) => model), (name) => ({ object: "list", data: [{ id: name, object: "model", created: 0, owned_by: "hermes" }] }))
+  const models = Effect.map(RolloutPort.use(({ model }) => model), (name) => modelsOf([name]))
   const openai = HttpApiBuilder.group(api, "openai", (group) =>
     group
       .handleRaw("health", () => Effect.succeed(json({ status: "ok" })))
@@ -60,7 +50,7 @@ const handlers = (bodyOf: BodyReader) => {
   const rollouts = HttpApiBuilder.group(api, "rollouts", (group) =>
     group
       .handleRaw("list", ({ query: { after, limit } }) =>
-        answered(Effect.flatMap(limitOf(limit), (most) => Effect.map(RolloutPort.use(({ list }) => list({ after, limit: most })), (data) => json({ data })))))
+        answered(Effect.flatMap(numberOf("limit", limit, { least: 1, most: 1_000, other: 100 }), (most) => Effect.map(RolloutPort.use(({ list }) => list({ after, limit: most })), (data) => json({ data })))))
       .handleRaw("open", ({ request }) =>
         answered(bodyOf(request).pipe(
           Effect.flatMap(wanted),

@@ -2,43 +2,11 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { mkdirSync, realpathSync } from "node:fs"
+import { mkdirSync } from "node:fs"
 import { join } from "node:path"
-import OpenAI from "openai"
-import * as AgentServer from "../../src/server/agent/AgentServer.ts"
-import * as Runtime from "../../src/Runtime.ts"
-import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
-import * as Delegate from "../../src/tool/builtin/Delegate.ts"
-import * as Files from "../../src/tool/builtin/Files.ts"
-import * as Terminal from "../../src/tool/builtin/Terminal.ts"
-import * as Todo from "../../src/tool/builtin/Todo.ts"
-import * as playedModel from "../support/playedModel.ts"
-import { temporaryDirectory } from "../support/temporaryDirectory.ts"
-
-const world = Effect.fnUntraced(function*(plays: Parameters<typeof playedModel.make>[0], options: Partial<AgentServer.Options> = {}) {
-  const played = yield* playedModel.make(plays)
-  const cwd = realpathSync(yield* temporaryDirectory)
-  const provider = ChatCompletions.layer({ model: "m", baseUrl: `${played.url}/v1`, apiKey: Redacted.make("upstream") })
-  const context = yield* Layer.build(Runtime.layer({ provider, cwd, tools: [Files.toolset, Terminal.toolset, Todo.toolset, Delegate.toolset] }))
-  const { url } = yield* Effect.provide(AgentServer.serve({ port: 0, cwd, ...options }), context)
-  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "k", maxRetries: 0 })
-  const fetched = async (path: string, init: RequestInit & { readonly json?: unknown } = {}) => {
-    const { json, ...rest } = init
-    const response = await fetch(`${url}${path}`, { ...rest, ...json === undefined ? {} : { method: rest.method ?? "POST", body: JSON.stringify(json), headers: { "content-type": "application/json", ...rest.headers } } })
-    const text = await response.text()
-    return { status: response.status, headers: response.headers, body: text.startsWith("{") ? JSON.parse(text) : text }
-  }
-  return { ...played, url, cwd, client, fetched }
-})
-
-const user = (content: string) => ({ role: "user" as const, content })
-const weather = { type: "function" as const, function: { name: "weather", description: "The weather", parameters: { type: "object", properties: { place: { type: "string" } } } } }
-
-const until = async (holds: () => boolean): Promise<void> => {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10))
-}
+import type OpenAI from "openai"
+import { readEvents, until, user, weather, world } from "../support/servedAgent.ts"
 
 describe("chat completions of an agent", () => {
   it.live("work with the official client: whole, streamed, continued, with the caller's tools beside its own", () =>
@@ -162,28 +130,6 @@ describe("responses of an agent", () => {
       })
     }), { timeout: 60_000 })
 })
-
-/** Reads the events of a session as they come. */
-const readEvents = (url: string, headers: Record<string, string> = {}) => {
-  const events: Array<{ readonly id: number; readonly data: Record<string, unknown> }> = []
-  const ending = new AbortController()
-  const read = async () => {
-    const response = await fetch(url, { headers, signal: ending.signal })
-    let text = ""
-    for await (const bytes of response.body ?? []) {
-      text += Buffer.from(bytes).toString("utf8")
-      for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n")) {
-        const [, id, data] = /^id: (\d+)\ndata: (.*)$/u.exec(text.slice(0, end)) ?? []
-        text = text.slice(end + 2)
-        if (id !== undefined && data !== undefined) events.push({ id: Number(id), data: JSON.parse(data) })
-      }
-    }
-  }
-  // It ends by being stopped.
-  const done = read().catch(() => undefined)
-  const types = () => events.map(({ data }) => data["type"])
-  return { events, types, stop: () => (ending.abort(), done) }
-}
 
 describe("sessions of an agent", () => {
   it.live("tell events, take approvals and steering, and go on behind a connection that broke", () =>

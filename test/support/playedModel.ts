@@ -4,7 +4,8 @@ import * as HttpServer from "../provider/HttpServer.ts"
 
 /** One answer of the model. */
 export interface Step {
-  readonly text?: string
+  /** A text, or the pieces that it comes in. */
+  readonly text?: string | ReadonlyArray<string>
   readonly thought?: string
   readonly calls?: ReadonlyArray<readonly [name: string, args: Record<string, unknown>, id?: string]>
   /** The model says nothing more, until its client hangs up. */
@@ -40,7 +41,7 @@ export const make = (plays: Readonly<Record<string, ReadonlyArray<Step>>>) => {
       if (!response.writableEnded) aborted++
     })
     if (thought !== undefined) response.write(HttpServer.sse(chunk({ reasoning_content: thought })))
-    if (text !== undefined) response.write(HttpServer.sse(chunk({ role: "assistant", content: text })))
+    if (text !== undefined) response.write(HttpServer.sse(...[text].flat().map((content) => chunk({ role: "assistant", content }))))
     if (hangs) return
     const toolCalls = calls.map(([name, args, id], index) => ({ index, id: id ?? `${name}_${seen.length}_${index}`, type: "function", function: { name, arguments: JSON.stringify(args) } }))
     response.end(HttpServer.sse(

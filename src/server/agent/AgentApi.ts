@@ -4,7 +4,8 @@
  * **Details**
  *
  * The endpoints of OpenAI take any of its clients: `model` is `hermes` or one of `/v1/models`; the caller's own tools are handed back as
- * calls, those of the agent run here. `/v1/sessions` is what they do not have: events as they happen, approvals, steering. A request
+ * calls, those of the agent run here. Sampling parameters
+ * are accepted and have no effect: the agent has its own. `/v1/sessions` is what they do not have: events as they happen, approvals, steering. A request
  * goes on with a session by the header `x-hermes-session-id`, by `previous_response_id`, or by the messages that it sends.
  * `/openapi.json` describes all of it; `/mcp` offers the agent as a tool over MCP.
  *
@@ -17,23 +18,10 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as PermissionMode from "../../config/PermissionMode.ts"
 import { planModes } from "../../host/HostEvent.ts"
-import { ErrorBody } from "../ApiError.ts"
+import { ChatRequest, errors, Fields, health, id, ModelList } from "../OpenAiShapes.ts"
 
 /** Header that names a session, in requests and answers. */
 export const sessionHeader = "x-hermes-session-id"
-
-const Fields = Schema.Record(Schema.String, Schema.Json)
-
-/** A request for a chat completion. Sampling parameters are accepted and have no effect: the agent has its own. */
-const ChatRequest = Schema.StructWithRest(
-  Schema.Struct({
-    messages: Schema.Array(Fields),
-    model: Schema.optionalKey(Schema.String),
-    stream: Schema.optionalKey(Schema.Boolean),
-    tools: Schema.optionalKey(Schema.Array(Fields))
-  }),
-  [Fields]
-)
 
 /** A request for a response. */
 const ResponseRequest = Schema.StructWithRest(
@@ -92,14 +80,9 @@ const StoredView = Schema.Struct({
   ended_at: Schema.NullOr(Schema.Number)
 })
 
-const Model = Schema.Struct({ id: Schema.String, object: Schema.Literal("model"), created: Schema.Int, owned_by: Schema.String })
-
-const errors = [400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 502, 503, 504].map((status) => ErrorBody.pipe(HttpApiSchema.status(status)))
-const id = { id: Schema.String }
-
 /** Models, chat completions, responses. */
 export const openai = HttpApiGroup.make("openai").add(
-  HttpApiEndpoint.get("models", "/v1/models", { success: Schema.Struct({ object: Schema.Literal("list"), data: Schema.Array(Model) }), error: errors }),
+  HttpApiEndpoint.get("models", "/v1/models", { success: ModelList, error: errors }),
   HttpApiEndpoint.post("chat", "/v1/chat/completions", { payload: ChatRequest, success: Fields, error: errors }),
   HttpApiEndpoint.post("respond", "/v1/responses", { payload: ResponseRequest, success: Fields, error: errors })
 )
@@ -120,7 +103,7 @@ export const sessions = HttpApiGroup.make("sessions").add(
 
 /** Signs of life. */
 export const life = HttpApiGroup.make("life").add(
-  HttpApiEndpoint.get("health", "/health", { success: Schema.Struct({ status: Schema.Literal("ok") }), error: errors }),
+  health,
   HttpApiEndpoint.get("metrics", "/metrics", { success: Schema.String, error: errors })
 )
 

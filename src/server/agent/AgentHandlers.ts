@@ -26,10 +26,13 @@ import * as McpHost from "../../tool/mcp/McpHost.ts"
 import * as ApiError from "../ApiError.ts"
 import { answered, type BodyReader, decoded, json, longestBody, objectOf, serve as serveRoutes } from "../ServedRoutes.ts"
 import type { Options, Running } from "../HermesServer.ts"
+import { modelsOf, numberOf } from "../OpenAiShapes.ts"
 import { api, NewAnswer, NewMessage, NewSettings, sessionHeader } from "./AgentApi.ts"
-import { AgentSessions, type Exchange, type ServedSession } from "./AgentSessions.ts"
+import type { Exchange } from "./AgentExchange.ts"
+import { AgentSessions } from "./AgentSessions.ts"
 import * as OpenAiAnswers from "./OpenAiAnswers.ts"
 import * as OpenAiMessages from "./OpenAiMessages.ts"
+import type { ServedSession } from "./ServedSessions.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 type Response = HttpServerResponse.HttpServerResponse
@@ -102,16 +105,9 @@ const answer = (live: LiveSession, question: string, given: typeof NewAnswer.Typ
   Effect.mapError(live.answer(question, answerOf(given)), ({ message, reason }) =>
     reason === "closed" ? ApiError.make(404, "question_not_open", message) : ApiError.make(400, "invalid_request", message))
 
-const numberOf = (name: string, given: string | undefined, most: number, other: number): Effect.Effect<number, ApiError.ApiError> => {
-  const number = Number(given ?? other)
-  return Number.isSafeInteger(number) && number >= 0 && number <= most
-    ? Effect.succeed(number)
-    : Effect.fail(ApiError.make(400, "invalid_request", `${name} is a whole number from 0 to ${most}.`))
-}
-
 /** The events of a session, from the one behind `Last-Event-ID` (or `after`) on. */
 const feed = Effect.fnUntraced(function*(request: Request, session: ServedSession, after: string | undefined) {
-  const from = yield* numberOf("Last-Event-ID", request.headers["last-event-id"] ?? after, Number.MAX_SAFE_INTEGER, 0)
+  const from = yield* numberOf("Last-Event-ID", request.headers["last-event-id"] ?? after, { most: Number.MAX_SAFE_INTEGER, other: 0 })
   const text = Stream.map(session.feed.after(from), ({ data, id }) => `id: ${id}\ndata: ${data}\n\n`)
   return events(Stream.concat(Stream.make(": connected\n\n"), text))
 })
@@ -177,12 +173,12 @@ const handlers = (bodyOf: BodyReader, requests: ReadonlyMap<string, number>) => 
     group
       .handleRaw("models", () =>
         answered(Effect.map(AgentSessions.use(({ models }) => models), (all) =>
-          json({ object: "list", data: ["hermes", ...all.map(({ id }) => id)].map((id) => ({ id, object: "model", created: 0, owned_by: "hermes" })) }))))
+          json(modelsOf(["hermes", ...all.map(({ id }) => id)])))))
       .handleRaw("chat", ({ request }) => answered(chat(bodyOf)(request)))
       .handleRaw("respond", ({ request }) => answered(respond(bodyOf)(request))))
   const sessions = HttpApiBuilder.group(api, "sessions", (group) =>
     group
-      .handleRaw("list", ({ query }) => answered(Effect.flatMap(numberOf("limit", query.limit, 1_000, 100), (limit) => Effect.map(listed(limit), (list) => json(list)))))
+      .handleRaw("list", ({ query }) => answered(Effect.flatMap(numberOf("limit", query.limit, { least: 1, most: 1_000, other: 100 }), (limit) => Effect.map(listed(limit), (list) => json(list)))))
       .handleRaw("open", ({ request }) =>
         answered(Effect.gen(function*() {
           const given = yield* settings(request)
@@ -241,5 +237,8 @@ export const serve = (
     )
     const router = yield* HttpRouter.toHttpEffect(routes)
     const counted = Effect.tap(router, ({ status }) => Effect.sync(() => requests.set(`${status}`, (requests.get(`${status}`) ?? 0) + 1)))
-    return yield* serveRoutes(options, Effect.provideContext(counted, services))
+    const running = yield* serveRoutes(options, Effect.provideContext(counted, services))
+    // Before requests under way are waited for: whoever only listens would be waited for in vain.
+    yield* Effect.addFinalizer(() => AgentSessions.use(({ drain }) => drain).pipe(Effect.provideContext(services)))
+    return running
   })

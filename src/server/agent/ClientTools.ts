@@ -8,7 +8,8 @@
  *
  * **Gotchas**
  *
- * The caller decides what its tools may do: they take no approval here.
+ * The caller decides what its tools may do: they take no approval here. A script of `execute_code` cannot call them: it waits at once for
+ * each of its calls, and the caller learns of a call when the model waits for nothing else.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -18,8 +19,10 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Ids from "../../domain/Ids.ts"
+import type { Registry } from "../../domain/Secrets.ts"
 import { ToolFailed } from "../../domain/ToolOutput.ts"
 import * as Annotations from "../../tool/Annotations.ts"
+import { ConversationHistory } from "../../tool/ToolContext.ts"
 import type { Selection } from "../../tool/ToolRegistry.ts"
 import { type BoundTool, fromBound, type Toolset } from "../../tool/Toolset.ts"
 
@@ -71,8 +74,8 @@ export const selectionOf = (session: string, chosen: Selection): Selection => ({
 /** Offers no caller's tools. */
 export const withoutClients = (chosen: Selection): Selection => selectionOf("", chosen)
 
-/** Makes the calls of a session. */
-export const make = (session: string): ClientCalls => {
+/** Makes the calls of a session; values that the runtime holds do not leave it in their arguments. */
+export const make = (session: string, secrets: Registry): ClientCalls => {
   const open = new Map<string, { readonly call: ClientCall; readonly result: Deferred.Deferred<string, ToolFailed> }>()
   let next = Deferred.makeUnsafe<void>()
 
@@ -80,9 +83,11 @@ export const make = (session: string): ClientCalls => {
 
   const run = ({ name }: ClientTool): BoundTool["run"] => (params, callId) =>
     Effect.gen(function*() {
+      // The caller is asked by the answers of the model, which has to go on for that.
+      if ((yield* ConversationHistory) === undefined) return yield* failed(name, `A script cannot call ${name}: it is a tool of the client. Call it directly.`)
       const id = `call_${yield* Ids.hex(24)}`
       const result = yield* Deferred.make<string, ToolFailed>()
-      open.set(callId, { call: { id, callId, name, arguments: JSON.stringify(params) }, result })
+      open.set(callId, { call: { id, callId, name, arguments: secrets.mask(JSON.stringify(params)) }, result })
       const arrived = next
       next = Deferred.makeUnsafe<void>()
       yield* Deferred.succeed(arrived, undefined)

@@ -13,7 +13,9 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import * as Redaction from "../../domain/Redaction.ts"
+import type { Registry } from "../../domain/Secrets.ts"
 import type { HostEvent, OpenQuestion } from "../../host/HostEvent.ts"
+import * as StreamSecrets from "../StreamSecrets.ts"
 
 /** An event as it is sent. */
 export interface FeedEvent {
@@ -29,7 +31,9 @@ export interface Numbered {
 
 /** Events that are kept, and characters of them. */
 const mostEvents = 10_000
-const mostCharacters = 4 * 1024 * 1024
+const mostCharacters = 1024 * 1024
+/** Characters that a reader which is behind gets at once; the rest follows when it has read them. */
+const mostAtOnce = 64 * 1024
 
 const questionOf = (question: OpenQuestion): FeedEvent => {
   if (question._tag === "Plan") return { type: "plan_presented", question_id: question.id, turn: question.turn, ...question.question }
@@ -97,7 +101,8 @@ export interface EventFeed {
 }
 
 /** Makes the feed of a session, whose numbers are above `begin`. */
-export const make = (begin: number): EventFeed => {
+export const make = (begin: number, secrets: Registry): EventFeed => {
+  const hidden = StreamSecrets.make(secrets)
   const kept: Array<Numbered> = []
   let characters = 0
   let last = begin
@@ -118,16 +123,30 @@ export const make = (begin: number): EventFeed => {
     while (kept.length > mostEvents || characters > mostCharacters && kept.length > 1) characters -= kept.shift()?.data.length ?? 0
   }
 
+  /** Events from a place in `kept` on, no more than a reader gets at once. */
+  const some = (from: number): ReadonlyArray<Numbered> => {
+    let end = from
+    for (let length = 0; end < kept.length && length < mostAtOnce; end++) length += kept[end]?.data.length ?? 0
+    return kept.slice(from, end)
+  }
+
+  /** A turn that ends lets go of what was held back of its text. */
+  const shownOf = (event: HostEvent): ReadonlyArray<HostEvent> => {
+    if (event._tag === "RunEvents") return [{ ...event, events: hidden.of(event.events) }]
+    const rest = event._tag === "TurnEnded" ? hidden.end() : []
+    return event._tag === "TurnEnded" && rest.length > 0 ? [{ _tag: "RunEvents", turn: event.turn.id, events: rest }, event] : [event]
+  }
+
   const behind = (given: number): ReadonlyArray<Numbered> => {
     const id = given === 0 ? begin : given
     const first = kept[0]?.id ?? last + 1
-    const found = kept.slice(Math.max(0, id - first + 1))
+    const found = some(Math.max(0, id - first + 1))
     return id + 1 < first ? [{ id: first - 1, data: JSON.stringify({ type: "gap", missing_from: id + 1, missing_to: first - 1 }) }, ...found] : found
   }
 
   return {
     publish: (event) => {
-      const events = eventsOf(event)
+      const events = shownOf(event).flatMap(eventsOf)
       if (events.length === 0) return
       events.forEach(add)
       wake()

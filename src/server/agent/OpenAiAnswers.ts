@@ -10,10 +10,10 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import * as Redaction from "../../domain/Redaction.ts"
 import * as Usage from "../../domain/Usage.ts"
 import * as ApiError from "../ApiError.ts"
-import type { Ending, Exchange, Piece } from "./AgentSessions.ts"
+import type { Exchange } from "./AgentExchange.ts"
+import type { Ending, Piece } from "./AnswerPieces.ts"
 
 /** Facts that every form of an answer has. */
 export interface Frame {
@@ -39,8 +39,6 @@ const gathered = ({ pieces }: Exchange): Effect.Effect<Gathered, ApiError.ApiErr
       : Effect.fail(ApiError.make(503, "session_closed", "The session was closed. Ask again."))
   })
 
-const redacted = Redaction.redactText
-
 const chatUsage = (usage: Usage.Usage) => ({
   prompt_tokens: usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens,
   completion_tokens: usage.outputTokens,
@@ -62,8 +60,8 @@ export const completion = ({ created, id, model }: Frame, exchange: Exchange) =>
       index: 0,
       message: {
         role: "assistant",
-        content: text === "" && ending.calls.length > 0 ? null : redacted(text),
-        ...reasoning === "" ? {} : { reasoning_content: redacted(reasoning) },
+        content: text === "" && ending.calls.length > 0 ? null : text,
+        ...reasoning === "" ? {} : { reasoning_content: reasoning },
         ...ending.calls.length === 0 ? {} : { tool_calls: chatCalls(ending) }
       },
       logprobs: null,
@@ -83,9 +81,9 @@ export const completionStream = ({ created, id, model }: Frame, { pieces }: Exch
   const textOf = (piece: Piece): string => {
     switch (piece._tag) {
       case "Text":
-        return chunk({ content: redacted(piece.text) })
+        return chunk({ content: piece.text })
       case "Reasoning":
-        return chunk({ reasoning_content: redacted(piece.text) })
+        return chunk({ reasoning_content: piece.text })
       case "Ended": {
         const { ending } = piece
         const calls = ending.calls.length === 0 ? "" : chunk({ tool_calls: chatCalls(ending).map((call, index) => ({ index, ...call })) })
@@ -148,8 +146,8 @@ const responseOf = (frame: Frame, repeated: Repeated, status: "in_progress" | "c
   ...more
 })
 
-const reasoningItem = (text: string) => ({ type: "reasoning", id: "rs_0", summary: [{ type: "summary_text", text: redacted(text) }] })
-const messageItem = (text: string, status: "in_progress" | "completed", content: ReadonlyArray<unknown> = [{ type: "output_text", text: redacted(text), annotations: [] }]) =>
+const reasoningItem = (text: string) => ({ type: "reasoning", id: "rs_0", summary: [{ type: "summary_text", text: text }] })
+const messageItem = (text: string, status: "in_progress" | "completed", content: ReadonlyArray<unknown> = [{ type: "output_text", text: text, annotations: [] }]) =>
   ({ type: "message", id: "msg_0", status, role: "assistant", content })
 const callItem = (call: Ending["calls"][number], status: "in_progress" | "completed") =>
   ({ type: "function_call", id: `fc_${call.id}`, call_id: call.id, name: call.name, arguments: status === "completed" ? call.arguments : "", status })
@@ -195,13 +193,13 @@ export const responseStream = (frame: Frame, repeated: Repeated, { pieces }: Exc
         if (textIndex !== undefined) return ""
         const begin = reasoning === "" ? send("response.output_item.added", { output_index: 0, item: { type: "reasoning", id: "rs_0", summary: [] } }) : ""
         reasoning += piece.text
-        return begin + send("response.reasoning_summary_text.delta", { item_id: "rs_0", output_index: 0, summary_index: 0, delta: redacted(piece.text) })
+        return begin + send("response.reasoning_summary_text.delta", { item_id: "rs_0", output_index: 0, summary_index: 0, delta: piece.text })
       }
       case "Text": {
         const begin = textIndex === undefined ? endReasoning() + beginText() : ""
         textIndex ??= reasoning === "" ? 0 : 1
         text += piece.text
-        return begin + send("response.output_text.delta", { item_id: "msg_0", output_index: textIndex, content_index: 0, delta: redacted(piece.text), logprobs: [] })
+        return begin + send("response.output_text.delta", { item_id: "msg_0", output_index: textIndex, content_index: 0, delta: piece.text, logprobs: [] })
       }
       case "Ended": {
         const { ending } = piece
@@ -224,8 +222,8 @@ export const responseStream = (frame: Frame, repeated: Repeated, { pieces }: Exc
   }
   const endReasoning = (): string => reasoning === "" ? "" : send("response.output_item.done", { output_index: 0, item: reasoningItem(reasoning) })
   const endText = (output_index: number): string =>
-    send("response.output_text.done", { item_id: "msg_0", output_index, content_index: 0, text: redacted(text), logprobs: [] }) +
-    send("response.content_part.done", { item_id: "msg_0", output_index, content_index: 0, part: { type: "output_text", text: redacted(text), annotations: [] } }) +
+    send("response.output_text.done", { item_id: "msg_0", output_index, content_index: 0, text: text, logprobs: [] }) +
+    send("response.content_part.done", { item_id: "msg_0", output_index, content_index: 0, part: { type: "output_text", text: text, annotations: [] } }) +
     send("response.output_item.done", { output_index, item: messageItem(text, "completed") })
 
   return Stream.fromIterable([started]).pipe(

@@ -15,7 +15,7 @@ import * as Prompt from "effect/ai/Prompt"
 import type { RunInput } from "../../agent/RunInput.ts"
 import * as Json from "../../domain/Json.ts"
 import * as ApiError from "../ApiError.ts"
-import type { Request } from "./AgentSessions.ts"
+import type { Request } from "./AgentExchange.ts"
 import type { ClientTool } from "./ClientTools.ts"
 
 type Parsed<A> = Effect.Effect<A, ApiError.ApiError>

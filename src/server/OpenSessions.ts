@@ -1,0 +1,67 @@
+/**
+ * Sessions of a server that are open, by their ids, each with a scope of its own.
+ *
+ * **Details**
+ *
+ * All of them are closed with the scope that they are made in. A session that is being closed is waited for before another is opened by
+ * its id, so that two never work on the same conversation.
+ *
+ * Source: `ARCHITECTURE.md` §3.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+
+/** Sessions that are open. */
+export interface OpenSessions<A> {
+  readonly get: (id: string) => A | undefined
+  readonly all: () => ReadonlyArray<A>
+  /** Opens a session in a scope of its own, which ends where this fails. One that is open by its id is closed first. */
+  readonly open: <E, R>(id: string, make: Effect.Effect<A, E, R>) => Effect.Effect<A, E, Exclude<R, Scope.Scope>>
+  /** Closes a session, to its end; false where none is open by the id. */
+  readonly close: (id: string) => Effect.Effect<boolean>
+}
+
+/** Makes a table without sessions. */
+export const make = Effect.fnUntraced(function*<A>(): Effect.fn.Return<OpenSessions<A>, never, Scope.Scope> {
+  const whole = yield* Effect.scope
+  const sessions = new Map<string, { readonly session: A; readonly scope: Scope.Closeable }>()
+  const closing = new Map<string, Deferred.Deferred<void>>()
+
+  const close: OpenSessions<A>["close"] = (id) =>
+    Effect.uninterruptible(Effect.suspend(() => {
+      const found = sessions.get(id)
+      if (found === undefined) {
+        const before = closing.get(id)
+        return before === undefined ? Effect.succeed(false) : Effect.as(Deferred.await(before), false)
+      }
+      const closed = Deferred.makeUnsafe<void>()
+      sessions.delete(id)
+      closing.set(id, closed)
+      const end = Effect.suspend(() => {
+        closing.delete(id)
+        return Deferred.succeed(closed, undefined)
+      })
+      return Effect.as(Effect.ensuring(Scope.close(found.scope, Exit.void), end), true)
+    }))
+
+  return {
+    get: (id) => sessions.get(id)?.session,
+    all: () => Array.from(sessions.values(), ({ session }) => session),
+    close,
+    open: (id, make) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function*() {
+          yield* close(id)
+          const scope = yield* Scope.fork(whole)
+          const session = yield* restore(Scope.provide(make, scope)).pipe(
+            Effect.onExit((exit) => Exit.isSuccess(exit) ? Effect.void : Scope.close(scope, Exit.void))
+          )
+          // Another request may have opened it meanwhile.
+          yield* close(id)
+          sessions.set(id, { session, scope })
+          return session
+        }))
+  }
+})

@@ -1,0 +1,61 @@
+/**
+ * Conversations that are recognised by their messages, for clients that keep them and name no session.
+ *
+ * **Details**
+ *
+ * Texts of the user and of the agent count; calls and results are the agent's own. A conversation is given away once,
+ * and not at all where several sessions have the same. A bounded number of them is remembered, the newest.
+ *
+ * **Gotchas**
+ *
+ * It is known to this server alone, as long as it runs: after that a client's messages begin a new session.
+ *
+ * Source: `ARCHITECTURE.md` §3.
+ */
+import type * as Prompt from "effect/ai/Prompt"
+import * as Conversation from "../../domain/Conversation.ts"
+import * as Digest from "../../platform/Digest.ts"
+
+/** A stored session as a conversation left it. */
+export interface LeftSession {
+  readonly id: string
+  readonly messages: number
+}
+
+/** Sessions by what was said in them. */
+export interface KnownConversations {
+  readonly remember: (messages: ReadonlyArray<Prompt.Message>, left: LeftSession) => void
+  /** Gives away the session that ends with these messages; whoever sends the same again gets another. */
+  readonly take: (messages: ReadonlyArray<Prompt.Message>) => LeftSession | undefined
+}
+
+/** Conversations that are remembered. */
+const most = 4_096
+
+const fingerprint = (messages: ReadonlyArray<Prompt.Message>): string =>
+  Digest.hex(JSON.stringify(messages.flatMap((message) => {
+    const text = message.role === "user" || message.role === "assistant" ? Conversation.text(message).trim() : ""
+    return text === "" ? [] : [[message.role, text]]
+  })), 64)
+
+/** Knows no conversation yet. */
+export const make = (): KnownConversations => {
+  /** Undefined where several sessions have the same. */
+  const known = new Map<string, LeftSession | undefined>()
+  return {
+    remember: (messages, left) => {
+      const key = fingerprint(messages)
+      const isOther = known.has(key) && known.get(key)?.id !== left.id
+      known.delete(key)
+      known.set(key, isOther ? undefined : left)
+      const oldest = known.keys().next()
+      if (known.size > most && oldest.done !== true) known.delete(oldest.value)
+    },
+    take: (messages) => {
+      const key = fingerprint(messages)
+      const left = known.get(key)
+      if (left !== undefined) known.delete(key)
+      return left
+    }
+  }
+}

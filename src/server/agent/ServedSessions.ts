@@ -1,0 +1,260 @@
+/**
+ * Live sessions of a server: opened when somebody asks for them, closed when nobody uses them. What they are is in the store, so that
+ * the next request opens them again.
+ *
+ * **Details**
+ *
+ * A session is in use while it answers a request, has a turn or a message that waits, or somebody reads its events. Of those that are not,
+ * the {@link mostUnused} that were used last stay open, unless a question waits or something works in the background, and none longer
+ * than `idle`. The mode and the model that a client chose come back with the session.
+ *
+ * Questions are for readers of the session's events. Where there are none, they are denied.
+ *
+ * Source: `ARCHITECTURE.md` §3.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import type { Agent } from "../../agent/Agent.ts"
+import type { BackgroundWork } from "../../agent/BackgroundWork.ts"
+import type { PermissionMode } from "../../config/PermissionMode.ts"
+import * as Ids from "../../domain/Ids.ts"
+import { Secrets } from "../../domain/Secrets.ts"
+import * as Usage from "../../domain/Usage.ts"
+import type { Hooks } from "../../hooks/Hooks.ts"
+import type { Answer, HostEvent, LiveSettings } from "../../host/HostEvent.ts"
+import * as LiveSession from "../../host/LiveSession.ts"
+import type { RunRecord } from "../../session/RunRecord.ts"
+import { type Session, SessionStore } from "../../session/SessionStore.ts"
+import type { Selection } from "../../tool/ToolRegistry.ts"
+import * as ApiError from "../ApiError.ts"
+import * as OpenSessions from "../OpenSessions.ts"
+import * as ClientTools from "./ClientTools.ts"
+import * as EventFeed from "./EventFeed.ts"
+
+/** Values that all sessions share. */
+export interface Options {
+  /** Tools of the agent. */
+  readonly tools: Selection
+  readonly mode: PermissionMode
+  /** Directory of the tools. */
+  readonly cwd: string
+  readonly maxIterations?: number | undefined
+  /** Sessions that are open at once; 512 when absent. */
+  readonly maxSessions?: number | undefined
+  /** Sessions that stay open unused; 64 when absent. */
+  readonly maxUnused?: number | undefined
+  /** Time after which a session that nobody uses is closed; 10 minutes when absent. It stays stored. */
+  readonly idle?: Duration.Duration | undefined
+}
+
+/** A session that is open. */
+export interface ServedSession {
+  readonly id: string
+  readonly live: LiveSession.LiveSession
+  readonly feed: EventFeed.EventFeed
+  readonly calls: ClientTools.ClientCalls
+}
+
+/** A session with what its exchanges share. */
+export interface ExchangeSession extends ServedSession {
+  readonly scope: Scope.Scope
+  readonly input: { tools: Selection; system: string | undefined; toolScope: Scope.Closeable | undefined; offered: string }
+  /** An exchange is under way: one at most. */
+  isBusy: boolean
+  usedAt: number
+  /** Says that it may be unused now. */
+  readonly freed: Effect.Effect<void>
+}
+
+/** Numbers for `/metrics`. */
+export interface Counts {
+  readonly open: number
+  readonly turns: number
+  readonly readers: number
+  readonly usage: Usage.Usage
+}
+
+/** Sessions of a server. */
+export interface ServedSessions {
+  /** Opens a stored session, in the newest part of its conversation, or finds it open. */
+  readonly find: (id: string) => Effect.Effect<ExchangeSession, ApiError.ApiError>
+  /** Opens the session of an id that nobody else knows. */
+  readonly begin: (id: Ids.SessionId) => Effect.Effect<ExchangeSession, ApiError.ApiError>
+  /** The newest stored session of the conversation of an id. */
+  readonly stored: (id: string) => Effect.Effect<Session, ApiError.ApiError>
+  /** The open session whose caller is to give the result of one of these calls. */
+  readonly waitingFor: (calls: ReadonlyMap<string, string>) => ExchangeSession | undefined
+  readonly close: (id: string) => Effect.Effect<boolean>
+  readonly counts: () => Counts
+  /** Ends the events of each session as soon as it has nothing to do: the server ends. */
+  readonly drain: Effect.Effect<void>
+}
+
+/** Services that sessions work with. */
+export type Needs = Agent | BackgroundWork | Hooks | RunRecord | SessionStore
+
+/** Answers to the questions of a session whose events nobody reads. */
+const unread: { readonly [Kind in Answer["_tag"]]: Extract<Answer, { readonly _tag: Kind }> } = {
+  Approval: { _tag: "Approval", reply: { choice: "deny", reason: "Approvals are not available over this connection." } },
+  Clarification: { _tag: "Clarification", answers: [] },
+  Plan: { _tag: "Plan", mode: "plan" }
+}
+
+/** Sessions that stay open unused, where the options name no number. */
+export const mostUnused = 64
+
+/** Closed sessions whose settings are known, where they are not those of the server. */
+const mostSettings = 10_000
+
+/** An error of the store, for the client. */
+export const storeFailed = (error: { readonly message: string }): ApiError.ApiError => ApiError.make(500, "store_failed", error.message)
+
+/** Opens no session yet; all of them are closed with the scope. */
+export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<ServedSessions, never, Needs | Scope.Scope> {
+  const { cwd, idle = Duration.minutes(10), maxIterations, maxSessions = 512, maxUnused = mostUnused, mode } = options
+  const context = yield* Effect.context<Needs>()
+  const store = yield* SessionStore
+  const secrets = yield* Secrets
+  const sessions = yield* OpenSessions.make<ExchangeSession>()
+  const chosen = new Map<string, LiveSettings>()
+  /** One session is opened at a time: its bound holds, and nobody opens the same one twice. */
+  const opening = yield* Semaphore.make(1)
+  const freed = yield* Queue.sliding<void>(1)
+  let isEnding = false
+  let turns = 0
+  let spent = Usage.zero
+
+  const isIdle = ({ live }: ExchangeSession): Effect.Effect<boolean> =>
+    Effect.map(live.state, ({ queue, turn }) => turn === undefined && queue.length === 0)
+
+  const isUnused = (one: ExchangeSession): Effect.Effect<boolean> =>
+    Effect.map(isIdle(one), (is) => is && !one.isBusy && one.feed.readers() === 0)
+
+  /** True where closing it takes something away that the store does not have. */
+  const isWaiting = ({ live }: ExchangeSession): Effect.Effect<boolean> =>
+    Effect.flatMap(live.state, ({ questions }) => questions.length > 0 ? Effect.succeed(true) : Effect.map(live.background.list, ({ length }) => length > 0))
+
+  const unused = Effect.gen(function*() {
+    const now = yield* Clock.currentTimeMillis
+    const found: Array<ExchangeSession> = []
+    for (const one of sessions.all()) {
+      if (yield* isUnused(one)) found.push(one)
+      else one.usedAt = now
+    }
+    return found.sort((one, other) => one.usedAt - other.usedAt)
+  })
+
+  const release = Effect.gen(function*() {
+    const now = yield* Clock.currentTimeMillis
+    const found = yield* unused
+    const due = found.filter(({ usedAt }) => now - usedAt >= Duration.toMillis(idle))
+    const surplus = found.length <= maxUnused ? [] : yield* Effect.filter(found.slice(0, found.length - maxUnused), (one) => Effect.map(isWaiting(one), (is) => !is))
+    // It may be in use again by now.
+    for (const one of new Set([...due, ...surplus])) if (yield* isUnused(one)) yield* sessions.close(one.id)
+  })
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.timeoutOption(Queue.take(freed), Duration.seconds(30)), release)))
+
+  /** Closes the session that was used longest ago, where there are too many. */
+  const makeRoom = Effect.gen(function*() {
+    if (sessions.all().length < maxSessions) return
+    const [oldest] = yield* unused
+    if (oldest === undefined) return yield* ApiError.make(503, "too_many_sessions", `${maxSessions} sessions are open and in use. Try again in a moment, or close one.`)
+    yield* sessions.close(oldest.id)
+  })
+
+  const remember = (id: string, { effort, mode: last, route }: LiveSettings): void => {
+    chosen.delete(id)
+    if (last !== mode || route !== undefined) chosen.set(id, { effort, mode: last, route })
+    const oldest = chosen.keys().next()
+    if (chosen.size > mostSettings && oldest.done !== true) chosen.delete(oldest.value)
+  }
+
+  const made = Effect.fnUntraced(function*(id: Ids.SessionId): Effect.fn.Return<ExchangeSession, never, Needs | Scope.Scope> {
+    const scope = yield* Effect.scope
+    const before = chosen.get(id)
+    const input: ExchangeSession["input"] = { tools: ClientTools.withoutClients(options.tools), system: undefined, toolScope: undefined, offered: "[]" }
+    const live = yield* LiveSession.make({
+      session: { id, cwd },
+      cwd,
+      input: {
+        source: "api-server",
+        maxIterations,
+        // Read for each turn: a request brings its own.
+        get tools() {
+          return input.tools
+        },
+        get ephemeralSystemPrompt() {
+          return input.system
+        }
+      },
+      mode: before?.mode ?? mode,
+      platform: "api-server"
+    })
+    if (before !== undefined) yield* live.setRoute(before.route)
+    yield* Effect.addFinalizer(() => Effect.map(live.state, (state) => remember(state.session.id, state)))
+    const now = yield* Clock.currentTimeMillis
+    // Behind all numbers of an earlier opening, so that a reader of that one learns what it missed.
+    const feed = EventFeed.make(now, secrets)
+    const session: ExchangeSession = { id, live, feed, calls: ClientTools.make(id, secrets), scope, input, isBusy: false, usedAt: now, freed: Effect.asVoid(Queue.offer(freed, undefined)) }
+    const reader = yield* live.subscribe({ whenBehind: "wait" })
+    const take = Effect.fnUntraced(function*(event: HostEvent) {
+      feed.publish(event)
+      if (event._tag === "RunEvents") for (const one of event.events) if (one._tag === "UsageReported") spent = Usage.add(spent, one.usage)
+      if (event._tag === "TurnStarted") turns++
+      if (event._tag === "TurnEnded") {
+        if (isEnding && (yield* isIdle(session))) yield* feed.end
+        yield* session.freed
+      }
+      if (event._tag !== "QuestionAsked" || feed.readers() > 0) return
+      // It was answered, or taken back, just now.
+      yield* Effect.ignore(live.answer(event.question.id, unread[event.question._tag]))
+    })
+    yield* Effect.forkIn(Effect.ensuring(Effect.ignore(Effect.forever(Effect.flatMap(reader.take, take))), feed.end), scope)
+    yield* Effect.addFinalizer(() => session.calls.abandon)
+    return session
+  })
+
+  const open = Effect.fnUntraced(function*(id: Ids.SessionId): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
+    yield* makeRoom
+    return yield* Effect.provideContext(sessions.open(id, made(id)), context)
+  }, Effect.uninterruptible)
+
+  const stored = (id: string): Effect.Effect<Session, ApiError.ApiError> =>
+    Effect.mapError(Effect.flatMap(store.newest(Ids.SessionId.make(id)), store.get), storeFailed).pipe(
+      Effect.flatMap(Option.match({
+        onNone: () => Effect.fail(ApiError.make(404, "session_not_found", `There is no session "${id}".`)),
+        onSome: Effect.succeed
+      }))
+    )
+
+  /** The open session that is in this part of a conversation: one that was compacted has the id that it was opened by. */
+  const openIn = Effect.fnUntraced(function*(id: Ids.SessionId) {
+    const byId = sessions.get(id)
+    if (byId !== undefined) return byId
+    for (const one of sessions.all()) if ((yield* one.live.state).session.id === id) return one
+    return undefined
+  })
+
+  return {
+    find: Effect.fnUntraced(function*(id) {
+      const found = sessions.get(id) ?? (yield* opening.withPermits(1)(Effect.flatMap(stored(id), ({ id: newest }) =>
+        Effect.flatMap(openIn(newest), (other) => other === undefined ? open(newest) : Effect.succeed(other)))))
+      found.usedAt = yield* Clock.currentTimeMillis
+      return found
+    }),
+    begin: (id) => opening.withPermits(1)(open(id)),
+    stored,
+    waitingFor: (results) => sessions.all().find(({ calls }) => calls.waiting().some(({ id }) => results.has(id))),
+    close: sessions.close,
+    counts: () => ({ open: sessions.all().length, turns, usage: spent, readers: sessions.all().reduce((sum, { feed }) => sum + feed.readers(), 0) }),
+    drain: Effect.suspend(() => {
+      isEnding = true
+      return Effect.forEach(sessions.all(), (one) => Effect.flatMap(isIdle(one), (is) => is ? one.feed.end : Effect.void), { discard: true })
+    })
+  }
+})

@@ -1,0 +1,68 @@
+// The agent over HTTP in this process, over a model that plays its answers; and clients of it.
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { realpathSync } from "node:fs"
+import OpenAI from "openai"
+import * as AgentServer from "../../src/server/agent/AgentServer.ts"
+import * as Runtime from "../../src/Runtime.ts"
+import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
+import * as Delegate from "../../src/tool/builtin/Delegate.ts"
+import * as ExecuteCode from "../../src/tool/builtin/ExecuteCode.ts"
+import * as Files from "../../src/tool/builtin/Files.ts"
+import * as Terminal from "../../src/tool/builtin/Terminal.ts"
+import * as Todo from "../../src/tool/builtin/Todo.ts"
+import * as playedModel from "./playedModel.ts"
+import { temporaryDirectory } from "./temporaryDirectory.ts"
+
+/** A served agent; `around` changes its runtime. */
+export const world = Effect.fnUntraced(function*(
+  plays: Parameters<typeof playedModel.make>[0],
+  options: Partial<AgentServer.Options> = {},
+  around: <A, E, R>(runtime: Layer.Layer<A, E, R>) => Layer.Layer<A, E, R> = (runtime) => runtime
+) {
+  const played = yield* playedModel.make(plays)
+  const cwd = realpathSync(yield* temporaryDirectory)
+  const provider = ChatCompletions.layer({ model: "m", baseUrl: `${played.url}/v1`, apiKey: Redacted.make("upstream") })
+  const context = yield* Layer.build(around(Runtime.layer({ provider, cwd, tools: [Files.toolset, Terminal.toolset, Todo.toolset, Delegate.toolset, ExecuteCode.toolset] })))
+  const { url } = yield* Effect.provide(AgentServer.serve({ port: 0, cwd, ...options }), context)
+  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "k", maxRetries: 0 })
+  const fetched = async (path: string, init: RequestInit & { readonly json?: unknown } = {}) => {
+    const { json, ...rest } = init
+    const response = await fetch(`${url}${path}`, { ...rest, ...json === undefined ? {} : { method: rest.method ?? "POST", body: JSON.stringify(json), headers: { "content-type": "application/json", ...rest.headers } } })
+    const text = await response.text()
+    return { status: response.status, headers: response.headers, body: text.startsWith("{") ? JSON.parse(text) : text }
+  }
+  return { ...played, url, cwd, client, fetched }
+})
+
+/** A message of the user. */
+export const user = (content: string) => ({ role: "user" as const, content })
+/** A tool of the caller. */
+export const weather = { type: "function" as const, function: { name: "weather", description: "The weather", parameters: { type: "object", properties: { place: { type: "string" } } } } }
+
+/** Waits for something that is told a moment later. */
+export const until = async (holds: () => boolean): Promise<void> => {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10))
+}
+
+/** Reads the events of a session as they come. */
+export const readEvents = (url: string, headers: Record<string, string> = {}) => {
+  const events: Array<{ readonly id: number; readonly data: Record<string, unknown> }> = []
+  const ending = new AbortController()
+  const read = async () => {
+    const response = await fetch(url, { headers, signal: ending.signal })
+    let text = ""
+    for await (const bytes of response.body ?? []) {
+      text += Buffer.from(bytes).toString("utf8")
+      for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n")) {
+        const [, id, data] = /^id: (\d+)\ndata: (.*)$/u.exec(text.slice(0, end)) ?? []
+        text = text.slice(end + 2)
+        if (id !== undefined && data !== undefined) events.push({ id: Number(id), data: JSON.parse(data) })
+      }
+    }
+  }
+  const ended = read().then(() => "ended" as const, () => "cut" as const)
+  const types = () => events.map(({ data }) => data["type"])
+  return { events, types, ended, stop: () => (ending.abort(), ended) }
+}
