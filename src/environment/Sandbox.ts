@@ -4,18 +4,17 @@
  *
  * **Details**
  *
- * The wall is bubblewrap (Linux): namespaces for users, processes, mounts and the network, no new privileges, no capabilities. Each
- * command is started in mounts of its own that follow {@link SandboxRules}; all of them share one network namespace, so that a command
- * reaches the server that another one started. What is fixed inside of the working tree is read-only: `.git/hooks`, `.git/config` (of
+ * The wall is bubblewrap on Linux (`Bubblewrap.ts`) and Seatbelt on macOS (`Seatbelt.ts`, which was not tried on a real machine); both
+ * follow the same {@link SandboxRules}. What is fixed inside of the working tree is read-only: `.git/hooks`, `.git/config` (of
  * repositories below it too) and `.hermes`, from which something runs later. Where there is no `.git` or `.hermes`, an empty directory stands until the sandbox ends; a
- * repository that a command makes there is kept without what runs programs. A working tree that holds the user's home directory cannot be written.
+ * repository that a command makes there is kept without what runs programs (Linux), or cannot be made (macOS). A working tree that holds the user's home directory cannot be written.
  *
  * The wall is tried when the layer is built: where it does not stand, the layer fails with a `ConfigError` that says what is missing,
  * and nothing runs.
  *
  * **Gotchas**
  *
- * A command that is stopped is killed at once, without the time that `SIGTERM` gives it on the host. Repositories that commands make
+ * On Linux a command that is stopped is killed at once, without the time that `SIGTERM` gives it on the host. Repositories that commands make
  * below the working tree are its ordinary files: what a command put there runs when the user runs git in them. The kernel is shared: this holds a program that goes astray or was talked into
  * something, not an exploit of the kernel.
  *
@@ -43,12 +42,13 @@
  * Source: `ARCHITECTURE.md` §7 ("walls").
  */
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
-import * as Schema from "effect/Schema"
+import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
@@ -56,14 +56,17 @@ import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildPr
 import { ConfigError } from "../domain/AgentError.ts"
 import * as TextCut from "../domain/TextCut.ts"
 import { removeEmptyDirectory } from "../platform/HeldPath.ts"
-import { nodePath } from "../platform/CurrentProcess.ts"
+import { nodePath, operatingSystem } from "../platform/CurrentProcess.ts"
 import * as PermissionMode from "../config/PermissionMode.ts"
 import { CallConversation, CallDirectory, CommandEnvironment, onThisMachine, type Service as Environment } from "./CommandEnvironment.ts"
+import { bubblewrap } from "./Bubblewrap.ts"
 import * as PortForward from "./PortForward.ts"
 import * as NewRepository from "./NewRepository.ts"
 import * as SandboxFiles from "./SandboxFiles.ts"
 import * as SandboxNetwork from "./SandboxNetwork.ts"
-import { described, mounts, ordered, type Rule, within } from "./SandboxRules.ts"
+import { described, ordered, type Rule, within } from "./SandboxRules.ts"
+import { NotBuilt, type WallKind } from "./SandboxWall.ts"
+import { seatbelt } from "./Seatbelt.ts"
 import * as WorkingTree from "./WorkingTree.ts"
 
 /** Bounds of a sandbox. Paths are absolute. */
@@ -90,49 +93,22 @@ export interface Options {
   readonly hidesEnvFiles: boolean
 }
 
-/** Remedy where a sandbox cannot be built. */
-export const remedy = "install the package bubblewrap and allow user namespaces, or set terminal.backend to local to run commands without a sandbox"
+/** The wall of the sandboxes that are built; that of this operating system. */
+export const Wall = Context.Reference<WallKind>("hermes-effect/environment/SandboxWall", {
+  defaultValue: () => operatingSystem === "darwin" ? seatbelt() : bubblewrap
+})
 
-/** A wall that does not stand. */
-class NotBuilt extends Schema.TaggedError<NotBuilt>()("NotBuilt", { reason: Schema.String }) {}
+/** Remedy where a sandbox cannot be built. */
+export const remedyOf = ({ requirement }: WallKind): string => `${requirement}, or set terminal.backend to local to run commands without a sandbox`
 
 /** The error of a sandbox that was asked for and cannot be built; `setting` asked for it. */
-export const refusal = (reason: string, setting = "terminal.backend"): ConfigError =>
-  new ConfigError({ path: setting, message: `${setting}: the sandbox cannot start: ${reason}. Remedy: ${remedy}` })
-
-const unavailable = (reason: string): NotBuilt => new NotBuilt({ reason })
-
-const programDirectories = ["/usr/bin", "/bin", "/usr/local/bin"]
+export const refusal = (reason: string, wall: WallKind, setting = "terminal.backend"): ConfigError =>
+  new ConfigError({ path: setting, message: `${setting}: the sandbox cannot start: ${reason}. Remedy: ${remedyOf(wall)}` })
 
 /** Variables that name sockets and directories that are not in the sandbox. */
-const unset = ["SSH_AUTH_SOCK", "SSH_AGENT_PID", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY", "DOCKER_HOST"]
-
-/**
- * First process of a sandbox: waits for the command and ends as it does. bubblewrap's own first process would stay a zombie of the
- * machine's, and the end of the command with it unnoticed for a second.
- */
-const init = ({ args, command, options: { shell } }: ChildProcess.StandardCommand): ChildProcess.StandardCommand["args"] => {
-  const first = ["--as-pid-1", "--", "/bin/sh", "-c"]
-  if (shell !== undefined && shell !== false) return [...first, `(${[command, ...args].join(" ")}\n); exit "$?"`]
-  const [flag, script, ...rest] = args
-  // A script runs in a part of the first shell: one program less is started.
-  return command === "/bin/sh" && flag === "-c" && typeof script === "string"
-    ? [...first, `(${script}\n); exit "$?"`, ...rest]
-    : [...first, "\"$@\"; exit \"$?\"", "sh", command, ...args]
-}
-
-const isolation = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--disable-userns", "--cap-drop", "ALL", "--die-with-parent"]
-
-/** Finds the programs that build the wall. */
-const findPrograms = Effect.fnUntraced(function*(fs: FileSystem.FileSystem) {
-  const find = Effect.fnUntraced(function*(name: string) {
-    for (const directory of programDirectories) {
-      if (yield* Effect.orElseSucceed(fs.exists(`${directory}/${name}`), () => false)) return `${directory}/${name}`
-    }
-    return yield* unavailable(`${name} is not installed`)
-  })
-  return { bwrap: yield* find("bwrap"), nsenter: yield* find("nsenter") }
-})
+const unset = Object.fromEntries(
+  ["SSH_AUTH_SOCK", "SSH_AGENT_PID", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY", "DOCKER_HOST"].map((name) => [name, undefined])
+)
 
 /**
  * Time for which a look at the files holds: looking costs as much as starting a command. The user makes what a rule is about, and
@@ -140,8 +116,15 @@ const findPrograms = Effect.fnUntraced(function*(fs: FileSystem.FileSystem) {
  */
 const rulesMillis = 1000
 
-/** Directories of this machine that stand for those of temporary files in a sandbox: of each conversation its own, so that two see nothing of each other. */
-const makeTemporary = Effect.fnUntraced(function*(base: string) {
+/** Temporary files of one conversation. */
+interface Temporary {
+  /** Directory for them, as commands see it. */
+  readonly directory: string
+  readonly rules: ReadonlyArray<Rule>
+}
+
+/** Directories for temporary files, of each conversation its own, so that two see nothing of each other: at the usual paths where they can stand there. */
+const makeTemporary = Effect.fnUntraced(function*(base: string, paths: WallKind["paths"]) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const numbers = new Map<string | undefined, number>()
@@ -150,14 +133,18 @@ const makeTemporary = Effect.fnUntraced(function*(base: string) {
     const number = numbers.get(conversation) ?? numbers.size
     numbers.set(conversation, number)
     const root = path.join(base, String(number))
-    const places = [{ path: "/tmp", source: path.join(root, "tmp") }, { path: "/var/tmp", source: path.join(root, "var-tmp") }]
-    yield* Effect.forEach(places, ({ source }) => fs.makeDirectory(source, { mode: 0o700, recursive: true }), { discard: true })
-    return places.map((place): Rule => ({ ...place, allows: "write" }))
+    const at = { tmp: path.join(root, "tmp"), varTmp: path.join(root, "var-tmp") }
+    const made = paths === "mounted" ? [at.tmp, at.varTmp] : [at.tmp]
+    yield* Effect.forEach(made, (directory) => fs.makeDirectory(directory, { mode: 0o700, recursive: true }), { discard: true })
+    const temporary: Temporary = paths === "mounted"
+      ? { directory: "/tmp", rules: [{ path: "/tmp", source: at.tmp, allows: "write" }, { path: "/var/tmp", source: at.varTmp, allows: "write" }] }
+      : { directory: at.tmp, rules: [{ path: base, allows: "nothing" }, { path: at.tmp, allows: "write" }] }
+    return temporary
   })
 })
 
 /** Rules of the calls from each directory, for the files that exist now. */
-const makeRules = Effect.fnUntraced(function*(options: Options, temporary: Effect.Effect<ReadonlyArray<Rule>, PlatformError>) {
+const makeRules = Effect.fnUntraced(function*(options: Options, temporary: Effect.Effect<Temporary, PlatformError>) {
   const fs = yield* FileSystem.FileSystem
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const trees = yield* WorkingTree.make(options.home)
@@ -212,7 +199,7 @@ const makeRules = Effect.fnUntraced(function*(options: Options, temporary: Effec
       Effect.map(Effect.forEach(["/run", ...options.hidden], present("nothing")), (list) => list.flat()),
       Effect.map(Effect.forEach([...options.shown, ...hiddenPrograms], present("read")), (list) => list.flat())
     ], { concurrency: "unbounded" })
-    return ordered([...yield* temporary, ...lists.flat()])
+    return ordered([...(yield* temporary).rules, ...lists.flat()])
   })
 
   const known = new Map<string, { readonly until: number; readonly list: ReadonlyArray<Rule> }>()
@@ -230,56 +217,68 @@ const makeRules = Effect.fnUntraced(function*(options: Options, temporary: Effec
   return { forget, rules }
 })
 
-const noWrite = /read-only file system|EROFS/i
-const noNetwork = /could not resolve host|temporary failure in name resolution|network is unreachable|ENETUNREACH|EAI_AGAIN|ENOTFOUND/i
-
 /** Explains the output of a command that this sandbox stopped; `refused` are the hosts that its proxy kept it from. */
-const explained = ({ network, policy }: Options): Environment["explain"] => (output, refused) => {
+const explained = ({ network, policy }: Options, wall: WallKind): Environment["explain"] => (output, refused) => {
   if (refused.length > 0) return { reason: `the sandbox did not let ${refused.join(", ")} be reached`, setting: "terminal.sandbox.hosts", isAsked: true }
-  if (noWrite.test(output)) {
-    const places = policy === "read-only" ? "in /tmp only" : "below the working tree and in /tmp only"
+  const part = wall.stoppedBy(output)
+  if (part === "files") {
+    const places = policy === "read-only" ? `in ${temporaryOf(wall)} only` : `below the working tree and in ${temporaryOf(wall)} only`
     return { reason: `the sandbox lets commands write ${places}`, setting: "terminal.sandbox.write", isAsked: false }
   }
-  if (network === "all" || !noNetwork.test(output)) return undefined
+  if (network === "all" || part === undefined) return undefined
   const reason = network === "none" ? "the sandbox has no network" : "the sandbox lets hosts be reached by HTTP through its proxy only"
   return { reason, setting: "terminal.sandbox.network", isAsked: false }
 }
+
+/** Directory of temporary files, for people and models. */
+const temporaryOf = ({ paths }: WallKind): string => paths === "mounted" ? "/tmp" : "$TMPDIR"
+
+/** Description of a sandbox for a model that works in it. */
+export const description = ({ network, policy }: Pick<Options, "network" | "policy">): Effect.Effect<string> =>
+  Effect.map(Wall, (wall) => described(policy, typeof network === "string" ? network : "hosts", temporaryOf(wall)))
 
 /** Environment of a sandbox; nothing is started before the first command. */
 const build = Effect.fnUntraced(function*(options: Options) {
   const host = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const outer = yield* ChildProcessSpawner
-  const programs = yield* findPrograms(host)
+  const kind = yield* Wall
+  const raise = yield* kind.make(host)
   const base = yield* host.makeTempDirectoryScoped({ prefix: "hermes-sandbox-" }).pipe(Effect.flatMap(host.realPath))
-  const temporary = yield* makeTemporary(base)
+  const { network } = options
+  const wall = yield* raise({ spawner: outer, base, network })
+  const temporary = yield* makeTemporary(base, kind.paths)
   const { forget, rules } = yield* makeRules(options, temporary)
   /** Rules for commands of an agent that plans. */
   const readOnly = yield* makeRules({ ...options, policy: "read-only" }, temporary)
-  const { network } = options
-  const proxy = typeof network === "string" ? undefined : yield* Effect.mapError(SandboxNetwork.proxy(path.join(base, "proxy"), network), unavailable)
-  const joined = yield* SandboxNetwork.make(outer, programs.bwrap, proxy?.socket)
+
+  const rulesFor = (policy: Options["policy"]): Effect.Effect<ReadonlyArray<Rule>, PlatformError, Scope.Scope> =>
+    policy === "read-only"
+      ? readOnly.rules
+      : kind.paths === "mounted"
+      ? Effect.flatMap(rules, (list) => NewRepository.inPlace(host, path, list, { base, forget }))
+      : rules
 
   const confined = Effect.fnUntraced(function*(command: ChildProcess.StandardCommand) {
     const policy = (yield* PermissionMode.current) === "plan" ? "read-only" : options.policy
-    const list = policy === "read-only" ? yield* readOnly.rules : yield* NewRepository.inPlace(host, path, yield* rules, { base, forget })
-    const cwd = command.options.cwd ?? (yield* CallDirectory) ?? "/tmp"
-    const namespace = network === "all" ? undefined : yield* joined
-    const caller = proxy === undefined ? undefined : yield* proxy.caller
-    const entered = namespace === undefined ? [] : ["--user", "--net", "--preserve-credentials", "--target", String(namespace.pid), "--", programs.bwrap]
+    const { directory: tmp } = yield* temporary
+    const directory = command.options.cwd ?? (yield* CallDirectory) ?? tmp
+    const start = yield* wall.confine(command, { rules: yield* rulesFor(policy), directory })
     const { shell: _, ...kept } = command.options
-    const absent = list.filter(({ isAbsent }) => isAbsent === true)
-    yield* Effect.addFinalizer(() => Effect.forEach(absent, ({ path }) => Effect.ignore(host.remove(path, { recursive: true, force: true })), { discard: true }))
-    return ChildProcess.make(namespace === undefined ? programs.bwrap : programs.nsenter, [
-      ...entered,
-      ...isolation,
-      "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
-      ...mounts(list),
-      ...unset.flatMap((name) => ["--unsetenv", name]),
-      ...SandboxNetwork.variables(namespace?.port, caller),
-      "--setenv", "TMPDIR", "/tmp", "--setenv", "HERMES_SANDBOX", policy,
-      "--chdir", cwd, ...init(command)
-    ], { ...kept, cwd: "/" })
+    return ChildProcess.make(start.program, start.args, {
+      ...kept,
+      cwd: start.directory,
+      ...kept.env === undefined ? { extendEnv: true } : {},
+      env: {
+        ...kept.env,
+        ...unset,
+        ...SandboxNetwork.variables(start.proxyPort, start.proxyPort === undefined ? undefined : yield* wall.caller),
+        // The shell of macOS takes its own for here-documents.
+        ...kind.paths === "mounted" ? {} : { TMPPREFIX: path.join(tmp, "zsh") },
+        TMPDIR: tmp,
+        HERMES_SANDBOX: policy
+      }
+    })
   })
 
   const inside = (command: ChildProcess.Command): Effect.Effect<ChildProcess.Command, PlatformError | Schema.SchemaError, Scope.Scope> =>
@@ -294,41 +293,64 @@ const build = Effect.fnUntraced(function*(options: Options) {
       Effect.flatMap(outer.spawn)
     ))
 
-  return CommandEnvironment.of({
+  const environment = CommandEnvironment.of({
     ...onThisMachine,
     name: "sandbox",
     isConfined: true,
-    description: described(options.policy, typeof network === "string" ? network : "hosts"),
-    explain: explained(options),
+    description: yield* description(options),
+    explain: explained(options, kind),
     reach: typeof network === "string" ? network : "hosts",
     forward: (port) =>
-      network === "all"
+      wall.ports === "shared"
         ? PortForward.direct(port)
         : PortForward.carried(port, spawner.spawn(ChildProcess.make(nodePath, ["-e", PortForward.carrier, String(port)], { env: {} }))),
     trees: { place: "here", spawner: outer, files: host },
     spawner,
     outside: { spawner: outer, files: host },
-    files: SandboxFiles.make(host, path, rules)
+    files: SandboxFiles.make(host, path, rules, Effect.map(temporary, ({ directory }) => directory))
   })
-}, Effect.catchTag("PlatformError", ({ message }) => Effect.fail(unavailable(message))))
+  return { base, environment }
+}, Effect.catchTag("PlatformError", ({ message }) => new NotBuilt({ reason: message })))
 
 /** Runs a command behind the wall; fails with the reason where the wall does not stand. */
-const tried = Effect.fnUntraced(function*({ spawner }: Environment) {
-  const handle = yield* spawner.spawn(ChildProcess.make("/bin/sh", ["-c", "exit 0"], { env: {}, stdin: "ignore" }))
+const tried = Effect.fnUntraced(function*({ spawner }: Environment, script: string, words: ReadonlyArray<string>) {
+  const handle = yield* spawner.spawn(ChildProcess.make("/bin/sh", ["-c", script, "sh", ...words], { env: { PATH: "/usr/bin:/bin" }, stdin: "ignore" }))
   const [said, code] = yield* Effect.all([Stream.mkString(Stream.decodeText(handle.stderr)), handle.exitCode], { concurrency: 2 })
-  if (code !== 0) return yield* unavailable(TextCut.head(said.trim(), 200))
-}, Effect.scoped, Effect.catchTag("PlatformError", ({ message }) => Effect.fail(unavailable(message))))
+  if (code !== 0) return yield* new NotBuilt({ reason: TextCut.head(said.trim(), 200) })
+}, Effect.scoped, Effect.catchTag("PlatformError", ({ message }) => new NotBuilt({ reason: message })))
+
+/** Reads what a file tool wrote (`$1`), and cannot write or read what only this program may (`$2`). */
+const trial = [
+  `cat "$1" >/dev/null || exit`,
+  `if cat "$2" >/dev/null 2>&1; then echo "a command read what is hidden" >&2; exit 1; fi`,
+  `if (: > "$2") 2>/dev/null; then echo "a command wrote outside of it" >&2; exit 1; fi`
+].join("\n")
+
+/** Tries a wall from both sides, once for a machine. */
+const triedWhole = Effect.fnUntraced(function*({ base, environment }: Effect.Success<ReturnType<typeof build>>) {
+  const fs = yield* FileSystem.FileSystem
+  const inside = yield* environment.files.makeTempFileScoped()
+  yield* fs.writeFileString(`${base}/outside`, "hidden")
+  yield* tried(environment, trial, [inside, `${base}/outside`])
+}, Effect.scoped, Effect.catchTag("PlatformError", ({ message }) => new NotBuilt({ reason: message })))
 
 /** The reason why this machine cannot build a sandbox; undefined where it can. Starts one, and ends it. */
 export const obstacle = (options: Options): Effect.Effect<string | undefined, never, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
-  Effect.scoped(Effect.flatMap(build(options), tried)).pipe(
+  Effect.scoped(Effect.flatMap(build(options), triedWhole)).pipe(
     Effect.as(undefined),
     Effect.catchTag("NotBuilt", ({ reason }) => Effect.succeed(reason))
   )
 
+const failingWith = (refused: (reason: string, wall: WallKind) => ConfigError) => ({ reason }: NotBuilt): Effect.Effect<never, ConfigError> =>
+  Effect.flatMap(Wall, (wall) => Effect.fail(refused(reason, wall)))
+
 /** Environment of a sandbox; it fails with what `refused` makes of the reason where the wall does not stand. */
-export const make = (options: Options, refused: (reason: string) => ConfigError = refusal) =>
-  Effect.tap(build(options), tried).pipe(Effect.mapError(({ reason }) => refused(reason)))
+export const make = (options: Options, refused: (reason: string, wall: WallKind) => ConfigError = (reason, wall) => refusal(reason, wall)) =>
+  build(options).pipe(
+    Effect.map(({ environment }) => environment),
+    Effect.tap((environment) => tried(environment, "exit 0", [])),
+    Effect.catchTag("NotBuilt", failingWith(refused))
+  )
 
 /** {@link make} as a Layer; the temporary directories and the network end with it. */
 export const layer = (options: Options): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
@@ -336,4 +358,7 @@ export const layer = (options: Options): Layer.Layer<CommandEnvironment, ConfigE
 
 /** {@link layer} on a machine that was tried before: a wall that does not stand any more fails each command. */
 export const layerTried = (options: Options): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
-  Layer.effect(CommandEnvironment, Effect.mapError(build(options), ({ reason }) => refusal(reason)))
+  Layer.effect(CommandEnvironment, build(options).pipe(
+    Effect.map(({ environment }) => environment),
+    Effect.catchTag("NotBuilt", failingWith((reason, wall) => refusal(reason, wall)))
+  ))

@@ -52,11 +52,12 @@ const otherProcess = /^\/proc\/\d+(?:\/|$)/
 /** Flags that make a file and fail where one is, in place of those that take the one that is there. */
 const making: Partial<Record<FileSystem.OpenFlag, FileSystem.OpenFlag>> = { w: "wx", "w+": "wx+", a: "ax", "a+": "ax+" }
 
-/** The file system of a sandbox over that of the host; `rules` are those that apply to the call that is served. */
+/** The file system of a sandbox over that of the host; `rules` and the directory for temporary files are those of the call that is served. */
 export const make = (
   host: FileSystem.FileSystem,
   path: Path.Path,
-  rules: Effect.Effect<ReadonlyArray<Rule>, PlatformError>
+  rules: Effect.Effect<ReadonlyArray<Rule>, PlatformError>,
+  temporary: Effect.Effect<string, PlatformError>
 ): FileSystem.FileSystem => {
   const judged = (list: ReadonlyArray<Rule>, method: string, place: string, access: Access): Effect.Effect<void, PlatformError> => {
     const allows = otherProcess.test(place) ? "nothing" : ruleOf(list, place)?.allows ?? "read"
@@ -247,13 +248,13 @@ export const make = (
       return lists.flat()
     }))
 
-  const makeTempDirectory: FileSystem.FileSystem["makeTempDirectory"] = (options) => {
-    const directory = options?.directory ?? "/tmp"
-    return using(directory, Effect.gen(function*() {
+  const makeTempDirectory: FileSystem.FileSystem["makeTempDirectory"] = Effect.fnUntraced(function*(options) {
+    const directory = options?.directory ?? (yield* temporary)
+    return yield* using(directory, Effect.gen(function*() {
       const { at, place } = yield* file("makeTempDirectory", directory, "write")
       return path.join(place, path.basename(yield* host.makeTempDirectory({ ...options, directory: at })))
     }))
-  }
+  })
 
   const makeTempFile: FileSystem.FileSystem["makeTempFile"] = Effect.fnUntraced(function*(options) {
     const made = path.join(yield* makeTempDirectory(options), `file${options?.suffix ?? ""}`)

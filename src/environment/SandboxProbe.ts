@@ -4,7 +4,7 @@
  * **Details**
  *
  * The answer holds for as long as the machine is the same: the start of its kernel, the namespaces that this program runs in, and
- * the file of bubblewrap. A machine that could not build one is tried again by each run, which costs a few milliseconds; a file that
+ * the file of the program that builds the wall (where it stands on most machines). A machine that could not build one is tried again by each run, which costs a few milliseconds; a file that
  * cannot be read or written costs the same. The notice for the user is due once for each reason.
  */
 import * as Effect from "effect/Effect"
@@ -27,9 +27,10 @@ const machineOf = Effect.fnUntraced(function*(fs: FileSystem.FileSystem) {
     text(fs.readFileString("/proc/sys/kernel/random/boot_id")),
     text(fs.readLink("/proc/self/ns/user")),
     text(fs.readLink("/proc/self/ns/mnt")),
-    text(Effect.map(fs.stat("/usr/bin/bwrap"), ({ mtime, size }) => `${size} ${Option.getOrUndefined(mtime)?.getTime() ?? ""}`))
+    ...["/usr/bin/bwrap", "/usr/bin/sandbox-exec"].map((program) =>
+      text(Effect.map(fs.stat(program), ({ mtime, size }) => `${size} ${Option.getOrUndefined(mtime)?.getTime() ?? ""}`)))
   ], { concurrency: "unbounded" })
-  return parts.map((part) => part.trim()).join(" ")
+  return parts.map((part) => part.trim()).filter((part) => part !== "").join(" ")
 })
 
 /** Returns what is known of this machine, or what `obstacle` finds now, which is kept in `file`. */

@@ -72,72 +72,10 @@ export const inSandbox = (rules: ReadonlyArray<Rule>, path: string): string => {
   return rule?.source === undefined ? path : rule.path + path.slice(rule.source.length)
 }
 
-/** Arguments of bubblewrap that mount what the rules say over a root that can only be read. */
-export const mounts = (rules: ReadonlyArray<Rule>): ReadonlyArray<string> => [
-  ...rules.flatMap(({ allows, isAbsent, isFile, path, source = path }) => {
-    if (isAbsent === true) return []
-    switch (allows) {
-      case "write":
-        return ["--bind", source, path]
-      case "read":
-        return ["--ro-bind", source, path]
-      case "nothing":
-        return isFile === true ? ["--ro-bind", "/dev/null", path] : ["--tmpfs", path]
-    }
-  }),
-  // Last: what is shown below a hidden directory is mounted into it before.
-  ...rules.flatMap(({ allows, isFile, path }) => allows === "nothing" && isFile !== true ? ["--remount-ro", path] : [])
-]
-
-/** Network of a {@link seatbelt} profile; a port is that of a proxy on this machine. */
-export type SeatbeltNetwork = "none" | "all" | { readonly proxyPort: number }
-
-const quoted = (path: string): string => `"${path.replaceAll("\\", "\\\\").replaceAll("\"", "\\\"")}"`
-
-const ofNetwork = (network: SeatbeltNetwork): ReadonlyArray<string> =>
-  network === "none" ? [] : network === "all" ? ["(allow network*)"] : [`(allow network-outbound (remote ip "localhost:${network.proxyPort}"))`]
-
-const ofRule = ({ allows, isAbsent, isFile, path, source = path }: Rule): ReadonlyArray<string> => {
-  const place = `(${isFile === true || isAbsent === true ? "literal" : "subpath"} ${quoted(source)})`
-  switch (allows) {
-    case "write":
-      return [`(allow file-read* file-write* ${place})`]
-    case "read":
-      return [`(allow file-read* ${place})`, `(deny file-write* ${place})`]
-    case "nothing":
-      return [`(deny file-read* file-write* ${place})`]
-  }
-}
-
-/**
- * The rules as a profile of macOS' sandbox (Seatbelt, `sandbox-exec -p`), in their order. No environment uses it yet.
- *
- * **Details**
- *
- * Everything is denied that is not allowed, and the last rule that fits decides. Paths are those without links (`/private/tmp`).
- *
- * **Gotchas**
- *
- * Seatbelt judges paths and mounts nothing: a rule with a `source` is one for that source, which `TMPDIR` has to name. It has no
- * namespaces: `none` lets commands reach nothing, not each other. Tested as text only; it was never given to a system.
- */
-export const seatbelt = (rules: ReadonlyArray<Rule>, network: SeatbeltNetwork): string =>
-  [
-    "(version 1)",
-    "(deny default)",
-    "(allow process-exec process-fork)",
-    "(allow signal (target same-sandbox))",
-    "(allow sysctl-read)",
-    "(allow file-read*)",
-    "(allow file-write* (literal \"/dev/null\") (literal \"/dev/zero\") (literal \"/dev/tty\"))",
-    ...ofNetwork(network),
-    ...rules.flatMap(ofRule)
-  ].join("\n") + "\n"
-
-/** Description of a sandbox for the model that works in it. */
-export const described = (policy: "read-only" | "workspace-write", network: "none" | "hosts" | "all"): string =>
+/** Description of a sandbox for the model that works in it; `temporary` is how its commands name the directory of temporary files. */
+export const described = (policy: "read-only" | "workspace-write", network: "none" | "hosts" | "all", temporary: string): string =>
   `Commands and file tools work in a sandbox: ${
-    policy === "read-only" ? "nothing but /tmp can be written" : "only the working tree and /tmp can be written"
+    policy === "read-only" ? `nothing but ${temporary} can be written` : `only the working tree and ${temporary} can be written`
   }, credentials cannot be read${
     { none: ", and commands reach each other by the network but nothing else", hosts: ", and hosts are reached through an HTTP proxy, each with the consent of the user", all: "" }[network]
   }. Do not work around it: tell the user what needs more.`

@@ -1,5 +1,5 @@
 /**
- * An HTTP proxy on a socket file, for programs that have no network of their own: each host that they ask for is admitted or refused.
+ * An HTTP proxy on a socket file or a port of the loopback address, for programs that have no other network: each host that they ask for is admitted or refused.
  */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -57,11 +57,14 @@ const refusal = (refused: Refused, caller: string | undefined): string => {
 /** Headers that speak of the connection to the proxy. */
 const hopByHop = new Set(["connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"])
 
+/** A socket file, or any free port of the loopback address. */
+export type Place = { readonly path: string } | { readonly host: "127.0.0.1"; readonly port: 0 }
+
 /**
- * Listens on a socket file until the scope ends, which cuts what is open. Speaks `CONNECT` and plain requests with an absolute URL. Fails
- * with the message of the system when the file cannot be used.
+ * Listens until the scope ends, which cuts what is open; returns the port where it has one. Speaks `CONNECT` and plain requests with an
+ * absolute URL. Fails with the message of the system when the place cannot be used.
  */
-export const listen = (path: string, admit: Admission): Effect.Effect<void, string, Scope.Scope> =>
+export const listen = (place: Place, admit: Admission): Effect.Effect<number | undefined, string, Scope.Scope> =>
   Effect.gen(function*() {
     const run = Effect.runForkWith(yield* Effect.context())
     const open = new Set<Duplex>()
@@ -123,10 +126,13 @@ export const listen = (path: string, admit: Admission): Effect.Effect<void, stri
         })
       }, refuse)
     })
-    yield* Effect.acquireRelease(
-      Effect.callback<void, string>((resume) => {
+    return yield* Effect.acquireRelease(
+      Effect.callback<number | undefined, string>((resume) => {
         server.once("error", ({ message }) => resume(Effect.fail(message)))
-        server.listen(path, () => resume(Effect.void))
+        server.listen(place, () => {
+          const address = server.address()
+          resume(Effect.succeed(typeof address === "string" ? undefined : address?.port))
+        })
       }),
       () =>
         Effect.callback<void>((resume) => {

@@ -6,19 +6,23 @@
  *
  * The handle is a descriptor that neither reads nor writes (`O_PATH`), and its path is `/proc/self/fd/N`: the kernel leads it to what
  * the descriptor stands for, and `/proc/self/fd/N/name` to a name in that directory. This is what `openat(2)` is for, which Node does
- * not have.
+ * not have. On macOS the path is `/.vol/DEVICE/INODE`, which leads to a file by its number, and the descriptor (`O_EVTONLY`) keeps the
+ * number from being another file's.
  *
  * **Gotchas**
  *
- * Linux only: other systems have no such paths for directories.
+ * Linux and macOS only, and never tried on the latter: what a volume without such paths holds is not there.
  */
 import * as Effect from "effect/Effect"
 import { type PlatformError, systemError, type SystemErrorTag } from "effect/PlatformError"
 import type * as Scope from "effect/Scope"
-import { close, constants, open, readlink, rmdir } from "node:fs"
+import { type BigIntStats, close, constants, fstat, open, readlink, realpath, rmdir, stat } from "node:fs"
+import { operatingSystem } from "./CurrentProcess.ts"
 
 /** `O_PATH` of Linux, which Node does not name. */
 const pathOnly = 0o10000000
+/** `O_EVTONLY` of macOS, which Node does not name; a pipe must not wait for its other end. */
+const eventsOnly = 0x8000 | constants.O_NONBLOCK
 
 const tags: Readonly<Record<string, SystemErrorTag>> = {
   ENOENT: "NotFound",
@@ -51,15 +55,31 @@ export interface Held {
   readonly real: string
 }
 
-const holdWith = (flags: number) => (path: string): Effect.Effect<Held, PlatformError, Scope.Scope> =>
+const descriptorOf = (path: string, flags: number): Effect.Effect<number, PlatformError, Scope.Scope> =>
+  Effect.acquireRelease(
+    called<number>("open", path, (done) => open(path, flags, done)),
+    (descriptor) => Effect.ignore(called<void>("close", path, (done) => close(descriptor, (error) => done(error ?? null))))
+  )
+
+type Hold = (flags: number) => (path: string) => Effect.Effect<Held, PlatformError, Scope.Scope>
+
+const byDescriptor: Hold = (flags) => (path) =>
   Effect.gen(function*() {
-    const descriptor = yield* Effect.acquireRelease(
-      called<number>("open", path, (done) => open(path, pathOnly | flags, done)),
-      (descriptor) => Effect.ignore(called<void>("close", path, (done) => close(descriptor, (error) => done(error ?? null))))
-    )
-    const at = `/proc/self/fd/${descriptor}`
+    const at = `/proc/self/fd/${yield* descriptorOf(path, pathOnly | flags)}`
     return { at, real: yield* called<string>("readLink", path, (done) => readlink(at, done)) }
   })
+
+const byNumber: Hold = (flags) => (path) =>
+  Effect.gen(function*() {
+    const descriptor = yield* descriptorOf(path, eventsOnly | flags)
+    const held = yield* called<BigIntStats>("stat", path, (done) => fstat(descriptor, { bigint: true }, done))
+    const real = yield* called<string>("realPath", path, (done) => realpath.native(path, done))
+    const now = yield* called<BigIntStats>("stat", path, (done) => stat(real, { bigint: true }, done))
+    if (now.dev !== held.dev || now.ino !== held.ino) return yield* systemError({ _tag: "Busy", module: "FileSystem", method: "open", pathOrDescriptor: path, description: "it was replaced meanwhile" })
+    return { at: `/.vol/${held.dev}/${held.ino}`, real }
+  })
+
+const holdWith = operatingSystem === "darwin" ? byNumber : byDescriptor
 
 /** Holds what is at a path, links followed, until the scope ends. */
 export const hold = holdWith(0)

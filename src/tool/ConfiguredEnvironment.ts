@@ -23,7 +23,6 @@ import type * as Container from "../environment/Container.ts"
 import type * as SshHost from "../environment/SshHost.ts"
 import type * as Sandbox from "../environment/Sandbox.ts"
 import type { Hosts } from "../environment/SandboxNetwork.ts"
-import { described } from "../environment/SandboxRules.ts"
 import * as UserPrograms from "../environment/UserPrograms.ts"
 import { StartDirectory } from "../platform/CurrentProcess.ts"
 import * as Places from "./builtin/file/Places.ts"
@@ -122,8 +121,8 @@ export const programs = Effect.fnUntraced(function*(settings: Values, host: Host
       const bounds = typeof own === "string" ? { policy: own, network, hosts } : { network, hosts, ...own }
       const [Sandbox, , Urls] = yield* parts
       const options = optionsOf({ ...bounds, setting: `${setting}.hosts` }, settings, host, yield* Urls.fence)
-      const { spawner } = yield* Sandbox.make(options, (reason) =>
-        new ConfigError({ path: setting, message: `${setting}: the sandbox cannot start: ${reason}. Install the package bubblewrap and allow user namespaces, or set it to full to run this program without a sandbox.` }))
+      const { spawner } = yield* Sandbox.make(options, (reason, { requirement }) =>
+        new ConfigError({ path: setting, message: `${setting}: the sandbox cannot start: ${reason}. ${requirement.charAt(0).toUpperCase()}${requirement.slice(1)}, or set it to full to run this program without a sandbox.` }))
       return spawner
     }, Effect.provideContext(services))
   }
@@ -196,11 +195,12 @@ const placeOf = Effect.fnUntraced(function*(given: Values, host: Host): Effect.f
   const [Sandbox, SandboxProbe, Urls] = yield* parts
   const options = sandbox(settings, host, yield* Urls.fence)
   if (options === undefined) return thisMachine
+  const wall = yield* Sandbox.Wall
   const found = yield* SandboxProbe.find(`${host.home.root}/sandbox.json`, Sandbox.obstacle(options))
   if (found._tag === "Works" && distrusted !== undefined) yield* Effect.logWarning(`commands and file tools only read here: ${distrusted}`)
-  if (found._tag === "Works") return { layer: Sandbox.layerTried(options), description: described(options.policy, networkOf(settings.terminal.sandbox)) }
-  if (!isOptional(settings)) return yield* Sandbox.refusal(found.reason, backend === "sandbox" ? undefined : required)
-  if (found.isNews) yield* Effect.logWarning(`commands run without a sandbox: ${found.reason}. Remedy: ${Sandbox.remedy} and end this notice`)
+  if (found._tag === "Works") return { layer: Sandbox.layerTried(options), description: yield* Sandbox.description(options) }
+  if (!isOptional(settings)) return yield* Sandbox.refusal(found.reason, wall, backend === "sandbox" ? undefined : required)
+  if (found.isNews) yield* Effect.logWarning(`commands run without a sandbox: ${found.reason}. Remedy: ${Sandbox.remedyOf(wall)} and end this notice`)
   return thisMachine
 })
 
@@ -304,9 +304,13 @@ export const status = Effect.fnUntraced(function*(given: Values, host: Host): Ef
   if (backend !== "auto" && backend !== "sandbox") return { level: "ok", text: `off: terminal.backend is ${backend}` }
   const [Sandbox, , Urls] = yield* parts
   const options = sandbox(settings, host, yield* Urls.fence)
+  const wall = yield* Sandbox.Wall
   const reason = options === undefined ? undefined : yield* Sandbox.obstacle(options)
-  if (reason === undefined) return { level: "ok", text: `bubblewrap, ${options?.policy ?? ""}, ${networks[networkOf(settings.terminal.sandbox)]}${distrusted === undefined ? "" : `: ${distrusted}`}` }
+  if (reason === undefined) {
+    const notes = [wall.untried, distrusted].filter((note) => note !== undefined)
+    return { level: wall.untried === undefined ? "ok" : "warning", text: `${[`${wall.name}, ${options?.policy ?? ""}, ${networks[networkOf(settings.terminal.sandbox)]}`, ...notes].join(": ")}` }
+  }
   return isOptional(settings)
-    ? { level: "warning", text: `commands run without one: ${reason}. Remedy: ${Sandbox.remedy}` }
-    : { level: "problem", text: Sandbox.refusal(reason, backend === "sandbox" ? undefined : required).message }
+    ? { level: "warning", text: `commands run without one: ${reason}. Remedy: ${Sandbox.remedyOf(wall)}` }
+    : { level: "problem", text: Sandbox.refusal(reason, wall, backend === "sandbox" ? undefined : required).message }
 })

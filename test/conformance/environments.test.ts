@@ -8,9 +8,11 @@ import { afterAll } from "vitest"
 import * as CommandEnvironment from "../../src/environment/CommandEnvironment.ts"
 import * as Container from "../../src/environment/Container.ts"
 import * as Sandbox from "../../src/environment/Sandbox.ts"
+import * as Seatbelt from "../../src/environment/Seatbelt.ts"
 import * as SshHost from "../../src/environment/SshHost.ts"
 import { built, engine, sshReason, sshServer } from "../support/containerMachine.ts"
 import { conformance, graceful, type MakeSubject } from "../support/environmentConformance.ts"
+import { sandboxExec } from "../support/sandboxExec.ts"
 import { makeLastingDirectory, markAsRepository } from "../support/temporaryDirectory.ts"
 
 /** Outside of the directories for temporary files, of which some environments have their own. */
@@ -38,6 +40,15 @@ conformance("sandbox", Effect.gen(function*() {
   reason: bwrap.status === 0 ? undefined : "bubblewrap does not work here",
   exception: { rule: graceful, why: "what is stopped in the sandbox is killed at once" }
 })
+
+conformance("sandbox of macOS, by a program that stands for sandbox-exec", Effect.gen(function*() {
+  const directory = yield* project
+  const { program } = yield* sandboxExec
+  const environment = yield* built(Sandbox.layer({ policy: "workspace-write", network: "none", home: undefined, writable: [], hidden: [], shown: [], hidesEnvFiles: true })).pipe(
+    Effect.provideService(Sandbox.Wall, Seatbelt.seatbelt(program))
+  )
+  return { environment, directory }
+}))
 
 for (const kind of ["docker", "podman"] as const) {
   const found = engine(kind)

@@ -33,7 +33,7 @@ const place = Effect.gen(function*() {
   ])
   const host = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const filesOf = (host: FileSystem.FileSystem) => SandboxFiles.make(host, path, Effect.succeed(rules))
+  const filesOf = (host: FileSystem.FileSystem) => SandboxFiles.make(host, path, Effect.succeed(rules), Effect.succeed("/var/tmp"))
   const swap = (target: string) => {
     if (lstatSync(at("tree/sub")).isSymbolicLink()) return
     renameSync(at("tree/sub"), at("tree/moved"))

@@ -1,14 +1,18 @@
 // What the sandbox does not let a command do is asked about, by the ordinary approvals: hosts, and to run outside.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { spawnSync } from "node:child_process"
 import { existsSync, rmSync, writeFileSync } from "node:fs"
 import { createServer, type Server } from "node:http"
 import { join } from "node:path"
 import { Agent, Approvals, ExecuteCode, type RunEvent, Runtime, Sandbox, Scripted, Terminal } from "../../src/index.ts"
+import { bubblewrap } from "../../src/environment/Bubblewrap.ts"
+import { seatbelt } from "../../src/environment/Seatbelt.ts"
 import type { ApprovalsLayer } from "../../src/internal/Assembly.ts"
 import * as InteractiveMode from "../../src/tool/approval/InteractiveMode.ts"
 import type { Question } from "../../src/tool/approval/Question.ts"
+import { sandboxExec } from "../support/sandboxExec.ts"
 import { makeLastingDirectory, markAsRepository } from "../support/temporaryDirectory.ts"
 
 const stands = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]).status === 0
@@ -36,7 +40,7 @@ const server = Effect.acquireRelease(
 type Call = { readonly name: string; readonly params: Readonly<Record<string, unknown>> }
 
 /** Runs commands and other calls one after another in one session; their results, and the questions. */
-const commands = (home: string, lines: ReadonlyArray<string | Call>, approvals: (asked: Array<Question>) => ApprovalsLayer) =>
+const commands = (home: string, lines: ReadonlyArray<string | Call>, approvals: (asked: Array<Question>) => ApprovalsLayer, wall = bubblewrap) =>
   Effect.gen(function*() {
     const script = Scripted.layer([
       ...lines.map((line) => Scripted.complete({ toolCalls: [typeof line === "string" ? { name: "terminal", params: { command: line } } : line] })),
@@ -50,7 +54,7 @@ const commands = (home: string, lines: ReadonlyArray<string | Call>, approvals: 
       hidden: [],
       shown: [],
       hidesEnvFiles: true
-    })
+    }).pipe(Layer.provide(Layer.succeed(Sandbox.Wall, wall)))
     const asked: Array<Question> = []
     const results: Array<string> = []
     const onEvent = (events: ReadonlyArray<RunEvent.RunEvent>) =>
@@ -204,5 +208,33 @@ describe("a command that the sandbox stopped", () => {
       assert.include(results[0] ?? "", "made it")
       assert.include(results[0] ?? "", "approved to run again outside of it")
       assert.isTrue(existsSync(join(home, "planted")))
+    }))
+})
+
+describe("a command that the sandbox of macOS stopped", () => {
+  it.live("is asked about and runs again outside, at once, in the background and as a script; or the model is told", () =>
+    Effect.gen(function*() {
+      const home = yield* project
+      const { program, starts } = yield* sandboxExec
+      const wall = seatbelt(program)
+      // The program in the place of sandbox-exec stops nothing: the command says what the system would.
+      const script = `if [ -n "$HERMES_SANDBOX" ]; then echo "touch: Operation not permitted" >&2; exit 1; fi; echo done $0`
+      const code = "if (process.env.HERMES_SANDBOX) throw Object.assign(new Error('EPERM: operation not permitted, open'), { code: 'EPERM' })\nconsole.log('made it')"
+      const lines: ReadonlyArray<string | Call> = [
+        `sh -c '${script}' at-once`,
+        { name: "terminal", params: { command: `sh -c '${script}' behind`, background: true } },
+        { name: "process", params: { action: "wait", session_id: "proc_" } },
+        { name: "execute_code", params: { language: "javascript", code } }
+      ]
+      const approved = yield* commands(home, lines, answering("once"), wall)
+      assert.lengthOf(approved.asked, 3)
+      assert.include(approved.results[0] ?? "", "done at-once")
+      assert.match(approved.results[2] ?? "", /approved to run again outside of it, and runs now as proc_/)
+      assert.include(approved.results[3] ?? "", "made it")
+      const before = starts().length
+      const headless = yield* commands(home, lines, () => Approvals.layerDeny(), wall)
+      for (const at of [0, 2, 3]) assert.match(headless.results[at] ?? "", /the sandbox lets commands write below the working tree and in \$TMPDIR only.*terminal\.sandbox\.write/s)
+      // The trial of the wall, and one start of each command: none ran again.
+      assert.strictEqual(starts().slice(before).filter(([, , ...words]) => words.join(" ").includes("HERMES_SANDBOX")).length, 2)
     }))
 })
