@@ -58,7 +58,7 @@ const workerOf = (runner: string, { admit, concurrency = defaultConcurrency, han
 const woken = Layer.effectDiscard(Effect.gen(function*() {
   const runs = yield* Runs.Runs
   const sharding = yield* Sharding
-  yield* Effect.forkScoped(runs.listen("work", sharding.pollStorage))
+  yield* Effect.forkScoped(runs.listen(sharding.pollStorage))
 }))
 
 /** Durable runs as others use them. */

@@ -97,10 +97,8 @@ export const worker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs 
       if (handler === undefined) return failed(`this version has no handler of kind "${kind}"`, false)
       const refused = yield* options.admit?.(request) ?? Effect.succeed(undefined)
       if (refused !== undefined) return failed(refused, false)
-      const started = yield* runs.start(id, options.runner)
-      if (started === undefined) return { status: "finished" }
-      const firstPosition = started.firstPosition ?? (yield* runs.place(id, yield* options.messages(sessionId)))
-      return yield* handler({ ...request, firstPosition, starts: started.starts })
+      const started = yield* runs.start(id, options.runner, yield* options.messages(sessionId))
+      return started === undefined ? { status: "finished" } : yield* handler({ ...request, ...started })
     })
 
     /** Waits until this runner has no shards any more, and leaves the run to their next owner. */

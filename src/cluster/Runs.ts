@@ -15,6 +15,7 @@ import * as Queue from "effect/Queue"
 import * as Schema from "effect/Schema"
 import * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import type { Fragment } from "effect/sql/Statement"
 import * as Json from "../domain/Json.ts"
 import * as SqlFailure from "../platform/SqlFailure.ts"
 import * as SqliteClient from "../platform/SqliteClient.ts"
@@ -71,8 +72,8 @@ export interface Failure {
 
 /** A run that is about to begin. */
 export interface Started {
-  /** Messages that its session had before; undefined when this is its first start. */
-  readonly firstPosition: number | undefined
+  /** Messages that its session had before its first start. */
+  readonly firstPosition: number
   /** Number of its starts, this one included. */
   readonly starts: number
 }
@@ -83,10 +84,8 @@ export interface Service {
   readonly add: (request: Request) => Effect.Effect<Outcome | undefined, ClusterError>
   /** Tells the runners that something was added. */
   readonly announce: Effect.Effect<void>
-  /** Marks a run as begun by a runner; undefined when it is over. */
-  readonly start: (id: string, runner: string) => Effect.Effect<Started | undefined, ClusterError>
-  /** Writes down how many messages the session has; the first number stands. */
-  readonly place: (id: string, messages: number) => Effect.Effect<number, ClusterError>
+  /** Marks a run as begun by a runner, in a session of so many messages; undefined when it is over. The first count of messages stands. */
+  readonly start: (id: string, runner: string, messages: number) => Effect.Effect<Started | undefined, ClusterError>
   /** Ends a run; the first outcome stands. */
   readonly finish: (id: string, outcome: Outcome) => Effect.Effect<void, ClusterError>
   /** Outcomes of those runs that are over. */
@@ -98,12 +97,9 @@ export interface Service {
   readonly counts: Effect.Effect<ReadonlyArray<Counts>, ClusterError>
   /** Runs that failed, the last one first and so many at most. */
   readonly failures: (most: number) => Effect.Effect<ReadonlyArray<Failure>, ClusterError>
-  /** Calls `then` when runs were submitted (`work`) or ended (`done`), as far as this process is told. */
-  readonly listen: (channel: Channel, then: Effect.Effect<void>) => Effect.Effect<never>
+  /** Calls `then` when runs were submitted, as far as this process is told. */
+  readonly listen: (then: Effect.Effect<void>) => Effect.Effect<never>
 }
-
-/** Kinds of news. */
-export type Channel = "work" | "done"
 
 /** The runs of a cluster. */
 export class Runs extends Context.Service<Runs, Service>()("hermes-effect/cluster/Runs") {}
@@ -112,8 +108,10 @@ export class Runs extends Context.Service<Runs, Service>()("hermes-effect/cluste
 export interface RunsPlace {
   readonly sql: SqlClient.SqlClient
   readonly run: <A, E>(effect: Effect.Effect<A, E | SqlError>) => Effect.Effect<A, Exclude<E, SqlError> | ClusterError>
+  /** Rows of one text each, in one parameter: the statement is the same for any number of them. */
+  readonly listed: (texts: ReadonlyArray<string>) => Fragment
   /** Tells other processes; a word that is lost only makes them wait for their next look. */
-  readonly notify: (channel: Channel) => Effect.Effect<void>
+  readonly announce: Service["announce"]
   readonly listen: Service["listen"]
 }
 
@@ -121,7 +119,7 @@ const outcomeOf = (text: string | null): Outcome | undefined =>
   text === null ? undefined : Option.getOrUndefined(Option.flatMap(Json.parse(text), decodeOutcome))
 
 /** Makes the runs of a database. */
-export const make = ({ listen, notify, run, sql }: RunsPlace): Service => ({
+export const make = ({ announce, listed, listen, run, sql }: RunsPlace): Service => ({
   add: ({ batch, id, kind, sessionId }) =>
     run(Effect.gen(function*() {
       const now = yield* Clock.currentTimeMillis
@@ -132,30 +130,22 @@ export const make = ({ listen, notify, run, sql }: RunsPlace): Service => ({
       const [row] = yield* sql<{ readonly outcome: string | null }>`SELECT outcome FROM runs WHERE id = ${id}`
       return outcomeOf(row?.outcome ?? null)
     })),
-  announce: notify("work"),
-  start: (id, runner) =>
+  announce,
+  start: (id, runner, messages) =>
     run(Effect.gen(function*() {
       const now = yield* Clock.currentTimeMillis
-      const [row] = yield* sql<{ readonly first_position: number | null; readonly starts: number }>`
-        UPDATE runs SET state = 'running', runner = ${runner}, starts = starts + 1, started_at = coalesce(started_at, ${now})
+      const [row] = yield* sql<{ readonly first_position: number; readonly starts: number }>`
+        UPDATE runs SET state = 'running', runner = ${runner}, starts = starts + 1, started_at = coalesce(started_at, ${now}),
+          first_position = coalesce(first_position, ${messages})
         WHERE id = ${id} AND state <> 'done' RETURNING first_position, starts`
-      return row === undefined ? undefined : { firstPosition: row.first_position ?? undefined, starts: row.starts }
+      return row === undefined ? undefined : { firstPosition: row.first_position, starts: row.starts }
     })),
-  place: (id, messages) =>
-    Effect.map(
-      run(sql<{ readonly first_position: number }>`
-        UPDATE runs SET first_position = coalesce(first_position, ${messages}) WHERE id = ${id} RETURNING first_position`),
-      ([row]) => row?.first_position ?? messages
-    ),
   finish: (id, outcome) =>
-    Effect.andThen(
-      Effect.flatMap(Clock.currentTimeMillis, (now) =>
-        run(sql`UPDATE runs SET state = 'done', outcome = ${JSON.stringify(outcome)}, ended_at = ${now} WHERE id = ${id} AND state <> 'done'`)),
-      notify("done")
-    ),
+    Effect.asVoid(Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      run(sql`UPDATE runs SET state = 'done', outcome = ${JSON.stringify(outcome)}, ended_at = ${now} WHERE id = ${id} AND state <> 'done'`))),
   outcomes: (ids) =>
     ids.length === 0 ? Effect.succeed(new Map()) : Effect.map(
-      run(sql<{ readonly id: string; readonly outcome: string | null }>`SELECT id, outcome FROM runs WHERE state = 'done' AND ${sql.in("id", ids)}`),
+      run(sql<{ readonly id: string; readonly outcome: string | null }>`SELECT id, outcome FROM runs WHERE state = 'done' AND id IN (${listed(ids)})`),
       (rows) => new Map(rows.flatMap(({ id, outcome }) => {
         const decoded = outcomeOf(outcome)
         return decoded === undefined ? [] : [[id, decoded] as const]
@@ -196,7 +186,7 @@ export const make = ({ listen, notify, run, sql }: RunsPlace): Service => ({
   listen
 })
 
-const channelName = (schema: string, channel: Channel): string => `hermes_${channel}_${schema}`.slice(0, 60)
+const channelName = (schema: string): string => `hermes_work_${schema}`.slice(0, 60)
 
 /** The runs in the database of a cluster. */
 export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.effect(Runs, Effect.gen(function*() {
@@ -204,9 +194,10 @@ export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.ef
   return make({
     sql,
     run,
-    notify: (channel) => Effect.ignore(sql.notify(channelName(schema, channel), ""), { log: "Debug" }),
-    listen: (channel, then) =>
-      Effect.scoped(Effect.flatMap(sql.listen(channelName(schema, channel)), (news) =>
+    listed: (texts) => sql`SELECT json_array_elements_text(CAST(${JSON.stringify(texts)} AS json))`,
+    announce: Effect.ignore(sql.notify(channelName(schema), ""), { log: "Debug" }),
+    listen: (then) =>
+      Effect.scoped(Effect.flatMap(sql.listen(channelName(schema)), (news) =>
         // News that came meanwhile are one.
         Effect.forever(Effect.andThen(Queue.takeAll(news), then)))).pipe(
           Effect.catchCause((cause) => Effect.logDebug("the listener of the cluster begins again", cause)),
@@ -233,6 +224,7 @@ export const layerSqlite = (path: string): Layer.Layer<Runs | SqlClient.SqlClien
       }
       yield* sql.unsafe(openRunsIndex).unprepared
     }))
-    const runs = make({ sql, run, notify: () => Effect.void, listen: () => Effect.never })
+    const listed = (texts: ReadonlyArray<string>) => sql`SELECT value FROM json_each(${JSON.stringify(texts)})`
+    const runs = make({ sql, run, listed, announce: Effect.void, listen: () => Effect.never })
     return Layer.merge(Layer.succeed(Runs, runs), Layer.succeed(SqlClient.SqlClient, sql))
   }))

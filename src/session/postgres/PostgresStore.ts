@@ -171,7 +171,7 @@ const make = (
             SELECT session_id, turn_id, at, version, kind, content_key, position, body FROM added
             WHERE NOT EXISTS (SELECT 1 FROM missing) ORDER BY place ON CONFLICT DO NOTHING
           )
-          SELECT (SELECT session_id FROM missing) AS missing, ${xact} AS xact`
+          SELECT (SELECT session_id FROM missing) AS missing, CAST(pg_current_xact_id() AS TEXT) AS xact`
         yield* sql.identified(end?.xact)
         if (typeof end?.missing === "string") return yield* StoreFailure.sessionUnknown("record", end.missing)
       }))
