@@ -29,13 +29,15 @@ import { type BodySource, StreamedBody, StreamedResponse } from "./StreamedRespo
 /** A `fetch` with connections of its own. */
 export interface HttpTransport {
   (input: string | URL | Request, init?: RequestInit): Promise<Response>
+  /** Headers of many requests, which nobody changes any more: what is sent of them is made once. */
+  readonly fixed: (headers: Headers) => Headers
   /** Ends all connections, those in use too. */
   readonly close: () => void
 }
 
 interface Outgoing {
   readonly method: string
-  readonly headers: Record<string, string>
+  readonly headers: Readonly<Record<string, string>>
   readonly body: string | Uint8Array | undefined
   readonly signal: AbortSignal | undefined
 }
@@ -87,13 +89,13 @@ const bodyOf = (init: RequestInit["body"]): string | Uint8Array | undefined => {
   throw new TypeError("a request body must be a string or bytes")
 }
 
-const outgoing = (init: RequestInit): Outgoing => {
-  const headers = headersOf(init.headers)
+const sentHeaders = (init: RequestInit["headers"]): Record<string, string> => {
+  const headers = headersOf(init)
   // undici counts the body itself and manages its connections.
   delete headers["content-length"]
   delete headers["connection"]
   headers["accept-encoding"] ??= "gzip, deflate, br, zstd"
-  return { method: init.method ?? "GET", headers, body: bodyOf(init.body), signal: init.signal ?? undefined }
+  return headers
 }
 
 const errorOf = (signal: AbortSignal): Error =>
@@ -287,12 +289,23 @@ const run = async (agent: Undici.Dispatcher, first: Hop, readTimeoutMillis: numb
 /** Makes a client with connections of its own. */
 export const make = ({ connectTimeoutMillis = defaultConnectMillis, readTimeoutMillis }: Options = {}): HttpTransport => {
   const agent = dispatcher(connectTimeoutMillis)
+  const prepared = new WeakMap<object, Record<string, string>>()
+  let last: URL | undefined
   const fetch = async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
     if (typeof input !== "string" && !(input instanceof URL)) throw new TypeError("an address must be a string or URL")
-    const url = new URL(input)
+    const url = input === last?.href ? last : new URL(input)
     if (url.protocol !== "http:" && url.protocol !== "https:") throw new TypeError(`unknown scheme ${url.protocol}`)
     if (url.username !== "" || url.password !== "") throw new TypeError("an address must not carry credentials")
-    return run(agent, { url, out: outgoing(init) }, readTimeoutMillis)
+    last = url
+    const headers = (typeof init.headers === "object" ? prepared.get(init.headers) : undefined) ?? sentHeaders(init.headers)
+    const out: Outgoing = { method: init.method ?? "GET", headers, body: bodyOf(init.body), signal: init.signal ?? undefined }
+    return run(agent, { url, out }, readTimeoutMillis)
   }
-  return Object.assign(fetch, { close: () => void agent.destroy() })
+  return Object.assign(fetch, {
+    fixed: (headers: Headers): Headers => {
+      prepared.set(headers, sentHeaders(headers))
+      return headers
+    },
+    close: () => void agent.destroy()
+  })
 }

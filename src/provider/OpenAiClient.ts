@@ -23,6 +23,7 @@ import { ConfigError } from "../domain/AgentError.ts"
 import type { Route } from "../domain/Route.ts"
 import { registered } from "../domain/Secrets.ts"
 import { absent } from "../platform/OptionalPackage.ts"
+import type { HttpTransport } from "../platform/HttpTransport.ts"
 import { withoutVariables } from "../platform/ProcessVariables.ts"
 import type { Posted } from "./Exchange.ts"
 import type * as Exchange from "./Exchange.ts"
@@ -62,15 +63,42 @@ const headersOf = (route: Route, baseUrl: string, key: string): Record<string, s
 /** Variables of the SDK that hold for OpenAI's own host. */
 const ownVariables = ["OPENAI_ORG_ID", "OPENAI_PROJECT_ID"]
 
+/** Headers of a request whose body is JSON already. */
+const jsonText = { "content-type": "application/json" }
+
+type Build = OpenAI["buildRequest"]
+type Built = Awaited<ReturnType<Build>>
+
+/**
+ * The SDK's client. Requests whose body is JSON already differ in nothing else: what the SDK builds for the first one to a path (address,
+ * key, headers) is that of all.
+ */
+const clientOf = (sdk: typeof import("openai"), fetch: HttpTransport) =>
+  // The SDK sends the name of the class as its own.
+  class OpenAI extends sdk.OpenAI {
+    readonly #built = new Map<string, Built>()
+
+    override async buildRequest(...[options, context]: Parameters<Build>): Promise<Built> {
+      const { body, headers, path, query, signal } = options
+      if (headers !== jsonText || typeof body !== "string" || query !== undefined) return super.buildRequest(options, context)
+      const known = this.#built.get(path)
+      if (known !== undefined) return { ...known, req: { ...known.req, body, signal: signal ?? null } }
+      const built = await super.buildRequest(options, context)
+      fetch.fixed(built.req.headers)
+      this.#built.set(path, { ...built, req: { ...built.req, body: null, signal: null } })
+      return built
+    }
+  }
+
 const makeClient = (
   sdk: typeof import("openai"),
   route: Route,
   baseUrl: string,
   key: string,
-  fetch: typeof globalThis.fetch
+  fetch: HttpTransport
 ): OpenAI =>
   withoutVariables("OPENAI_", isOwn(baseUrl) ? ownVariables : [], () =>
-    new sdk.OpenAI({
+    new (clientOf(sdk, fetch))({
       apiKey: key,
       baseURL: baseUrl,
       defaultHeaders: headersOf(route, baseUrl, key),
@@ -110,7 +138,7 @@ export const make = Effect.fnUntraced(function*(
     post: (path, { body, headers, query }, signal) =>
       client.post<unknown>(path, {
         body,
-        headers: typeof body === "string" ? { "content-type": "application/json" } : headers,
+        headers: typeof body === "string" ? jsonText : headers,
         query,
         signal
       })

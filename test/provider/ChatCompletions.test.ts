@@ -222,6 +222,23 @@ describe("on the wire", () => {
       })
     }))
 
+  it.effect("every request has the headers of the first, and what one asks for more is not in the next", () =>
+    Effect.gen(function*() {
+      const { server } = yield* answering(200, { choices: [{ message: { content: "ok" } }] })
+      const provider = yield* ChatCompletions.make(route(server.url, { query: { version: "1" }, headers: { "X-Title": "hermes" } }))
+      const extras = [{}, { extra_headers: { "x-one": "1", "x-title": null } }, { extra_query: { q: "2" } }, {}]
+      for (const [index, extra] of extras.entries()) yield* ask(provider, call(`hi ${index}`), extra)
+      const [first, ...more] = server.requests.map(({ body, headers: { "content-length": _, ...headers }, url }) => ({ url, headers, text: JSON.parse(body).messages[0].content }))
+      assert(first !== undefined)
+      assert.deepStrictEqual([first.url, first.text, first.headers["authorization"], first.headers["x-title"]], ["/v1/chat/completions?version=1", "hi 0", "Bearer sk-test", "hermes"])
+      const { "x-title": _, ...untitled } = first.headers
+      assert.deepStrictEqual(more, [
+        { ...first, text: "hi 1", headers: { ...untitled, "x-one": "1" } },
+        { ...first, text: "hi 2", url: "/v1/chat/completions?version=1&q=2" },
+        { ...first, text: "hi 3" }
+      ])
+    }))
+
   it.effect("a variable with a header that HTTP does not allow changes nothing", () =>
     Effect.gen(function*() {
       const { server } = yield* answering(200, { choices: [{ message: { content: "ok" } }] })
