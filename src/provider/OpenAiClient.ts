@@ -67,6 +67,7 @@ const ownVariables = ["OPENAI_ORG_ID", "OPENAI_PROJECT_ID"]
 const jsonText = { "content-type": "application/json" }
 
 type Build = OpenAI["buildRequest"]
+type Send = OpenAI["fetchWithTimeout"]
 type Built = Awaited<ReturnType<Build>>
 
 /**
@@ -87,6 +88,18 @@ const clientOf = (sdk: typeof import("openai"), fetch: HttpTransport) =>
       fetch.fixed(built.req.headers)
       this.#built.set(path, { ...built, req: { ...built.req, body: null, signal: null } })
       return built
+    }
+
+    /** One signal for the caller and the time: the SDK's own is composed of two. */
+    override async fetchWithTimeout(...[url, init, millis, controller]: Parameters<Send>): Promise<Response> {
+      const signal = init?.signal
+      signal?.addEventListener("abort", () => controller.abort(signal.reason), { once: true })
+      const timer = setTimeout(() => controller.abort(), millis)
+      try {
+        return await fetch(url, { ...init, method: (init?.method ?? "get").toUpperCase(), signal: controller.signal })
+      } finally {
+        clearTimeout(timer)
+      }
     }
   }
 
