@@ -20,9 +20,14 @@
  *
  * Source: `hermes-llm.md` §2.5.
  */
+// The declarations are no module that could be imported.
+// oxlint-disable-next-line typescript/triple-slash-reference
+/// <reference path="./UndiciParts.d.ts" />
 import type { IncomingHttpHeaders } from "node:http"
 import { Readable } from "node:stream"
-import * as Undici from "undici"
+import type * as Undici from "undici"
+import Agent from "undici/lib/dispatcher/agent.js"
+import EnvHttpProxyAgent from "undici/lib/dispatcher/env-http-proxy-agent.js"
 import { withoutEncodings } from "./Compression.ts"
 import { type BodySource, StreamedBody, StreamedResponse } from "./StreamedResponse.ts"
 
@@ -66,10 +71,10 @@ const dispatcher = (connectMillis: number): Undici.Dispatcher => {
     bodyTimeout: 0
   }
   const isProxied = ["http_proxy", "https_proxy"].some((name) => (process.env[name] ?? process.env[name.toUpperCase()] ?? "") !== "")
-  if (!isProxied) return new Undici.Agent(options)
+  if (!isProxied) return new Agent(options)
   const own = process.env["no_proxy"] ?? process.env["NO_PROXY"]
   const noProxy = [...own === undefined || own === "" ? [] : [own], "localhost", "127.0.0.1", "::1"].join(",")
-  return new Undici.EnvHttpProxyAgent({ ...options, noProxy })
+  return new EnvHttpProxyAgent({ ...options, noProxy })
 }
 
 const headersOf = (init: RequestInit["headers"]): Record<string, string> => {
