@@ -5,7 +5,7 @@ import { copyFileSync, mkdirSync, rmSync } from "node:fs"
 import { join, relative } from "node:path"
 import { rolldown } from "rolldown"
 import { entries } from "./support/entries.ts"
-import { pureCalls } from "./support/pureCalls.ts"
+import { loopModules, options } from "./support/library.ts"
 import { root } from "./support/sources.ts"
 
 const [directory] = process.argv.slice(2)
@@ -14,25 +14,15 @@ rmSync(directory, { recursive: true, force: true })
 mkdirSync(join(directory, "internal"), { recursive: true })
 for (const file of ["bin.js", "internal/require-node.js"]) copyFileSync(join(root, "src", file), join(directory, file))
 
-const bundle = await rolldown({
-  cwd: root,
-  platform: "node",
-  tsconfig: false,
-  input: Object.fromEntries(entries().map(({ name, source }) => [name, source])),
-  experimental: { nativeMagicString: true },
-  checks: { bundlerTimings: false },
-  plugins: [pureCalls(join(root, "src"))],
-  external: (id) => !id.startsWith(".") && !id.startsWith("/"),
-  // The root exports many parts by name that other parts load when they use them.
-  onLog: (level, log, handle) => {
-    if (log.code !== "INEFFECTIVE_DYNAMIC_IMPORT") handle(level, log)
-  }
-})
+const ofLoop = await loopModules()
+
+const bundle = await rolldown({ ...options, input: Object.fromEntries(entries().map(({ name, source }) => [name, source])) })
 const { output } = await bundle.write({
   dir: directory,
   format: "esm",
   chunkFileNames: "chunks/[name]-[hash].js",
-  codeSplitting: { groups: [{ name: "common", minShareCount: 8 }] }
+  // What the loop needs and what else many entries need are files of their own: a bundler takes a file whole where a part of it is loaded late.
+  codeSplitting: { groups: [{ name: "loop", test: (id) => ofLoop.has(id) }, { name: "common", minShareCount: 8 }] }
 })
 await bundle.close()
 process.stdout.write(`${relative(root, directory) || directory}: ${output.filter(({ type }) => type === "chunk").length} files\n`)

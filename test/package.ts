@@ -186,9 +186,11 @@ try {
   const own = read(join(folder, "measured.json"), "lean.ts")
   const plain = read(join(folder, "plain.json"), "sdk.js")
   const kilobytes = (bytes: number): string => `${(bytes / 1000).toFixed(0)} kB`
-  process.stdout.write(
-    `bundle of the loop with one provider, minified: ${kilobytes(own.first)} at its start, ${kilobytes(own.all)} with all that it may load; ` +
-      `the SDK alone ${kilobytes(plain.all)}: ${(own.first / plain.all).toFixed(2)} × before the SDK is loaded\n`
+  const ratio = own.first / plain.all
+  holds(
+    "the loop with one provider stays within 1.5 × of the bundle of the SDK, which it loads when it is used",
+    ratio <= 1.5,
+    `minified ${kilobytes(own.first)} to ${kilobytes(plain.all)}: ${ratio.toFixed(2)} ×; ${kilobytes(own.all)} with all that it may load`
   )
 } finally {
   rmSync(folder, { recursive: true, force: true })

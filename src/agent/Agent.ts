@@ -41,9 +41,7 @@ import * as Hooks from "../hooks/Hooks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import * as Stack from "../middleware/Stack.ts"
 import { MemoryProvider } from "../domain/MemoryProvider.ts"
-import { SkillStore } from "../prompt/SkillStore.ts"
 import { type PromptLayer, PromptSources } from "../prompt/SystemPrompt.ts"
-import { Auxiliary } from "../routing/Auxiliary.ts"
 import { CompactionPort } from "../routing/CompactionPort.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import * as ContextCopy from "../session/ContextCopy.ts"
@@ -155,7 +153,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         hooks
       },
       // Calls that need an approval do not run where nobody decides.
-      approvals: Option.getOrElse(yield* Effect.serviceOption(Approvals.Approvals), () => Approvals.make({ hooks })),
+      approvals: Option.getOrElse(yield* Effect.serviceOption(Approvals.Approvals), () => Approvals.unattended(hooks)),
       compaction: yield* CompactionPort,
       children: Option.getOrElse(yield* Effect.serviceOption(Children), () => makeChildren()),
       accounts: Option.getOrUndefined(yield* Effect.serviceOption(UsageAccounts)),
@@ -272,14 +270,14 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       })).pipe(Effect.provideService(Services, services))
 
     const reviews = Option.getOrUndefined(yield* Effect.serviceOption(BackgroundReview.BackgroundReviews))
-    const auxiliary = Option.getOrUndefined(yield* Effect.serviceOption(Auxiliary))
-    const skills = Option.getOrUndefined(yield* Effect.serviceOption(SkillStore))
+    const surroundings = yield* Effect.context<never>()
 
     /** Begins the reviews that are due, of a result that was handed over. */
     const reviewed = ({ cwd, run }: RunStart.Opened, { source }: RunOptions, finished: RunResult): Effect.Effect<void, never, Services> =>
-      reviews === undefined || auxiliary === undefined || source === "cron" || source === "batch"
+      reviews === undefined || settings.reviews === undefined || source === "cron" || source === "batch"
         ? Effect.void
-        : BackgroundReview.after(reviews, { run, cwd, sessionId: finished.sessionId, auxiliary, skills }, finished)
+        : Effect.flatMap(Effect.promise(() => import("./ReviewRun.ts")), ({ after }) =>
+          after(reviews, { run, cwd, sessionId: finished.sessionId }, finished, surroundings))
 
     const start = (input: RunOptions, lineage: Lineage | undefined): Effect.Effect<RunResult, AgentError | MiddlewareFailure> =>
       Effect.scoped(Effect.gen(function*() {

@@ -22,7 +22,6 @@ import { type AttemptLog, callModel, newLog } from "../routing/ModelRouter.ts"
 import type { Delivered } from "../routing/PartialAnswer.ts"
 import * as AnswerText from "../domain/AnswerText.ts"
 import * as Budget from "./Budget.ts"
-import * as ContextOverflow from "./ContextOverflow.ts"
 import type { AgentSettings } from "./RunInput.ts"
 import { emit, replaceText, type RunState } from "./RunState.ts"
 import { type MiddlewareFailure as AnyMiddlewareFailure, Services } from "./Services.ts"
@@ -248,7 +247,7 @@ const fitting = (
     (error): error is AiError.AiError => AiError.isAiError(error),
     (error) =>
       Effect.andThen(
-        ContextOverflow.recover(run, error, progress.log),
+        Effect.flatMap(Effect.promise(() => import("./ContextOverflow.ts")), ({ recover }) => recover(run, error, progress.log)),
         fitting(run, question, progress)
       )
   )

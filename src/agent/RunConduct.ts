@@ -10,11 +10,10 @@ import type { AgentError, SessionBusy } from "../domain/AgentError.ts"
 import type { RunResult } from "../domain/RunEvent.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import { CallConversation } from "../environment/CommandEnvironment.ts"
-import { Delegator } from "../tool/Delegator.ts"
+import { Delegator, type Service as DelegatorService } from "../tool/Delegator.ts"
 import { StopRequested, ToolContext } from "../tool/ToolContext.ts"
 import type { Charge } from "./Budget.ts"
 import type { Agent as ChildAgent } from "./Child.ts"
-import * as Delegation from "./Delegation.ts"
 import * as Loop from "./Loop.ts"
 import * as ModelRequest from "./ModelRequest.ts"
 import * as RunEnd from "./RunEnd.ts"
@@ -59,6 +58,20 @@ const stopping = (run: RunState, stopped: Deferred.Deferred<void, SessionBusy>) 
   }
 }
 
+/** The port of `delegate_task`, which is loaded with the first task. */
+const delegator = (run: RunState, cwd: string, agent: ChildAgent): Effect.Effect<DelegatorService, never, Services> =>
+  Effect.map(Services, (services) => {
+    const loaded = Effect.provideService(
+      Effect.flatMap(Effect.promise(() => import("./Delegation.ts")), ({ make }) => make(run, cwd, agent)),
+      Services,
+      services
+    )
+    return {
+      delegate: (tasks) => Effect.flatMap(loaded, ({ delegate }) => delegate(tasks)),
+      dispatch: (task) => Effect.flatMap(loaded, ({ dispatch }) => dispatch(task))
+    }
+  })
+
 /** Conducts an opened run to its result: loop, stop and end. */
 export const conduct = Effect.fnUntraced(function*(
   opened: RunStart.Opened,
@@ -81,7 +94,7 @@ export const conduct = Effect.fnUntraced(function*(
   const { mayCut, requested } = stopping(run, stopped)
   const looped = Effect.andThen(RunStart.addContext(opened, input), Loop.loop(run)).pipe(
     Effect.provideService(Hooks.Hooks, interceptors.hooks),
-    Effect.provideServiceEffect(Delegator, Delegation.make(run, cwd, agent)),
+    Effect.provideServiceEffect(Delegator, delegator(run, cwd, agent)),
     Effect.provideService(StopRequested, requested),
     Effect.provideService(CallConversation, run.lineage === undefined ? run.conversationId : (yield* CallConversation) ?? run.conversationId),
     Effect.provideService(ToolContext, {

@@ -15,7 +15,7 @@ import * as Cost from "../domain/Cost.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import type { Failure } from "../domain/RecordEvent.ts"
 import { isCompleted, type RunEvent, type RunResult } from "../domain/RunEvent.ts"
-import * as ContextWindow from "../routing/ContextWindow.ts"
+import * as CallTokens from "../routing/CallTokens.ts"
 import * as Evidence from "../routing/classification/Evidence.ts"
 import { apiRequestId, emit, noBatch, replaceText, type RunState, storeMessages } from "./RunState.ts"
 import { Services } from "./Services.ts"
@@ -145,7 +145,7 @@ const large = { tokens: 50_000, messages: 80 }
 const rejection = ({ messages }: RunState, error: unknown): string | undefined => {
   if (error instanceof CompressionExhausted) return "the conversation does not fit into the model"
   if (!AiError.isAiError(error) || Evidence.of(error).status !== 400) return undefined
-  return messages.length > large.messages || ContextWindow.tokensOf({ messages }) > large.tokens ? "bad request" : undefined
+  return messages.length > large.messages || CallTokens.tokensOf({ messages }) > large.tokens ? "bad request" : undefined
 }
 
 /**

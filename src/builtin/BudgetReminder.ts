@@ -25,7 +25,7 @@ import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
 import type { ConfigError } from "../domain/AgentError.ts"
 import * as Middleware from "../middleware/Middleware.ts"
-import * as ContextWindow from "../routing/ContextWindow.ts"
+import * as CallTokens from "../routing/CallTokens.ts"
 import * as Parameters from "./Parameters.ts"
 
 const Options = Schema.Struct({
@@ -53,7 +53,7 @@ const build = ({ desiredMaxTokens = 16_384, maxContextTokens }: Options): Middle
     name: "BudgetReminder",
     beforeModel: ({ currentIteration, maxIterations, messages, promptMessages, tokensLeft }) => {
       if (!messages.some(({ role }) => role === "assistant")) return Middleware.noChanges
-      const inWindow = maxContextTokens === undefined ? [] : [Math.max(0, maxContextTokens - ContextWindow.tokensOf({ messages }))]
+      const inWindow = maxContextTokens === undefined ? [] : [Math.max(0, maxContextTokens - CallTokens.tokensOf({ messages }))]
       const tokens = [...inWindow, ...(tokensLeft === undefined ? [] : [tokensLeft])]
       const text = [
         iterationHint(maxIterations - currentIteration),

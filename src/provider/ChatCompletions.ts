@@ -28,38 +28,18 @@ import type * as Scope from "effect/Scope"
 import type * as AiError from "effect/ai/AiError"
 import type { ConfigError } from "../domain/AgentError.ts"
 import type * as Route from "../domain/Route.ts"
-import * as Decode from "./chat/Decode.ts"
-import * as Request from "./chat/Request.ts"
-import * as Stream from "./chat/Stream.ts"
-import * as Messages from "./chat/Messages.ts"
-import * as Exchange from "./Exchange.ts"
-import * as OpenAiClient from "./OpenAiClient.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
 
+const service = Effect.promise(() => import("./chat/ChatProvider.ts"))
+
 /** A provider of one route. The scope closes its connections. */
-export const make = Effect.fn("ChatCompletions.make")(function*(
-  route: Route.Route
-): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
-  const client = yield* OpenAiClient.make(route)
-  return Exchange.provider(route, {
-    module: "ChatCompletions",
-    apiMode: "chat_completions",
-    url: client.baseUrl,
-    model: route.model,
-    timeoutMillis: client.timeoutMillis,
-    prepare: (call) => Request.prepare(call, route),
-    // Headers of the user's own may say what the body is: then the SDK writes it.
-    post: (extras, signal) =>
-      client.post("/chat/completions", extras.headers === undefined ? { ...extras, body: Messages.bodyText(extras.body) } : extras, signal),
-    decode: Decode.decode,
-    machine: Stream.make
-  })
-})
+export const make = (route: Route.Route): Effect.Effect<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> =>
+  Effect.flatMap(service, ({ make }) => make(route))
 
 /** Options of a provider of this protocol. `provider` is `openai` when neither it nor an address is given, else `custom`. */
 export type Options = ProviderPort.RouteOptions
 
 /** {@link make} as the run's `Provider`. */
 export const layer = (options: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>
-  Layer.effect(Provider, make(OpenAiClient.routeOf(options, "chat_completions")))
+  Layer.effect(Provider, Effect.flatMap(service, ({ ofOptions }) => ofOptions(options)))

@@ -32,41 +32,18 @@ import type * as Scope from "effect/Scope"
 import type * as AiError from "effect/ai/AiError"
 import type { ConfigError } from "../domain/AgentError.ts"
 import type * as Route from "../domain/Route.ts"
-import * as Exchange from "./Exchange.ts"
-import * as OpenAiClient from "./OpenAiClient.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
-import * as Decode from "./responses/Decode.ts"
-import * as Endpoint from "./responses/Endpoint.ts"
-import * as Request from "./responses/Request.ts"
-import * as Stream from "./responses/Stream.ts"
+
+const service = Effect.promise(() => import("./responses/ResponsesProvider.ts"))
 
 /** A provider of one route. The scope closes its connections. */
-export const make = Effect.fn("CodexResponses.make")(function*(
-  route: Route.Route
-): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
-  const client = yield* OpenAiClient.make({ ...route, headers: { ...Endpoint.headers(route), ...route.headers } })
-  return Exchange.provider(route, {
-    module: "CodexResponses",
-    apiMode: "codex_responses",
-    url: client.baseUrl,
-    model: route.model,
-    timeoutMillis: client.timeoutMillis,
-    prepare: (call) => Request.prepare(call, route),
-    check: Request.check,
-    post: (extras, signal) => {
-      if (!("compact" in extras.body)) return client.post("/responses", extras, signal)
-      const { body, path } = Request.addressed(extras.body)
-      return client.post(path, { ...extras, body }, signal)
-    },
-    decode: Decode.decode,
-    machine: Stream.make
-  })
-})
+export const make = (route: Route.Route): Effect.Effect<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> =>
+  Effect.flatMap(service, ({ make }) => make(route))
 
 /** Options of a provider of this protocol. `provider` is `openai` when neither it nor an address is given, else `custom`. */
 export type Options = ProviderPort.RouteOptions
 
 /** {@link make} as the run's `Provider`. */
 export const layer = (options: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>
-  Layer.effect(Provider, make(OpenAiClient.routeOf(options, "codex_responses")))
+  Layer.effect(Provider, Effect.flatMap(service, ({ ofOptions }) => ofOptions(options)))

@@ -34,7 +34,7 @@ import * as MiddlewareBoundary from "../middleware/MiddlewareBoundary.ts"
 import * as Pipeline from "../middleware/Pipeline.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import * as Adaptation from "./Adaptation.ts"
-import * as ContextWindow from "./ContextWindow.ts"
+import * as CallTokens from "./CallTokens.ts"
 import * as PartialAnswer from "./PartialAnswer.ts"
 import * as RateLimitGate from "./RateLimitGate.ts"
 import { decisionOf, failureOfProvider, notice, nowOf, type Progress, type RouteCallState } from "./RouteCallState.ts"
@@ -375,7 +375,7 @@ const intercepted = Effect.fnUntraced(function*(
       stack.faults,
       () => context,
       Chain.run(stack.llmExecution, join, stack.faults, context, execute, () =>
-        state.route.patience.wrapper(() => ContextWindow.tokensOf(question.call)))(payload, question.options)
+        state.route.patience.wrapper(() => CallTokens.tokensOf(question.call)))(payload, question.options)
     )
   )
   if (!isHeard(hooks)) return yield* execution

@@ -33,7 +33,6 @@
  *
  * Source: `hermes-llm.md` §4.2, §10.1, §12.3.
  */
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
@@ -41,11 +40,10 @@ import type * as Path from "effect/Path"
 import type * as Scope from "effect/Scope"
 import { Home } from "../config/Environment.ts"
 import { Settings, type Values } from "../config/Settings.ts"
-import { ConfigError } from "../domain/AgentError.ts"
 import * as Costs from "../domain/Cost.ts"
 import type { Route } from "../domain/Route.ts"
-import type { Usage } from "../domain/Usage.ts"
 import * as ModelAbilities from "../provider/ModelAbilities.ts"
+import { type CallFacts, Catalogue, type ModelFacts, type RouteIdentity, type Service, type Window } from "./CataloguePort.ts"
 import * as EndpointMemory from "./catalogue/EndpointMemory.ts"
 import * as ModelTables from "./catalogue/ModelTables.ts"
 import * as ModelLists from "./catalogue/ModelLists.ts"
@@ -54,64 +52,8 @@ import * as Detection from "./Detection.ts"
 import * as Pricing from "./Pricing.ts"
 import * as Directory from "./ProviderDirectory.ts"
 
-/** Source of a window's size. */
-export type WindowSource = "config" | "learnt" | "endpoint" | "openrouter" | "local" | "table" | "default"
-
-/** Context window of a model. */
-export interface Window {
-  readonly tokens: number
-  readonly source: WindowSource
-}
-
-/** Refuses a window that is too small for an agent, unless the user named it, or a refusal did: then runs have worked with it. */
-export const requireWindow = ({ model }: Pick<Route, "model">, { source, tokens }: Window): Effect.Effect<void, ConfigError> =>
-  source === "config" || source === "learnt" || tokens >= ContextWindow.minimum ? Effect.void : Effect.fail(
-    new ConfigError({
-      path: "model.context_length",
-      message: `${model} holds ${tokens} tokens, and an agent needs ${ContextWindow.minimum}: choose another model,`
-        + " or set model.context_length if it holds more or this is meant"
-    })
-  )
-
-/** Facts about a model. */
-export interface ModelFacts extends ModelTables.Abilities {
-  readonly window: Window
-  /** Tokens of one answer at most; undefined where nobody said. */
-  readonly output: number | undefined
-  readonly price: Pricing.Pricing | undefined
-  /** The model is in a list or a table. */
-  readonly known: boolean
-}
-
-/** Parts of a route that facts depend on: its model and address. The key is for lists that are not public. */
-export type RouteIdentity = Pick<Route, "provider" | "model" | "baseUrl" | "apiKey">
-
-/** Facts that every call on a route needs. */
-export interface CallFacts {
-  readonly window: Window
-  /** Computes the cost of a call: the provider's own figure where that is an account of money; else its usage at the known price. */
-  readonly cost: (usage: Usage, reported?: number) => Costs.Cost
-}
-
-/** Facts about models, by route. */
-export interface Service {
-  /**
-   * {@link CallFacts} of a route object, looked up again after a while. A call is held up by an endpoint of its user for a second at
-   * most, and only while it is not known to say nothing; by a service of models for five.
-   */
-  readonly known: (route: RouteIdentity) => Effect.Effect<CallFacts>
-  readonly window: (route: RouteIdentity) => Effect.Effect<Window>
-  readonly facts: (route: RouteIdentity) => Effect.Effect<ModelFacts>
-  readonly cost: (route: RouteIdentity, usage: Usage) => Effect.Effect<Costs.Cost>
-  /** Once for each model that nobody described: what the user should know. */
-  readonly notice: (route: RouteIdentity) => Effect.Effect<string | undefined>
-  /** The models that a route's endpoint lists. */
-  readonly listed: (route: Pick<Route, "provider" | "baseUrl" | "apiKey">) => Effect.Effect<ReadonlyArray<ModelLists.Listed>>
-  /** Fields that requests on a route must carry so that its model has its full window: Ollama's `num_ctx`. */
-  readonly extraBody: (route: RouteIdentity) => Effect.Effect<Route["extraBody"]>
-  /** Windows learnt from refusals; {@link window} and {@link known} use them. */
-  readonly probing: ContextWindow.LearntWindows
-}
+export { Catalogue, requireWindow } from "./CataloguePort.ts"
+export type { CallFacts, ModelFacts, RouteIdentity, Service, Window, WindowSource } from "./CataloguePort.ts"
 
 /** The window of a model that nobody knows. */
 export const defaultWindow = 128_000
@@ -128,13 +70,6 @@ export interface Options {
   /** Scope of questions to endpoints that go on beside the calls; they go on until they are answered when absent. */
   readonly scope?: Scope.Scope | undefined
 }
-
-/**
- * The catalogue of a runtime. {@link layerHome} makes the one of a program.
- *
- * @see {@link Service} for its members.
- */
-export class Catalogue extends Context.Service<Catalogue, Service>()("hermes-effect/routing/Catalogue") {}
 
 /** Milliseconds until the facts about a route are looked up again. */
 const lifetime = 300_000

@@ -16,20 +16,16 @@ import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
 import * as Semaphore from "effect/Semaphore"
-import type * as Prompt from "effect/ai/Prompt"
 import * as RouteStatement from "../config/RouteStatement.ts"
 import type { Values } from "../config/Settings.ts"
 import * as Yaml from "../config/Yaml.ts"
 import * as EndpointAddress from "../domain/EndpointAddress.ts"
-import * as GrowingList from "../domain/GrowingList.ts"
 import * as Json from "../domain/Json.ts"
-import type { ModelCall } from "../domain/Model.ts"
 import type { Route } from "../domain/Route.ts"
 import * as ModelTables from "./catalogue/ModelTables.ts"
 import * as HomeFile from "./HomeFile.ts"
 import * as ModelLists from "./catalogue/ModelLists.ts"
 import * as Directory from "./ProviderDirectory.ts"
-import type { CallSituation } from "./classification/Evidence.ts"
 
 /** The name of the file in the home directory. */
 export const fileName = "context_length_cache.yaml"
@@ -155,9 +151,6 @@ export const configured = ({ customProviders, model }: Pick<Values, "model" | "c
   return (isMain(model, route) ? model.contextLength : undefined) ?? own?.contextLength
 }
 
-/** The least that an agent can work with. */
-export const minimum = 64_000
-
 /**
  * Computes the window that Ollama is told to use: it takes a small default otherwise. `model.ollama_num_ctx`, else what it was found to hold,
  * never more than `model.context_length`.
@@ -170,33 +163,3 @@ export const ollamaBody = (
   if (wanted === undefined) return undefined
   return { options: { num_ctx: Math.min(wanted, settings.contextLength ?? wanted) } }
 }
-
-const lengthOfPart = (part: Exclude<Prompt.Message["content"], string>[number]): number => {
-  switch (part.type) {
-    case "text":
-    case "reasoning":
-      return part.text.length
-    case "tool-call":
-      return part.name.length + Json.toText(part.params).length
-    case "tool-result":
-      return Json.toText(part.result).length
-    default:
-      return 0
-  }
-}
-
-const lengthOf = ({ content }: Prompt.Message): number =>
-  typeof content === "string" ? content.length : content.reduce((sum, part) => sum + lengthOfPart(part), 0)
-
-const characters = GrowingList.fold<Prompt.Message, { count: number }>({
-  begin: () => ({ count: 0 }),
-  add: (state, message) => void (state.count += lengthOf(message)),
-  copy: ({ count }) => ({ count })
-})
-
-/** Estimated tokens of the messages. */
-export const tokensOf = ({ messages }: Pick<ModelCall, "messages">): number => Math.ceil(characters(messages).count / 4)
-
-/** Situation for the classification of a failed call to a model that holds `window` tokens. */
-export const situation = (call: Pick<ModelCall, "messages"> | undefined, window: number): CallSituation =>
-  call === undefined ? { window } : { tokens: tokensOf(call), window, messages: call.messages.length }

@@ -36,12 +36,12 @@ import * as Chain from "../middleware/Chain.ts"
 import type { Interceptors } from "../middleware/Stack.ts"
 import type { CallContext, ModelAnswer, ModelCallParams } from "../middleware/Middleware.ts"
 import type { Limits } from "./Backoff.ts"
-import * as ContextWindow from "./ContextWindow.ts"
-import * as Catalogue from "./Catalogue.ts"
+import * as CallTokens from "./CallTokens.ts"
+import * as Catalogue from "./CataloguePort.ts"
 import type { Failure } from "./Classification.ts"
 import type { ModelRoute } from "./EmbeddedRoutes.ts"
 import { Provider } from "../provider/Provider.ts"
-import * as OpenRoute from "./OpenRoute.ts"
+import type { Open } from "./OpenRoute.ts"
 import type { Delivered } from "./PartialAnswer.ts"
 import * as StreamTimeout from "./StreamTimeout.ts"
 import type { RouteInfo } from "../domain/Route.ts"
@@ -128,13 +128,16 @@ export interface Retry {
 /** Routes calls to providers. */
 export class ModelRouter extends Context.Service<ModelRouter, Service>()("hermes-effect/routing/ModelRouter") {}
 
+/** Opens a route that a call names, by what is loaded for it then. */
+const open: Open = (route) => Effect.flatMap(Effect.promise(() => import("./OpenRoute.ts")), ({ open }) => open(route))
+
 /** {@link layer} with retries of the application's own. */
 export const layerWith = (retry: Retry = {}): Layer.Layer<ModelRouter, never, Provider> =>
   Layer.unwrap(Effect.gen(function*() {
     const provider = yield* Provider
     const catalogue = Option.getOrUndefined(yield* Effect.serviceOption(Catalogue.Catalogue))
     const { layer } = yield* Effect.promise(() => import("./RoutedModelRouter.ts"))
-    return layer({ ...retry, chain: [{ route: provider.info, provider }], open: OpenRoute.open, catalogue })
+    return layer({ ...retry, chain: [{ route: provider.info, provider }], open, catalogue })
   }))
 
 /**
@@ -201,7 +204,7 @@ export const callModel = <E>(
   if (stack.wrapModelCall.length === 0) return ask(params, question.options)
   const known = { ...context, notify, primary: router.primaryRoute ?? router.primary }
   // The chain erases the types of its wrappers; the stack's maker states them as `E`.
-  const deadline = (): number => StreamTimeout.wrapperMillis(() => ContextWindow.tokensOf(question.call))
+  const deadline = (): number => StreamTimeout.wrapperMillis(() => CallTokens.tokensOf(question.call))
   return Chain.run(stack.wrapModelCall, join, stack.faults, known, ask, deadline)(params, question.options) as Effect.Effect<
     ModelAnswer,
     AiError.AiError | E

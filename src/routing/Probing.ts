@@ -36,6 +36,7 @@ import type * as AiError from "effect/ai/AiError"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Classification from "./Classification.ts"
 import * as CompactionPort from "./CompactionPort.ts"
+import * as CallTokens from "./CallTokens.ts"
 import * as ContextWindow from "./ContextWindow.ts"
 import * as ModelLists from "./catalogue/ModelLists.ts"
 
@@ -121,7 +122,7 @@ const isAboutSize = (reason: Classification.Reason): reason is Reason =>
   reason === "context_overflow" || reason === "payload_too_large" || reason === "long_context_tier"
 
 const isSmaller = (after: ReadonlyArray<Prompt.Message>, before: ReadonlyArray<Prompt.Message>): boolean =>
-  after.length < before.length || ContextWindow.tokensOf({ messages: after }) < ContextWindow.tokensOf({ messages: before })
+  after.length < before.length || CallTokens.tokensOf({ messages: after }) < CallTokens.tokensOf({ messages: before })
 
 /** One step: learn, compact; see the module. */
 export const recover = Effect.fnUntraced(function*(
@@ -130,7 +131,7 @@ export const recover = Effect.fnUntraced(function*(
   turn: Turn,
   { decision, error, messages, route, window, ...ids }: Failed
 ): Effect.fn.Return<Outcome> {
-  const { message, reason } = decision ?? Classification.classify(error, ContextWindow.situation({ messages }, window))
+  const { message, reason } = decision ?? Classification.classify(error, CallTokens.situation({ messages }, window))
   const learnt = learn(reason, message, window)
   if (learnt === undefined || !isAboutSize(reason)) return { _tag: "NotAboutSize" }
   if (learnt.window < window) learntWindows.learnt(route, learnt)

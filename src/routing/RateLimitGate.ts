@@ -17,7 +17,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as AiError from "effect/ai/AiError"
 import * as Backoff from "./Backoff.ts"
-import * as ContextWindow from "./ContextWindow.ts"
+import * as CallTokens from "./CallTokens.ts"
 import * as RequestPacing from "./RequestPacing.ts"
 import { SharedMarks } from "./SharedMarks.ts"
 import { nowOf, type RouteCallState, takeNext, wait, waiting } from "./RouteCallState.ts"
@@ -225,7 +225,7 @@ const queued = Effect.fnUntraced(function*(state: RouteCallState, key: string): 
 /** Waits for what the provider said is left to be enough for this call, unless that takes too long. */
 const enough = (state: RouteCallState, key: string): Effect.Effect<AiError.AiError | undefined> => {
   const { question, shared: { limits } } = state
-  const millis = limits.pace(key, () => ContextWindow.tokensOf(question.call), nowOf(state))
+  const millis = limits.pace(key, () => CallTokens.tokensOf(question.call), nowOf(state))
   if (millis <= 0) return open
   const delay = Duration.min(Duration.millis(millis), Backoff.longestRetryAfter)
   if (isTooLong(state, delay)) {

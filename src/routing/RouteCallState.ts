@@ -16,8 +16,8 @@ import type { Interceptors } from "../middleware/Stack.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import type { Change } from "./Adaptation.ts"
 import type * as Backoff from "./Backoff.ts"
-import * as ContextWindow from "./ContextWindow.ts"
-import type { CallFacts, Service as Catalogue } from "./Catalogue.ts"
+import * as CallTokens from "./CallTokens.ts"
+import type { CallFacts, Service as Catalogue } from "./CataloguePort.ts"
 import type { EndpointMemory } from "./catalogue/EndpointMemory.ts"
 import * as Classification from "./Classification.ts"
 import type { CredentialPool, Lease } from "./CredentialPool.ts"
@@ -220,7 +220,7 @@ export const make = (
 })
 
 /** Size of the call, for the classification of its failure. */
-const facts = ({ known, question }: RouteCallState): Classification.CallSituation => ContextWindow.situation(question.call, known.window.tokens)
+const facts = ({ known, question }: RouteCallState): Classification.CallSituation => CallTokens.situation(question.call, known.window.tokens)
 
 /** Returns the decision on a failure of this call; it is made once, and written to the log for those above. */
 export const decisionOf = (state: RouteCallState, error: AiError.AiError): Classification.Decision => {

@@ -19,7 +19,7 @@ import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
 import type { OnHeaders, OnPart, StreamPart } from "../domain/Model.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
-import * as ContextWindow from "./ContextWindow.ts"
+import * as CallTokens from "./CallTokens.ts"
 import type { Progress, RouteCallState } from "./RouteCallState.ts"
 import type { Route, RouteInfo } from "../domain/Route.ts"
 import * as Detection from "./Detection.ts"
@@ -48,7 +48,7 @@ const silence = Effect.fnUntraced(function*(
   progress: Progress
 ): Effect.fn.Return<never, AiError.AiError> {
   const started = clock.currentTimeMillisUnsafe()
-  const tokens = (): number => ContextWindow.tokensOf(call)
+  const tokens = (): number => CallTokens.tokensOf(call)
   let limit: number | undefined
   let beat = started + heartbeatMillis
   for (;;) {

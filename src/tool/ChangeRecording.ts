@@ -34,7 +34,6 @@ import type * as TreeSnapshot from "../environment/TreeSnapshot.ts"
 import * as ChangeContents from "../session/ChangeContents.ts"
 import type { Finding } from "./danger/Command.ts"
 import { isPlainSecret } from "./fence/SensitivePaths.ts"
-import * as DeletedPlaces from "./DeletedPlaces.ts"
 import { ToolContext } from "./ToolContext.ts"
 
 /** Receives what is told of changes, for one call. */
@@ -191,6 +190,9 @@ const unprotected = (finding: Finding, reasons: ReadonlyArray<string>): Finding 
   return { ...finding, key: `${finding.key}, not covered by undo: ${reasons.slice(0, maxShown).join(", ")}${more}` }
 }
 
+/** Places that a command line names for deletion. The reader of commands is loaded with the first of them. */
+const namedIn = (line: string) => Effect.map(Effect.promise(() => import("./DeletedPlaces.ts")), ({ of }) => of(line))
+
 /**
  * Makes of what was found in a command line, which would run in a directory, what an undo would not cover: deletions that it covers are
  * left out, and the keys of others say what it does not. `unobserved` is why nobody would look around the command.
@@ -201,7 +203,7 @@ export const uncovered = Effect.fnUntraced(function*(
   found: ReadonlyArray<Finding>,
   unobserved?: string
 ): Effect.fn.Return<ReadonlyArray<Finding>> {
-  const all = DeletedPlaces.of(line).losses
+  const all = (yield* namedIn(line)).losses
   const losses = all.flatMap(({ finding, places }) => places === undefined ? [] : [{ finding, places }])
   const others = found.flatMap((finding) => {
     const loss = all.find(({ finding: { key } }) => key === finding.key)
@@ -228,7 +230,7 @@ export const around = (directory: string, line?: string) => <A, E, R>(command: E
     if (sink === undefined || snapshots === undefined) return yield* command
     const outer = yield* Reported
     const reported = new Map<string, string>()
-    const { losses, overwritten } = line === undefined ? { losses: [], overwritten: [] } : DeletedPlaces.of(line)
+    const { losses, overwritten } = line === undefined ? { losses: [], overwritten: [] } : yield* namedIn(line)
     const snapshot = yield* snapshots.take(directory, [...losses.flatMap(({ places = [] }) => places), ...overwritten])
     return yield* command.pipe(
       Effect.provideService(Reported, reported),

@@ -21,7 +21,7 @@ import type { Interceptors } from "../middleware/Stack.ts"
 import type { CallIds, ToolArguments, ToolCallContext } from "../middleware/Kind.ts"
 import * as Pipeline from "../middleware/Pipeline.ts"
 import type * as Approvals from "./Approvals.ts"
-import * as Arguments from "./approval/ApprovalTarget.ts"
+import * as ApprovalReasons from "./approval/ApprovalReasons.ts"
 import * as ArgumentRepair from "./calls/ArgumentRepair.ts"
 import type { LoopGuard } from "./calls/LoopGuard.ts"
 import * as LifecycleTools from "./LifecycleTools.ts"
@@ -139,9 +139,9 @@ export interface Ready {
   readonly announced: ToolEvents.Announced
   readonly permit: Approvals.Permit
   /** The arguments that the permit is for. */
-  readonly approved: Arguments.Snapshot
+  readonly approved: ApprovalReasons.Snapshot
   /** Facts with which other arguments would have to be judged. */
-  readonly concerned: Arguments.ReasonFacts
+  readonly concerned: ApprovalReasons.ReasonFacts
 }
 
 /** Parts of a run that preparation works with. */
@@ -206,7 +206,7 @@ const judge = (
     return Effect.succeed({ _tag: "Stop", reason: "guardrail_block", message: circling, output, halted: circling })
   }
   const { facts, isConfined, reach, uncovered } = bound
-  const judged = Effect.flatMap(Effect.zip(Arguments.reasonsOf(concerned, args), ToolContext), ([concerns, context]) =>
+  const judged = Effect.flatMap(Effect.zip(ApprovalReasons.reasonsOf(concerned, args), ToolContext), ([concerns, context]) =>
     approvals.check({
       tool: call.name,
       args,
@@ -221,7 +221,7 @@ const judge = (
 }
 
 const decide = (given: CallEnvironment, announcement: Announcement): Effect.Effect<Prepared, never, ToolContext> => {
-  const approved = isChangeable(given.interceptors.stack) ? Arguments.taken(announcement.args) : Arguments.fixed
+  const approved = isChangeable(given.interceptors.stack) ? ApprovalReasons.taken(announcement.args) : ApprovalReasons.fixed
   const judged = Effect.provideService(
     Effect.suspend(() => judge(given, announcement)),
     Correlation,

@@ -20,8 +20,7 @@ import * as Faults from "../middleware/Faults.ts"
 import * as Frozen from "../middleware/Frozen.ts"
 import type { ToolArguments } from "../middleware/Kind.ts"
 import type { Stack } from "../middleware/Stack.ts"
-import * as ApprovalTarget from "./approval/ApprovalTarget.ts"
-import * as SandboxRequests from "./approval/SandboxRequests.ts"
+import * as ApprovalReasons from "./approval/ApprovalReasons.ts"
 import type * as Approvals from "./Approvals.ts"
 import { InvalidArguments, parametersOf, type Ready } from "./Prepare.ts"
 import * as ResultText from "./ResultText.ts"
@@ -37,16 +36,20 @@ class BelowFloor extends Schema.TaggedError<BelowFloor>("hermes-effect/BelowFloo
   message: Schema.String
 }) {}
 
-/** Finds the reason why a call must never run; undefined when there is none. */
-const belowFloor = (tool: string, facts: ApprovalTarget.Runs, args: ToolArguments): BelowFloor | undefined => {
-  if (facts.commandArguments.length + facts.inputArguments.length === 0) return undefined
-  const { floor } = ApprovalTarget.of(tool, args, facts).verdict
-  return floor === undefined
-    ? undefined
-    : new BelowFloor({
-      message: `Blocked: ${floor.key}. No approval or setting allows this; find another way, or ask the user to do it.`
+/** Runs a call, unless it must never run. What judges is loaded with the first call of a tool that runs commands. */
+const aboveFloor = <A, E, R>(tool: string, facts: ApprovalReasons.Runs, args: ToolArguments, run: () => Effect.Effect<A, E, R>): Effect.Effect<A, E | BelowFloor, R> =>
+  facts.commandArguments.length + facts.inputArguments.length === 0
+    ? run()
+    : Effect.flatMap(Effect.promise(() => import("./approval/ApprovalTarget.ts")), (judge): Effect.Effect<A, E | BelowFloor, R> => {
+      const { floor } = judge.of(tool, args, facts).verdict
+      return floor === undefined
+        ? run()
+        : Effect.fail(new BelowFloor({ message: `Blocked: ${floor.key}. No approval or setting allows this; find another way, or ask the user to do it.` }))
     })
-}
+
+/** A call behind a wall, which may ask to leave it. */
+const confined = <A, E, R>(run: Effect.Effect<A, E, R>, approvals: Approvals.Service, call: Approvals.Call): Effect.Effect<A, E, R> =>
+  Effect.flatMap(Effect.promise(() => import("./approval/SandboxRequests.ts")), ({ serve }) => serve(run, approvals, call))
 
 /** End of a call, with its result as text. */
 export interface Settlement {
@@ -147,18 +150,17 @@ export const execute = (
     given: ToolArguments
   ): Effect.Effect<ToolOutput, ToolFailed | BelowFloor | NotApproved, ToolContext> => {
     reached = given
-    const below = belowFloor(call.name, bound.facts, given)
-    if (below !== undefined) return Effect.fail(below)
     const handle = handled(bound, given, call.id, onProgress)
-    const run = bound.isConfined !== true ? handle : SandboxRequests.serve(handle, approvals, { ...permit.call, args: given })
-    if (approved.isSame(given)) return run
-    return Effect.flatMap(
-      Effect.flatMap(ApprovalTarget.reasonsOf(concerned, given), (concerns) => approvals.check({ ...permit.call, args: given, concerns })),
+    const run = bound.isConfined !== true ? handle : confined(handle, approvals, { ...permit.call, args: given })
+    // Compared in the moment in which it runs: nobody changes the arguments in between.
+    const permitted = () => approved.isSame(given) ? run : Effect.flatMap(
+      Effect.flatMap(ApprovalReasons.reasonsOf(concerned, given), (concerns) => approvals.check({ ...permit.call, args: given, concerns })),
       (judged): Effect.Effect<ToolOutput, ToolFailed | NotApproved, ToolContext> =>
         judged._tag === "Permit"
           ? run
           : Effect.fail(new NotApproved({ message: judged.message, reason: judged.reason }))
     )
+    return aboveFloor(call.name, bound.facts, given, permitted)
   }
   // A tool that bounds itself says nothing about its wrappers.
   const own = timeoutOf(bound)

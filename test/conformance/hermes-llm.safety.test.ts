@@ -14,6 +14,7 @@ import * as TextHygiene from "../../src/domain/TextHygiene.ts"
 import * as Correlation from "../../src/hooks/Correlation.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Approvals from "../../src/tool/Approvals.ts"
+import * as ApprovalOrder from "../../src/tool/approval/ApprovalOrder.ts"
 import { callback } from "../../src/tool/approval/Approver.ts"
 import { InteractiveMode, unattended } from "../../src/tool/approval/InteractiveMode.ts"
 import * as ResultText from "../../src/tool/ResultText.ts"
@@ -35,7 +36,7 @@ const approvals = Effect.fnUntraced(function*(answer: string | undefined, option
   }))
   let asked = 0
   const approver = callback(() => Effect.suspend(() => (asked++, answer === undefined ? Effect.never : Effect.succeed(answer))))
-  const service = Approvals.make({ hooks, approver, ...options })
+  const service = ApprovalOrder.make({ hooks, approver, ...options })
   const check = (command: string, session = "s") => inSession(session)(service.check({ tool: "terminal", args: { command } }))
   return { service, check, choices, asked: () => asked }
 })

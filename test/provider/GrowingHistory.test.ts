@@ -10,7 +10,7 @@ import * as Bedrock from "../../src/provider/bedrock/Request.ts"
 import * as Messages from "../../src/provider/chat/Messages.ts"
 import * as Chat from "../../src/provider/chat/Request.ts"
 import * as Responses from "../../src/provider/responses/Request.ts"
-import * as ContextWindow from "../../src/routing/ContextWindow.ts"
+import * as CallTokens from "../../src/routing/CallTokens.ts"
 import { call, terminal } from "./Ask.ts"
 
 const routeOf = (apiMode: Route.Route["apiMode"], model: string): Route.Route => ({ provider: "custom", model, apiMode, baseUrl: "http://127.0.0.1:1" })
@@ -119,7 +119,7 @@ describe("the cost of a request in a long session", () => {
   }
 
   it("the estimated tokens: step 2,000 reads as many messages as step 20", () => {
-    const counts = readsOfSteps(2_000, (messages) => ContextWindow.tokensOf({ messages }))
+    const counts = readsOfSteps(2_000, (messages) => CallTokens.tokensOf({ messages }))
     assert.strictEqual(counts[1_999], counts[19])
   })
 

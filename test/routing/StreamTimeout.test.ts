@@ -7,7 +7,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Response from "effect/ai/Response"
 import type { ModelCall } from "../../src/domain/Model.ts"
 import type { Route } from "../../src/domain/Route.ts"
-import * as ContextWindow from "../../src/routing/ContextWindow.ts"
+import * as CallTokens from "../../src/routing/CallTokens.ts"
 import * as Classification from "../../src/routing/Classification.ts"
 import * as StreamTimeout from "../../src/routing/StreamTimeout.ts"
 import * as Fake from "../support/fakeModel.ts"
@@ -45,9 +45,9 @@ describe("patience", () => {
     assert.strictEqual(read({ ...remote, readTimeoutMillis: 5_000 }), 5_000)
   })
   it("counts a message once", () => {
-    assert.strictEqual(ContextWindow.tokensOf(sized(1_000)), 1_000)
-    assert.deepInclude(ContextWindow.situation(sized(8), 100), { tokens: 8, window: 100, messages: 1 })
-    assert.deepStrictEqual(ContextWindow.situation(undefined, 100), { window: 100 })
+    assert.strictEqual(CallTokens.tokensOf(sized(1_000)), 1_000)
+    assert.deepInclude(CallTokens.situation(sized(8), 100), { tokens: 8, window: 100, messages: 1 })
+    assert.deepStrictEqual(CallTokens.situation(undefined, 100), { window: 100 })
   })
 })
 

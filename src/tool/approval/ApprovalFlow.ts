@@ -11,11 +11,9 @@
  * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10, `ARCHITECTURE.md` §7.
  */
 import * as Clock from "effect/Clock"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
-import type { ApprovalsMode, PermissionMode } from "../../config/PermissionMode.ts"
 import { redactText } from "../../domain/Redaction.ts"
 import * as RunRecorder from "../../domain/RunRecorder.ts"
 import * as TextCut from "../../domain/TextCut.ts"
@@ -23,97 +21,12 @@ import type { Ids } from "../../hooks/Correlation.ts"
 import type { Service as Hooks } from "../../hooks/Hooks.ts"
 import type { ApprovalChoice } from "../../hooks/PayloadTable.ts"
 import * as PairedEvents from "../../hooks/PairedEvents.ts"
-import type { BlockReason } from "../../hooks/ToolOutcome.ts"
-import type { ToolArguments } from "../../middleware/Kind.ts"
 import { type Approved, entryOf, type Memory, type Target } from "./AllowList.ts"
 import { ApprovalPrompt, type Approver, terminal } from "./Approver.ts"
 import { InteractiveMode, type Presence } from "./InteractiveMode.ts"
 import type { ApprovalJudge } from "./ApprovalJudge.ts"
-import type { Runs } from "./ApprovalTarget.ts"
-import type { Finding } from "../danger/Command.ts"
-import type { BoundTool } from "../Toolset.ts"
-import type { Choice, Concern, OfferedRules, Outcome, Question, Reply } from "./Question.ts"
-
-// Tool call that is judged, and the decision on it.
-
-/** A tool call to be judged. */
-export interface Call {
-  readonly tool: string
-  readonly args: ToolArguments
-  /** Arguments that run as commands; known by the tool's name when absent. */
-  readonly runs?: Runs | undefined
-  /** Reasons besides what detection finds: `needsApproval`, an annotation, a plugin's directive, a scanner's finding. */
-  readonly concerns?: ReadonlyArray<Concern> | undefined
-  /** Scope of an approval "for this session"; the session's id when absent. */
-  readonly sessionKey?: string | undefined
-  /** True when it runs in a container or on a machine of its own, where nothing is asked. */
-  readonly contained?: boolean | undefined
-  /** True when a wall of the operating system decides what its commands can do: only what happens inside of it is asked about. */
-  readonly isConfined?: boolean | undefined
-  /** Makes of what was found in it behind that wall what an undo does not cover; an undo covers nothing when absent. */
-  readonly uncovered?: ((args: ToolArguments, found: ReadonlyArray<Finding>) => Effect.Effect<ReadonlyArray<Finding>>) | undefined
-  /** Hosts that its commands reach behind that wall. */
-  readonly reach?: BoundTool["reach"] | undefined
-  /** True when its tool says that it only reads. */
-  readonly isReadonly?: boolean | undefined
-  /** True when it asks to leave its wall, which is asked about in place of an unknown command. */
-  readonly leavesWall?: boolean | undefined
-}
-
-/** Reason for which a call may run. */
-type Ground =
-  | "nothing found"
-  | "contained"
-  | "yolo"
-  | "off"
-  | "allow-list"
-  | "permission"
-  | "edits"
-  | "remembered"
-  | "unattended"
-  | "judge"
-  | "user"
-
-/** A call that may run with these arguments. */
-export interface Permit {
-  readonly _tag: "Permit"
-  readonly call: Call
-  readonly by: Ground
-  readonly choice: Choice | undefined
-}
-
-/** A call that may not run. `message` is for the model. */
-export interface Refusal {
-  readonly _tag: "Refusal"
-  readonly reason: Extract<BlockReason, "hardline" | "approval_denied" | "approval_timeout">
-  readonly message: string
-}
-
-/** Ways in which approvals are decided. */
-export type Mode = ApprovalsMode
-
-/**
- * Policy of an operator about approvals; fixed when the process starts.
- *
- * Source: `hermes-product.md` §1.10, `hermes-llm.md` §19.7.
- */
-export interface Policy {
-  readonly mode: Mode
-  /** Counts in place of `mode`, where it is given. */
-  readonly permissionMode?: PermissionMode | undefined
-  /** Skips everything but the floor and the deny globs. */
-  readonly yolo: boolean
-  /** Globs of commands that never run. */
-  readonly deny: ReadonlyArray<string>
-  /** Entries of approvals for good, and globs of commands that need no approval: `approval/AllowList.ts`. */
-  readonly allow: ReadonlyArray<string>
-  /** Rule about commands that are not known to only read, where no wall stands around them. */
-  readonly unknownCommands: "ask" | "allow"
-  readonly timeout: Duration.Duration
-}
-
-/** Silence is deny after a minute, and nothing is allowed beforehand. */
-export const defaultPolicy: Policy = { mode: "manual", yolo: false, deny: [], allow: [], unknownCommands: "ask", timeout: Duration.seconds(60) }
+import type { Mode, Permit, Policy } from "./ApprovalPolicy.ts"
+import type { Concern, OfferedRules, Outcome, Question, Reply } from "./Question.ts"
 
 // Messages for the model about a call that was not allowed: why, and what to do instead.
 
@@ -179,7 +92,7 @@ interface RequestOwner {
 /** End of a request. */
 interface ApprovalAnswer {
   readonly outcome: Outcome
-  readonly by: Ground
+  readonly by: Permit["by"]
   /** For the model, of a denial. */
   readonly message: string
   readonly reason?: string | undefined

@@ -10,6 +10,7 @@ import { SessionId } from "../../../src/domain/Ids.ts"
 import * as Correlation from "../../../src/hooks/Correlation.ts"
 import * as Hooks from "../../../src/hooks/Hooks.ts"
 import * as Approvals from "../../../src/tool/Approvals.ts"
+import * as ApprovalOrder from "../../../src/tool/approval/ApprovalOrder.ts"
 import * as AllowList from "../../../src/tool/approval/AllowList.ts"
 import { callback, pending } from "../../../src/tool/approval/Approver.ts"
 import { InteractiveMode, unattended } from "../../../src/tool/approval/InteractiveMode.ts"
@@ -42,7 +43,7 @@ const scene = Effect.fnUntraced(function*(
       questions.push(question)
       return answer === "silence" ? Effect.never : Effect.succeed(answer)
     }))
-  const approvals = Approvals.make({ hooks, approver, ...options })
+  const approvals = ApprovalOrder.make({ hooks, approver, ...options })
   const check = (command: string, session = "s1") => inSession(session)(approvals.check(call(command)))
   const told = () => events.map(({ event, choice }) => choice === undefined ? event : `${String(event)} ${String(choice)}`)
   return { approvals, check, questions, events, told }
@@ -465,7 +466,7 @@ describe("Approvals", () => {
     Effect.gen(function*() {
       const hooks = yield* Hooks.make()
       let shown = 0
-      const approvals = Approvals.make({
+      const approvals = ApprovalOrder.make({
         hooks,
         approver: { surface: "cli", order: "one at a time", answer: () => Effect.andThen(Effect.sync(() => void shown++), Effect.never) }
       })
@@ -515,7 +516,7 @@ describe("Approvals", () => {
       const hooks = yield* Hooks.make()
       const gate = yield* Deferred.make<void>()
       let shown = 0
-      const approvals = Approvals.make({
+      const approvals = ApprovalOrder.make({
         hooks,
         approver: {
           surface: "cli",

@@ -10,6 +10,7 @@ import * as Ids from "../../../src/domain/Ids.ts"
 import * as Hooks from "../../../src/hooks/Hooks.ts"
 import { ProcessVariables } from "../../../src/platform/ProcessVariables.ts"
 import * as Approvals from "../../../src/tool/Approvals.ts"
+import * as ApprovalOrder from "../../../src/tool/approval/ApprovalOrder.ts"
 import type { Approver } from "../../../src/tool/approval/Approver.ts"
 import type { Question, Reply } from "../../../src/tool/approval/Question.ts"
 import * as Permissions from "../../../src/tool/approval/Permissions.ts"
@@ -34,7 +35,7 @@ const scene = Effect.gen(function*() {
       })
     }
     const lost: Array<string> = []
-    const approvals = Approvals.make({
+    const approvals = ApprovalOrder.make({
       hooks: yield* Hooks.make(),
       approver,
       policy: { unknownCommands: "ask" },

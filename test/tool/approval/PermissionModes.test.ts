@@ -7,6 +7,7 @@ import * as PermissionMode from "../../../src/config/PermissionMode.ts"
 import * as Ids from "../../../src/domain/Ids.ts"
 import * as Hooks from "../../../src/hooks/Hooks.ts"
 import * as Approvals from "../../../src/tool/Approvals.ts"
+import * as ApprovalOrder from "../../../src/tool/approval/ApprovalOrder.ts"
 import { callback } from "../../../src/tool/approval/Approver.ts"
 import { InteractiveMode, unattended, variables } from "../../../src/tool/approval/InteractiveMode.ts"
 import * as Permissions from "../../../src/tool/approval/Permissions.ts"
@@ -22,7 +23,7 @@ const scene = Effect.fnUntraced(function*(rules: Readonly<Record<"allow" | "ask"
     return "deny"
   }))
   const judge = { judge: () => Effect.succeed("approve" as const) }
-  const approvals = Approvals.make({ hooks, approver, judge, policy, permissions: yield* Permissions.ofSettings(rules) })
+  const approvals = ApprovalOrder.make({ hooks, approver, judge, policy, permissions: yield* Permissions.ofSettings(rules) })
   const decide = Effect.fnUntraced(function*(call: Approvals.Call) {
     asked = 0
     const answer = yield* Effect.provideService(approvals.check(call), ToolContext, context)

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Hooks from "../../../src/hooks/Hooks.ts"
 import * as Approvals from "../../../src/tool/Approvals.ts"
+import * as ApprovalOrder from "../../../src/tool/approval/ApprovalOrder.ts"
 import { callback } from "../../../src/tool/approval/Approver.ts"
 import * as PermissionRule from "../../../src/tool/approval/PermissionRule.ts"
 import * as Permissions from "../../../src/tool/approval/Permissions.ts"
@@ -27,7 +28,7 @@ const scene = Effect.fnUntraced(function*(lists: Lists, policy: Partial<Approval
     questions.push(question)
     return "deny"
   }))
-  const approvals = Approvals.make({ hooks, approver, policy, permissions: { ...permissions, home: "/home/me" } })
+  const approvals = ApprovalOrder.make({ hooks, approver, policy, permissions: { ...permissions, home: "/home/me" } })
   const context = { sessionId: SessionIds.SessionId.make("s"), turnId: SessionIds.TurnId.make("t"), taskId: SessionIds.TaskId.make("k"), cwd: "/work/app" }
   /** `allow`, `ask`, or `deny`. */
   const decide = Effect.fnUntraced(function*(tool: string, args: Readonly<Record<string, unknown>>, more: Partial<Approvals.Call> = {}) {
@@ -144,7 +145,7 @@ describe("Permissions of paths, hosts and tools", () => {
       const hooks = yield* Hooks.make()
       const rules = yield* Permissions.ofSettings({ allow: ["write_file(/srv/site/**)"], ask: [], deny: ["read_file(/etc/**)"] })
       const permissions = { ...rules, real: (path: string) => Effect.succeed(path.replace("/srv/site/link", "/etc")) }
-      const approvals = Approvals.make({ hooks, permissions })
+      const approvals = ApprovalOrder.make({ hooks, permissions })
       const check = (tool: string, path: string, concerns: ReadonlyArray<Concern> = []) =>
         Effect.map(approvals.check({ tool, args: { path }, concerns }), ({ _tag }) => _tag)
       assert.strictEqual(yield* check("read_file", "/srv/site/link/passwd"), "Refusal")

@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Hooks from "../../../src/hooks/Hooks.ts"
 import * as Approver from "../../../src/tool/approval/Approver.ts"
 import * as Approvals from "../../../src/tool/Approvals.ts"
+import * as ApprovalOrder from "../../../src/tool/approval/ApprovalOrder.ts"
 import * as DeletedPlaces from "../../../src/tool/DeletedPlaces.ts"
 import { hostile } from "../danger/hostile.ts"
 import { hostileDisguised } from "../danger/hostileDisguised.ts"
@@ -24,7 +25,7 @@ const asked = (lines: ReadonlyArray<string>, isConfined: boolean, reach?: "hosts
       questions.push(command)
       return "once"
     }))
-    const approvals = Approvals.make({ hooks, approver })
+    const approvals = ApprovalOrder.make({ hooks, approver })
     for (const command of lines) yield* approvals.check({ tool: "terminal", args: { command }, isConfined, reach, uncovered, sessionKey: command })
     return questions
   }).pipe(Effect.provide(Hooks.layer([])))

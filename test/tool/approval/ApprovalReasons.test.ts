@@ -1,6 +1,6 @@
 // Whether the arguments that reach a handler are those that were approved.
 import { assert, describe, it } from "@effect/vitest"
-import * as Arguments from "../../../src/tool/approval/ApprovalTarget.ts"
+import * as Arguments from "../../../src/tool/approval/ApprovalReasons.ts"
 
 describe("the arguments of an approved call", () => {
   it("are the same when they say the same, whatever object they are", () => {

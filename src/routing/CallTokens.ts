@@ -1,0 +1,36 @@
+/** Estimates the tokens that a call takes of a context window. */
+import type * as Prompt from "effect/ai/Prompt"
+import * as GrowingList from "../domain/GrowingList.ts"
+import * as Json from "../domain/Json.ts"
+import type { ModelCall } from "../domain/Model.ts"
+import type { CallSituation } from "./classification/Evidence.ts"
+
+const lengthOfPart = (part: Exclude<Prompt.Message["content"], string>[number]): number => {
+  switch (part.type) {
+    case "text":
+    case "reasoning":
+      return part.text.length
+    case "tool-call":
+      return part.name.length + Json.toText(part.params).length
+    case "tool-result":
+      return Json.toText(part.result).length
+    default:
+      return 0
+  }
+}
+
+const lengthOf = ({ content }: Prompt.Message): number =>
+  typeof content === "string" ? content.length : content.reduce((sum, part) => sum + lengthOfPart(part), 0)
+
+const characters = GrowingList.fold<Prompt.Message, { count: number }>({
+  begin: () => ({ count: 0 }),
+  add: (state, message) => void (state.count += lengthOf(message)),
+  copy: ({ count }) => ({ count })
+})
+
+/** Estimated tokens of the messages. */
+export const tokensOf = ({ messages }: Pick<ModelCall, "messages">): number => Math.ceil(characters(messages).count / 4)
+
+/** Situation for the classification of a failed call to a model that holds `window` tokens. */
+export const situation = (call: Pick<ModelCall, "messages"> | undefined, window: number): CallSituation =>
+  call === undefined ? { window } : { tokens: tokensOf(call), window, messages: call.messages.length }

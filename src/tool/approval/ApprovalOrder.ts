@@ -1,0 +1,226 @@
+/**
+ * The order in which a tool call is judged; see `Approvals`, which loads this module.
+ *
+ * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10, `ARCHITECTURE.md` §4 and §7.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as PermissionMode from "../../config/PermissionMode.ts"
+import { Settings } from "../../config/Settings.ts"
+import * as Glob from "../../domain/Glob.ts"
+import { Correlation } from "../../hooks/Correlation.ts"
+import { Hooks } from "../../hooks/Hooks.ts"
+import type { Finding } from "../danger/Command.ts"
+import * as Danger from "../danger/Danger.ts"
+import * as AllowList from "./AllowList.ts"
+import * as ApprovalFlow from "./ApprovalFlow.ts"
+import { ApprovalJudge } from "./ApprovalJudge.ts"
+import { type Call, defaultPolicy, type Mode, type Options, type Permit, type Policy, type Refusal, type Service } from "./ApprovalPolicy.ts"
+import * as ApprovalTarget from "./ApprovalTarget.ts"
+import { ApprovalPrompt, type Approver, terminal } from "./Approver.ts"
+import * as CommandPrefix from "./CommandPrefix.ts"
+import * as PermissionCalls from "./PermissionCalls.ts"
+import * as Permissions from "./Permissions.ts"
+import { type Choice, type Concern, ContentScanner } from "./Question.ts"
+
+/** The first glob that matches one of the texts. */
+const firstMatch = (globs: ReadonlyArray<string>, texts: ReadonlyArray<string>): string | undefined =>
+  globs.find((glob) => texts.some((text) => Glob.matches(glob, text)))
+
+const refuse = (reason: Refusal["reason"], message: string): Refusal => ({ _tag: "Refusal", reason, message })
+
+const surroundingsOf = ({ isConfined, leavesWall, reach }: Call, { unknownCommands }: Policy): Danger.Surroundings => {
+  if (isConfined === true) return reach === "all" ? "connected" : "confined"
+  return leavesWall === true ? "allow" : unknownCommands
+}
+
+const plain = (call: Call): Permit => ({ _tag: "Permit", call, by: "nothing found", choice: undefined })
+
+const contained = (call: Call): Permit => ({ _tag: "Permit", call, by: "contained", choice: undefined })
+
+/** Decides whether a tool call may run. */
+export const make = (options: Options): Service => {
+  const policy: Policy = { ...defaultPolicy, ...options.policy }
+  const allowed = AllowList.parse(policy.allow)
+  const prefixes = allowed.globs.flatMap((glob) => [CommandPrefix.wordsOf(glob) ?? []]).filter((words) => words.length > 0)
+  const globs = allowed.globs.filter((glob) => CommandPrefix.wordsOf(glob) === undefined)
+  const isCovered = CommandPrefix.covering(prefixes)
+  const memory = AllowList.memory(allowed.exact, options.store ?? { add: () => Effect.void })
+  const { approver, hooks, judge, permissions } = options
+  const scan = options.scanner?.scan ?? (() => Effect.succeed<ReadonlyArray<Concern>>([]))
+  const asking = ApprovalFlow.make({ policy, memory, hooks, approver, judge, keepRules: permissions?.kept?.add })
+  const yolo = new Set<string>()
+  const modes = new Map<string, Mode | PermissionMode.PermissionMode>()
+
+  /** The mode of a run, where one was chosen for it, else of its session. */
+  const modeOf = (session: string, ofRun: PermissionMode.PermissionMode | undefined): PermissionMode.PermissionMode | "off" => {
+    if (ofRun !== undefined) return ofRun
+    if (policy.yolo || yolo.has(session)) return "yolo"
+    const mode = modes.get(session) ?? policy.permissionMode ?? policy.mode
+    return mode === "manual" || mode === "smart" ? PermissionMode.ofApprovals(mode) : mode
+  }
+
+  /** Names the bypass that lifts every question. */
+  const lifted = (mode: PermissionMode.PermissionMode | "off"): "yolo" | "off" | undefined => mode === "yolo" || mode === "off" ? mode : undefined
+
+  const flowMode = (mode: PermissionMode.PermissionMode | "off"): Mode => mode === "off" ? mode : PermissionMode.toApprovals(mode)
+
+  const sessionOf = (own: string | undefined) => Effect.map(Correlation, (ids) => ({ ids, session: own ?? ids.session_id }))
+
+  const listed = (tool: string, lines: ReadonlyArray<string>, commands: ReadonlyArray<string>): boolean =>
+    globs.length > 0 && (commands.length > 0
+      ? commands.every((command) => firstMatch(globs, [command]) !== undefined) && lines.every(CommandPrefix.isPlainLine)
+      : firstMatch(globs, [tool]) !== undefined)
+
+  /** Findings that are asked about: behind a wall no loss that an undo covers. */
+  const foundIn = (call: Call, verdict: Danger.Verdict): Effect.Effect<ReadonlyArray<Finding>> => {
+    const found = Danger.askedAbout(verdict, surroundingsOf(call, policy))
+    return call.isConfined !== true || call.uncovered === undefined || verdict.onlyReads ? Effect.succeed(found) : call.uncovered(call.args, found)
+  }
+
+  const judged = Effect.fnUntraced(function*(
+    call: Call,
+    judgedTarget: ApprovalTarget.ApprovalTarget,
+    { allowed: rule, allowsHost, asked, denied }: PermissionCalls.CallJudgement
+  ): Effect.fn.Return<Permit | Refusal> {
+    const permit = (by: Permit["by"], choice?: Choice): Permit => ({ _tag: "Permit", call, by, choice })
+    const { lines, prefix, target, text, verdict } = judgedTarget
+    if (verdict.floor !== undefined) return refuse("hardline", ApprovalFlow.hardline(verdict.floor.key))
+    const glob = policy.deny.length === 0
+      ? undefined
+      : firstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
+    if (glob !== undefined) return refuse("approval_denied", ApprovalFlow.deniedByGlob(glob))
+    if (denied !== undefined) return refuse("approval_denied", ApprovalFlow.deniedByRule(denied.text, denied.source))
+    const { ids, session } = yield* sessionOf(call.sessionKey)
+    const mode = modeOf(session, yield* PermissionMode.current)
+    if (mode === "plan" && !PermissionCalls.mayPlan(call, judgedTarget)) return refuse("approval_denied", ApprovalFlow.planning(call.tool))
+    const found = yield* foundIn(call, verdict)
+    const offered = found.length === 0 ? undefined : prefix()
+    const covered = found.length > 0 && lines.length === 1 && lines.every(isCovered)
+    const findings = found.map((finding): Concern & { readonly listed: boolean } => {
+      const holds = CommandPrefix.holdsFor(finding)
+      const listed = covered && (holds || offered === undefined && CommandPrefix.isListable(finding)) ||
+        rule !== undefined && CommandPrefix.isListable(finding)
+      return { key: finding.key, permanent: true, prefix: holds ? offered : undefined, listed, isRuled: CommandPrefix.isListable(finding) }
+    })
+    const given = call.concerns ?? []
+    const edits = mode === "edits" ? yield* PermissionCalls.editsOf(call) : () => false
+    const isRuled = (concern: Concern): boolean => PermissionCalls.isLifted(call.tool, concern)
+    const further = given.filter((concern) => {
+      const { target } = concern
+      const isLifted = isRuled(concern) && (rule !== undefined || target?.kind === "host" && allowsHost?.(target.text) === true)
+      return !isLifted && !edits(concern)
+    }).map((concern) => ({ ...concern, isRuled: isRuled(concern) }))
+    const known: ReadonlyArray<Concern> = [
+      ...findings.filter(({ listed }) => !listed),
+      ...further,
+      ...asked === undefined ? [] : [{ key: `the rule ${asked.text} (${asked.source})`, permanent: false }]
+    ]
+    const isLifted = findings.some(({ listed }) => listed) || further.length < given.length
+    const otherwise = !isLifted ? "nothing found" : rule !== undefined || mode !== "edits" && further.length < given.length ? "permission" : mode === "edits" && further.length < given.length ? "edits" : "allow-list"
+    if (known.length === 0 && lines.length === 0) return permit(otherwise)
+    const free = lifted(mode) ?? (asked === undefined && listed(call.tool, lines, verdict.commands) ? "allow-list" : undefined)
+    if (free !== undefined) return permit(known.length === 0 ? otherwise : free)
+    const concerns = [...known, ...(yield* Effect.forEach(lines, scan)).flat()]
+    if (concerns.length === 0) return permit(otherwise)
+    const offeredRules = (asked: ReadonlyArray<Concern>, prefix: Concern["prefix"]) =>
+      permissions === undefined ? Effect.undefined : PermissionCalls.offered(permissions, { call, target: judgedTarget, concerns: asked, prefix })
+    const request = { tool: call.tool, command: text(), concerns, target: target(), offeredRules }
+    const { by, message, outcome } = yield* asking.ask(request, { session, ids, mode: flowMode(mode) })
+    if (outcome === "deny") return refuse("approval_denied", message)
+    return outcome === "timeout" ? refuse("approval_timeout", message) : permit(by, outcome)
+  })
+
+  /** Nothing of the call has to be looked at: it runs no command, and neither a rule nor the call itself gives a reason to ask. */
+  const isPlain = ({ concerns = [] }: Call, { lines, verdict: { floor, onlyReads } }: ApprovalTarget.ApprovalTarget): boolean =>
+    policy.deny.length === 0 && floor === undefined && onlyReads && lines.length + concerns.length === 0
+
+  const isPlanning = ({ sessionKey }: Call): Effect.Effect<boolean> =>
+    Effect.flatMap(PermissionMode.current, (ofRun) =>
+      Effect.map(sessionOf(sessionKey), ({ session }) => modeOf(session, ofRun) === "plan"))
+
+  /** Judges a call with the rules for it. */
+  const ruled = Effect.fnUntraced(function*(call: Call, target: ApprovalTarget.ApprovalTarget, rules: Permissions.Service, isPlanning: boolean) {
+    const judgement = yield* PermissionCalls.judge(rules, call, target)
+    if (judgement.denied !== undefined || isPlanning) return yield* judged(call, target, judgement)
+    if (call.contained === true) return contained(call)
+    return judgement.asked === undefined && isPlain(call, target) ? plain(call) : yield* judged(call, target, judgement)
+  })
+
+  return {
+    check: (call) =>
+      Effect.suspend(() => {
+        const target = ApprovalTarget.of(call.tool, call.args, call.runs)
+        return Effect.flatMap(isPlanning(call), (isPlanning) => {
+          if (permissions !== undefined) return ruled(call, target, permissions, isPlanning)
+          if (isPlanning) return judged(call, target, PermissionCalls.undecided)
+          if (call.contained === true) return Effect.succeed(contained(call))
+          return isPlain(call, target) ? Effect.succeed(plain(call)) : judged(call, target, PermissionCalls.undecided)
+        })
+      }),
+    request: Effect.fnUntraced(function*(request) {
+      const { ids, session } = yield* sessionOf(request.sessionKey)
+      const mode = modeOf(session, yield* PermissionMode.current)
+      const ruled = permissions === undefined ? undefined : yield* PermissionCalls.ofRequest(permissions, request.concerns)
+      if (ruled !== undefined) return ruled
+      const free = lifted(mode)
+      if (free !== undefined) return { outcome: "once", by: free }
+      const target = { kind: "call", text: `${request.tool} ${request.command}` } as const
+      const concerns = request.concerns.map((concern) => ({ ...concern, isRuled: concern.permanent && concern.target?.kind === "host" }))
+      const offeredRules = (asked: ReadonlyArray<Concern>) =>
+        permissions === undefined ? Effect.undefined : PermissionCalls.offeredHosts(permissions, asked)
+      const { by, outcome, reason } = yield* asking.ask({ ...request, concerns, target, offeredRules }, { session, ids, mode: flowMode(mode) })
+      return { outcome, by, reason }
+    }),
+    setYolo: (session, on) => Effect.sync(() => void (on ? yolo.add(session) : yolo.delete(session))),
+    setMode: (session, mode) => Effect.sync(() => void modes.set(session, mode)),
+    forget: (session) =>
+      Effect.sync(() => {
+        memory.forget(session)
+        asking.forget(session)
+        modes.delete(session)
+        yolo.delete(session)
+      })
+  }
+}
+
+/** {@link make} with the hooks, the allow-list, the scanner and the rules of the surroundings, where the options name none. */
+export const service = Effect.fnUntraced(function*(options: Omit<Options, "hooks">): Effect.fn.Return<Service, never, Hooks> {
+  const hooks = yield* Hooks
+  const store = options.store ?? (yield* AllowList.AllowList)
+  const scanner = options.scanner ?? (yield* ContentScanner)
+  const permissions = options.permissions ?? (yield* Permissions.Permissions)
+  const dropped = AllowList.notice(AllowList.parse(options.policy?.allow ?? []))
+  if (dropped !== undefined) yield* Effect.logWarning(dropped)
+  return make({ ...options, hooks, store, scanner, permissions })
+})
+
+/** {@link service} as the settings say; a prompt and a judge are used where they are provided. */
+export const ofSettings = Effect.fnUntraced(function*(options: { readonly yolo?: boolean | undefined }): Effect.fn.Return<Service, never, Hooks | Settings> {
+  const { approvals, commandAllowlist, permissions } = yield* Settings
+  const hasRules = permissions.allow.length + permissions.ask.length + permissions.deny.length > 0
+  const judge = Option.getOrUndefined(yield* Effect.serviceOption(ApprovalJudge))
+  const prompt = Option.getOrUndefined(yield* Effect.serviceOption(ApprovalPrompt))
+  return yield* service({
+    policy: {
+      mode: approvals.mode,
+      permissionMode: approvals.defaultMode,
+      yolo: options.yolo ?? false,
+      deny: approvals.deny,
+      allow: commandAllowlist,
+      unknownCommands: approvals.unknownCommands,
+      timeout: Duration.seconds(approvals.timeout)
+    },
+    judge,
+    permissions: (yield* Permissions.Permissions) ?? (hasRules ? yield* Permissions.ofSettings(permissions) : undefined),
+    approver: prompt === undefined ? undefined : terminal(prompt)
+  })
+})
+
+/** {@link service} whose questions wait for an answer from elsewhere, as long as the settings say. */
+export const ofQueue = (approver: Approver, policy: Partial<Policy>): Effect.Effect<Service, never, Hooks> =>
+  Effect.flatMap(Effect.serviceOption(Settings), (settings) => {
+    const seconds = Option.isSome(settings) ? settings.value.approvals.gatewayTimeout : 300
+    return service({ policy: { timeout: Duration.seconds(seconds), ...policy }, approver })
+  })

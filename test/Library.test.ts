@@ -1,0 +1,32 @@
+// The loop of an agent carries nothing that only some agents use: an application's bundle would hold it before anything runs.
+import { assert, describe, it } from "@effect/vitest"
+import { relative } from "node:path"
+import { loopModules } from "./support/library.ts"
+import { src } from "./support/sources.ts"
+
+describe("hermes-effect/agent", () => {
+  it("leaves out what is loaded when it is used: judge, fences, settings, catalogue, protocols, sub-agents, stores on disk", async () => {
+    const paths = Array.from(await loopModules(), (id) => relative(src, id)).filter((path) => path.endsWith(".ts")).toSorted()
+    const rooms = new Set(paths.map((path) => path.slice(0, path.indexOf("/"))))
+    assert.deepStrictEqual(
+      Array.from(rooms),
+      ["agent", "config", "domain", "environment", "hooks", "middleware", "platform", "prompt", "provider", "routing", "session", "tool"]
+    )
+    const inside = (folder: string): string =>
+      paths.filter((path) => path.startsWith(`${folder}/`)).map((path) => path.slice(folder.length + 1, -".ts".length)).join(" ")
+    assert.strictEqual(inside("config"), "PermissionMode")
+    assert.strictEqual(inside("environment"), "CommandEnvironment")
+    assert.strictEqual(inside("platform"), "CurrentProcess Digest OpenOnce ProcessVariables")
+    assert.strictEqual(inside("prompt"), "Prefill SystemPrompt")
+    assert.strictEqual(inside("provider"), "FileData Provider")
+    assert.strictEqual(
+      inside("routing"),
+      "Adaptation CallTokens CataloguePort CompactionPort ImageScaling ModelRouter StreamTimeout classification/Evidence"
+    )
+    assert.strictEqual(inside("tool/approval"), "ApprovalJudge ApprovalPolicy ApprovalReasons Approver Question")
+    assert.strictEqual(inside("tool/builtin"), "Todo file/FileState file/Problem")
+    assert.strictEqual(inside("tool/calls"), "ArgumentRepair LoopGuard NameRepair Normalise")
+    for (const folder of ["tool/danger", "tool/fence", "tool/mcp", "tool/shell", "session/sqlite"]) assert.strictEqual(inside(folder), "")
+    for (const late of ["agent/Child.ts", "agent/ContextOverflow.ts", "agent/Delegation.ts", "agent/ReviewRun.ts"]) assert.notInclude(paths, late)
+  })
+})
