@@ -48,7 +48,7 @@ describe("commands of a conversation", () => {
         assert.deepEqual([fork?.title, fork?.messageCount, before?.messageCount], ["another way", 4, 2])
       })))
 
-  it.effect("/theme changes what is drawn from now on; the words of an argument are listed as it is typed", () => {
+  it.effect("/theme changes what is on the screen; the words of an argument are listed as it is typed", () => {
     const saved: Array<string> = []
     const theme = { background: "dark", settings: { theme: "auto", themes: { mine: { base: "dark", accent: "bold #ff8800" } } }, save: (name: string) => Effect.sync(() => (saved.push(name), "display.theme in config.yaml")) } as const
     return session({ theme, color: true }, ({ terminal, type, until }) =>

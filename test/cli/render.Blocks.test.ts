@@ -8,6 +8,7 @@ import * as Markdown from "../../src/cli/render/Markdown.ts"
 import * as Paint from "../../src/cli/render/Paint.ts"
 import * as SafeText from "../../src/cli/render/SafeText.ts"
 import * as Screen from "../../src/cli/render/Screen.ts"
+import * as Theme from "../../src/cli/render/Theme.ts"
 import * as Transcript from "../../src/cli/render/Transcript.ts"
 import * as Width from "../../src/cli/render/Width.ts"
 import type { FileChanged } from "../../src/domain/FileChange.ts"
@@ -209,9 +210,9 @@ describe("BlockLines", () => {
     }))
 })
 
-const setup = Effect.fnUntraced(function*(columns: number, rows: number) {
+const setup = Effect.fnUntraced(function*(columns: number, rows: number, paint = Paint.plain) {
   const terminal = Virtual.make(columns, rows)
-  const sink: Screen.Sink = { write: terminal.write, terminal: true, paint: Paint.plain }
+  const sink: Screen.Sink = { write: terminal.write, terminal: true, paint }
   const transcript = Transcript.make(
     Screen.make({ answer: sink, aside: sink, size: () => ({ columns: terminal.columns, rows: terminal.rows }) }),
     { markdown: "render", showReasoning: false, previewLength: 0, verbosity: () => "all" }
@@ -288,6 +289,31 @@ describe("Transcript", () => {
         "› "
       ].map((line) => line.trimEnd()))
       for (const line of shown) assert.isAtMost(Width.of(line), 30)
+    }))
+
+  it.effect("in another theme what is on the screen is painted again, also once another picture gives the terminal back", () =>
+    Effect.gen(function*() {
+      const theme = Theme.current()
+      const { take, terminal, transcript } = yield* setup(60, 12, Paint.make({ color: true, hyperlinks: false, theme }))
+      for (let index = 0; index < 200; index++) take(...exchange(index))
+      take(step(1), text("## A heading\n\nand more "))
+      const shown = terminal.lines()
+      const painted = (next: Theme.Theme, change: () => void): string => {
+        const [{ length }, count] = [terminal.written(), transcript.layouts.count()]
+        theme.value = next
+        change()
+        assert.isAtMost(transcript.layouts.count() - count, 24)
+        return terminal.written().slice(length)
+      }
+      const light = painted(Theme.light, transcript.repaint)
+      assert.include(light, `\u001b[${Theme.light.codes.success}m✓`)
+      assert.include(light, `${Theme.light.codes.heading}mheading`)
+      assert.notInclude(light, `\u001b[${Theme.dark.codes.success}m`)
+      assert.deepStrictEqual(terminal.lines(), shown)
+      transcript.lend(true)
+      assert.strictEqual(painted(Theme.dark, transcript.repaint), "")
+      assert.include(painted(Theme.dark, () => transcript.lend(false)), `\u001b[${Theme.dark.codes.success}m✓`)
+      assert.deepStrictEqual(terminal.lines(), shown)
     }))
 
   it.effect("text that is taken back is erased where it is on the screen, and marked where it is not", () =>

@@ -137,7 +137,7 @@ const make = Effect.fnUntraced(function*(
     files: yield* Completions.fileList,
     argumentWords: ({ words }) => words === undefined ? Effect.succeed([]) : Effect.provideContext(words(dialog), context),
     keyboard: keyboard(terminal, (report) => {
-      if (themes?.report(report) === true) screen.refresh()
+      if (themes?.report(report) === true) screen.repaint()
     }),
     themes,
     commands: [

@@ -77,6 +77,7 @@ const theme = Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
       const near = closest(name, themes.names, 3)
       return say(dialog, SafeText.line(`No theme "${name}". ${near.length === 0 ? `There are ${themes.names.join(", ")}.` : `Did you mean ${either(near)}?`}`), "")
     }
+    dialog.screen.repaint()
     const where = isKept && options.theme !== undefined ? yield* options.theme.save(name) : undefined
     say(dialog, `Theme: ${SafeText.line(name)}, ${where === undefined ? "for this session" : `saved as ${SafeText.line(where)}`}.`, "")
   })

@@ -85,6 +85,7 @@ export const make = (write: (text: string) => void): Screen.Screen => {
     redraw: () => undefined,
     clear: () => undefined,
     rewrite: () => undefined,
+    repaint: () => undefined,
     lend: () => undefined
   }
 }

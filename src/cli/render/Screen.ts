@@ -111,6 +111,8 @@ export interface Screen {
    * stands there is shown otherwise from now on.
    */
   readonly rewrite: (rows: number, text: string) => void
+  /** The same for text that is broken as before: what has scrolled away of it is not written again. */
+  readonly repaint: (rows: number, text: string) => void
   /** Another picture has the terminal: live lines are not drawn until it is given back. Nothing may be written meanwhile. */
   readonly lend: (isLent: boolean) => void
 }
@@ -247,6 +249,17 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
     if (drawn !== undefined && !lent) terminal?.write(erase() + draw(layOut()))
   }
 
+  const rewrite = (count: number, text: string): void => {
+    const { columns, rows } = size()
+    lose()
+    // Below a line that was not ended, the live lines begin on the next one.
+    const before = erase()
+    const back = count - (column > 0 ? 1 : 0)
+    returned = false
+    column = advanceOf(0, text, columns, false).column
+    terminal?.write(`${before}\r${up(Math.min(back, rows))}${clearBelow}${text}${draw(layOut())}`)
+  }
+
   return {
     answerPaint: answer.paint,
     asidePaint: aside.paint,
@@ -292,15 +305,19 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
       lent = isLent
       if (!isLent) terminal?.write(hidden ? hideCursor : showCursor)
     },
-    rewrite: (count, text) => {
+    rewrite,
+    repaint: (count, text) => {
       const { columns, rows } = size()
-      lose()
-      // Below a line that was not ended, the live lines begin on the next one.
-      const before = erase()
-      const back = count - (column > 0 ? 1 : 0)
-      returned = false
-      column = advanceOf(0, text, columns, false).column
-      terminal?.write(`${before}\r${up(Math.min(back, rows))}${clearBelow}${text}${draw(layOut())}`)
+      const lines = text.split("\n")
+      let gone = Math.max(0, count - (rows - (drawn?.widths.length ?? 0)))
+      let from = 0
+      for (; from < lines.length; from++) {
+        const height = advanceOfLine(0, lines[from] ?? "", columns).rows + 1
+        if (height > gone) break
+        gone -= height
+        count -= height
+      }
+      rewrite(count, lines.slice(from).join("\n"))
     },
     clear: () => {
       drawn = undefined

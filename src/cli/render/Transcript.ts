@@ -6,7 +6,7 @@
  *
  * - A block is laid out and written once, when it is complete. Of a text that is being written, what is final is written, and the rest is
  *   drawn above the live lines; the cost of an event does not depend on the number of blocks.
- * - After a change of the terminal's width, the blocks that are (partly) on the screen are laid out again and written in their place, at
+ * - After a change of the terminal's width or of the theme, the blocks that are (partly) on the screen are laid out again and written in their place, at
  *   most two screens of lines. What has scrolled away keeps its old lines; nothing is taken out of the terminal's history, and lines that
  *   were on the border may be in it twice. All of it at the new width shows the view of the whole conversation (`TranscriptView`).
  * - While that view has the terminal, blocks are only kept; they are written when it is given back.
@@ -63,6 +63,8 @@ export interface Transcript extends Pick<Screen.Screen, "asidePaint" | "size" | 
   /** Detail of a block; `part` unless the user chose another one. */
   readonly detailOf: (block: Block.Block) => Block.Detail
   readonly setDetail: (block: Block.Block, detail: Block.Detail) => void
+  /** Paints what is on the screen again, in the colours of another theme; lines that the program wrote itself keep theirs. */
+  readonly repaint: () => void
   /** Gives the terminal to another picture, and takes it back. */
   readonly lend: (isLent: boolean) => void
 }
@@ -97,7 +99,8 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
   let openMark: Screen.Mark | undefined
   let last: Block.Block | undefined
   let lent = false
-  let isOutdated = false
+  /** Work that waits for the terminal. */
+  let outdated: (() => void) | undefined
   let columns = screen.size().columns
 
   const lookAt = (width: number): BlockLines.Look => ({
@@ -241,8 +244,8 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     return { piece: next.push(state.block.text.slice(0, state.given)), next: { ...next, given: state.given } }
   }
 
-  /** Lays out again what is on the screen. */
-  const rewrite = (): void => {
+  /** Lays out again what is on the screen: the rows that it has, and the text in their place. */
+  const laidOut = (): { readonly rows: number; readonly text: string } => {
     const size = screen.size()
     const before = lookAt(columns)
     columns = size.columns
@@ -260,7 +263,7 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
       const lines = layouts.lines(block, detailOf(block), before)
       rows += rowsOf(lines, size.columns) + (BlockLines.isApart(blocks[from - 1], block) && lines.length > 0 ? 1 : 0)
     }
-    let above: Block.Block | undefined
+    let above = blocks[from - 1]
     let text = ""
     for (const block of blocks.slice(from)) {
       const next = textOf(above, block, look())
@@ -275,8 +278,13 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
       open = { ...next, isSeen: piece !== "" }
       if (open.isSeen) last = open.block
     }
-    const all = text.split("\n")
-    screen.rewrite(rows, all.length > 2 * size.rows ? all.slice(-2 * size.rows).join("\n") : text)
+    return { rows, text }
+  }
+
+  const rewrite = (): void => {
+    const { rows, text } = laidOut()
+    const [all, most] = [text.split("\n"), 2 * screen.size().rows]
+    screen.rewrite(rows, all.length > most ? all.slice(-most).join("\n") : text)
   }
 
   const takeBack = (step: number, isChanged: boolean): void => {
@@ -302,8 +310,13 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     put({ _tag: "Notice", level: "info", text: isChanged ? "The answer was changed:" : "The answer above was taken back." })
   }
 
+  const paint = (): void => {
+    const { rows, text } = laidOut()
+    screen.repaint(rows, text)
+  }
+
   const redraw = (): void => {
-    if (lent) isOutdated = true
+    if (lent) outdated = rewrite
     else if (screen.size().columns === columns) screen.redraw()
     else rewrite()
   }
@@ -345,17 +358,21 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     detailOf,
     setDetail: (block, detail) => {
       if (detailOf(block) === detail) return
-      isOutdated = true
+      outdated = rewrite
       details.set(block, detail)
+    },
+    repaint: () => {
+      if (lent) outdated ??= paint
+      else paint()
     },
     lend: (isLent) => {
       lent = isLent
       screen.lend(isLent)
       if (isLent) return
-      if (isOutdated || screen.size().columns !== columns) {
-        isOutdated = false
-        rewrite()
-      } else {
+      const renew = screen.size().columns === columns ? outdated : rewrite
+      outdated = undefined
+      if (renew !== undefined) renew()
+      else {
         settle()
         if (open !== undefined) advance(open.block)
         screen.refresh()
