@@ -40,19 +40,42 @@ interface Group {
   readonly modules: ReadonlySet<string>
 }
 
-/** What many parts of the program use is one file each for `effect` and for the rest: a start takes as long as there are files to load. */
+/** A module and all that it imports, which are loaded with it. */
+const closureOf = (root: string, imports: ReadonlyMap<string, ReadonlyArray<string>>): ReadonlySet<string> => {
+  const found = new Set([root])
+  for (const module of found) for (const imported of imports.get(module) ?? []) found.add(imported)
+  return found
+}
+
+/** The modules that every command loads, its help too. */
+const startModule = join(root, "src/cli/internal/Start.ts")
+/** The one that `main.ts` prints without any other. */
+const versionModule = join(root, "src/domain/Version.ts")
+
+/**
+ * What every command loads is one file, what many parts of the program use besides is one each for `effect` and for the rest: a start
+ * takes as long as there are files to load and modules in them to run.
+ */
 const groupsOf = async (): Promise<ReadonlyArray<Group>> => {
-  const bundle = await rolldown({ ...options, input: inputs })
+  const imports = new Map<string, ReadonlyArray<string>>()
+  const bundle = await rolldown({
+    ...options,
+    input: inputs,
+    plugins: [{ name: "imports", moduleParsed: ({ id, importedIds }) => void imports.set(id, importedIds) }]
+  })
   const groups = [
     { name: "effect", test: /node_modules\/(?:effect|@effect)\//, minShareCount: 30 },
     { name: "common", minShareCount: 10 }
   ]
   const { output } = await bundle.generate({ format: "esm", codeSplitting: { groups } })
   await bundle.close()
-  return groups.map(({ name }) => ({
+  const start = closureOf(startModule, imports)
+  const shared = groups.map(({ name }) => ({
     name,
     modules: new Set(output.flatMap((part) => part.type === "chunk" && part.name === name ? part.moduleIds : []))
   }))
+  // The first group that a module is in has it.
+  return [{ name: "version", modules: new Set([versionModule]) }, { name: "start", modules: start }, ...shared]
 }
 
 /** The folder of the package that a module belongs to. */
@@ -91,7 +114,7 @@ const { output } = await bundle.write({
   // Names stay for the lines of errors; comments, half of what `effect` ships, go.
   minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
   chunkFileNames: "chunks/[name]-[hash].js",
-  codeSplitting: { groups: groups.map(({ modules, name }) => ({ name, test: (id) => modules.has(id) })) }
+  codeSplitting: { groups: groups.map(({ modules, name }, at) => ({ name, test: (id) => modules.has(id), priority: groups.length - at })) }
 })
 await bundle.close()
 const chunks = output.filter((part) => part.type === "chunk")

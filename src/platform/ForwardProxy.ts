@@ -6,7 +6,7 @@ import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import { randomUUID } from "node:crypto"
-import * as Http from "node:http"
+import type * as Http from "node:http"
 import { connect } from "node:net"
 import { type Duplex, pipeline } from "node:stream"
 
@@ -66,6 +66,8 @@ export type Place = { readonly path: string } | { readonly host: "127.0.0.1"; re
  */
 export const listen = (place: Place, admit: Admission): Effect.Effect<number | undefined, string, Scope.Scope> =>
   Effect.gen(function*() {
+    // Loaded here: all of Node's own fetch comes with it, which a program without a proxy does not need.
+    const { createServer, request: requestOf } = yield* Effect.promise(() => import("node:http"))
     const run = Effect.runForkWith(yield* Effect.context())
     const open = new Set<Duplex>()
     const track = <Socket extends Duplex>(socket: Socket): Socket => {
@@ -89,7 +91,7 @@ export const listen = (place: Place, admit: Admission): Effect.Effect<number | u
       client.once("close", () => run(Fiber.interrupt(fiber)))
     }
 
-    const server = Http.createServer((request, response) => {
+    const server = createServer((request, response) => {
       const url = URL.parse(request.url ?? "")
       const caller = callerOf(request)
       const refuse = (refused: Refused): void => {
@@ -100,7 +102,7 @@ export const listen = (place: Place, admit: Admission): Effect.Effect<number | u
       const port = url.port === "" ? 80 : Number(url.port)
       const headers = Object.fromEntries(Object.entries(request.headers).filter(([name]) => !hopByHop.has(name)))
       ask(request.socket, { caller, host: url.hostname, port }, (host) => {
-        const onward = Http.request({ host, port, method: request.method, path: `${url.pathname}${url.search}`, headers: { ...headers, host: url.host }, agent: false, setHost: false }, (answer) => {
+        const onward = requestOf({ host, port, method: request.method, path: `${url.pathname}${url.search}`, headers: { ...headers, host: url.host }, agent: false, setHost: false }, (answer) => {
           response.writeHead(answer.statusCode ?? 502, Object.fromEntries(Object.entries(answer.headers).filter(([name]) => !hopByHop.has(name))))
           pipeline(answer, response, () => void response.destroy())
         })

@@ -7,11 +7,9 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { randomBytes } from "node:crypto"
 import { lookup } from "node:dns/promises"
-import * as Http from "node:http"
-import * as Https from "node:https"
+import type * as Http from "node:http"
 import { isIP, type LookupFunction } from "node:net"
 import type { Readable } from "node:stream"
-import { withoutEncodings } from "./Compression.ts"
 
 /** Resolves a name to all its addresses as this machine does, hosts file included. */
 export const addressesOf = (host: string) =>
@@ -64,7 +62,11 @@ const collect = (stream: Readable, maxBytes: number): Promise<Pick<PinnedAnswer,
     stream.once("error", reject)
   })
 
-const received = async (response: Http.IncomingMessage, maxBytes: number): Promise<PinnedAnswer> => {
+const received = async (
+  response: Http.IncomingMessage,
+  maxBytes: number,
+  { withoutEncodings }: typeof import("./Compression.ts")
+): Promise<PinnedAnswer> => {
   const headers = Object.entries(response.headers).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, Array.isArray(value) ? value.join(", ") : value] as const]
   )
@@ -73,23 +75,26 @@ const received = async (response: Http.IncomingMessage, maxBytes: number): Promi
 }
 
 /** Sends one request to the given addresses; follows no redirect and keeps `maxBytes` of the body. */
-export const requestPinned = (
+export const requestPinned = async (
   { addresses, body, headers, maxBytes, method, url }: PinnedRequest,
   signal: AbortSignal
-): Promise<PinnedAnswer> =>
-  new Promise((resolve, reject) => {
-    const request = (url.protocol === "https:" ? Https : Http).request(url, {
+): Promise<PinnedAnswer> => {
+  // Loaded with the first request: programs that send none start without them.
+  const [client, compression] = await Promise.all([url.protocol === "https:" ? import("node:https") : import("node:http"), import("./Compression.ts")])
+  return new Promise((resolve, reject) => {
+    const request = client.request(url, {
       method,
       headers: { "accept-encoding": "gzip, deflate, br", ...headers },
       lookup: pinned(addresses),
       agent: false,
       signal
     }, (response) => {
-      resolve(received(response, maxBytes).finally(() => request.destroy()))
+      resolve(received(response, maxBytes, compression).finally(() => request.destroy()))
     })
     request.on("error", reject)
     request.end(body)
   })
+}
 
 /** A page of this machine that a browser comes back to, once. */
 interface CallbackPage {
@@ -108,10 +113,11 @@ const callbackPath = "/callback"
  */
 export const callbackPage = (port: number, html: string): Effect.Effect<CallbackPage, string, Scope.Scope> =>
   Effect.gen(function*() {
+    const { createServer } = yield* Effect.promise(() => import("node:http"))
     const returned = yield* Deferred.make<URLSearchParams>()
     const server = yield* Effect.acquireRelease(
       Effect.callback<Http.Server, string>((resume) => {
-        const server = Http.createServer((request, response) => {
+        const server = createServer((request, response) => {
           const url = new URL(request.url ?? "/", "http://127.0.0.1")
           if (url.pathname !== callbackPath) {
             response.writeHead(404).end()

@@ -367,10 +367,12 @@ describe("a start", () => {
     process.on("exit", () => process.stderr.write(JSON.stringify({ files, node: process.moduleLoadList })))
   `
 
-  const loaded = Effect.fnUntraced(function*(args: ReadonlyArray<string>) {
+  const loaded = Effect.fnUntraced(function*(args: ReadonlyArray<string>, program = programFromSources) {
     const { put, start } = yield* machine
     put("spy.mjs", spy)
-    const { code, stderr } = yield* start(args, { env: { NODE_OPTIONS: "--import ./spy.mjs", NODE_DISABLE_COMPILE_CACHE: "1" }, program: programFromSources })
+    put("turns.yaml", "turns: [{ text: answered }]\n")
+    const { code, stderr: written } = yield* start(args, { env: { NODE_OPTIONS: "--import ./spy.mjs", NODE_DISABLE_COMPILE_CACHE: "1" }, program })
+    const stderr = written.slice(written.indexOf("{\"files\""))
     assert.strictEqual(code, 0)
     const { files, node } = JSON.parse(stderr)
     return { files: files.map(String), node: node.map(String) } as { files: Array<string>; node: Array<string> }
@@ -394,6 +396,24 @@ describe("a start", () => {
       const { files, node } = yield* loaded(["--help"])
       assert.deepStrictEqual(files.filter((file) => heavy.test(file)), [])
       assert.deepStrictEqual(node.filter((name) => name.includes("sqlite")), [])
+    }))
+
+  const isBundled = program !== programFromSources
+  /** Names of files without their hashes. */
+  const chunks = (files: ReadonlyArray<string>): ReadonlyArray<string> =>
+    files.filter((file) => !file.endsWith("/spy.mjs")).map((file) => file.replace(/^.*\//, "").replace(/-[\w-]{8}\.js$/, "")).toSorted()
+
+  it.live.runIf(isBundled)("of the bundle for the version loads two files of a line each, for help the one of all commands", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(chunks((yield* loaded(["--version"], program)).files), ["Version", "main.js", "version"])
+      assert.deepStrictEqual(chunks((yield* loaded(["--help"], program)).files), ["Start", "main.js", "rolldown-runtime", "start", "version"])
+    }))
+
+  it.live.runIf(isBundled)("of the bundle for a query loads no SDK, no transport and no server where it needs none", () =>
+    Effect.gen(function*() {
+      const { files, node } = yield* loaded(["-Q", "-q", "go", "--script", "turns.yaml"], program)
+      assert.deepStrictEqual(chunks(files).filter((name) => /^(?:openai|sdk|dist-cjs|undici|StudioServer|acp|NodeRedis)$/.test(name)), [])
+      assert.deepStrictEqual(node.filter((name) => /(?:^| )(?:http2?|worker_threads|cluster)$|deps\/undici/.test(name)), [])
     }))
 })
 

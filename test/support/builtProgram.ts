@@ -4,7 +4,7 @@
  */
 import { execFileSync } from "node:child_process"
 import { createHash } from "node:crypto"
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { root } from "./sources.ts"
@@ -43,6 +43,8 @@ const directoryOfBundle = (): string => {
           // A newer one may be at work in another run.
           if (statSync(join(cache, name)).mtimeMs < Date.now() - 3_600_000) rmSync(join(cache, name), { recursive: true, force: true })
         }
+        // As in the package: Node need not look into each file for what it is.
+        writeFileSync(join(cache, "package.json"), JSON.stringify({ type: "module" }))
         execFileSync(process.execPath, [join(root, "test/program.ts"), found, ...scripts], { stdio: ["ignore", "ignore", "inherit"] })
       }
     } finally {
