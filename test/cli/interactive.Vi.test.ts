@@ -26,8 +26,16 @@ describe("keys of vi", () => {
     ["a\nb|", "k", "a|\nb n"], ["|", "k", "old| n"],
     ["a|b", "iX<", "a|Xb n"], ["a|b", "aX", "abX| i"], [" a|b", "IX", " X|ab i"], ["a|b", "AX", "abX| i"], ["a|\nb", "oX", "a\nX|\nb i"], ["a|b", "OX", "X|\nab i"],
     ["a|bc", "x", "a|c n"], ["ab|c", "X", "a|c n"], ["a|bc", "sX", "aX|c i"], ["a|bc", "D", "a| n"], ["a|bc", "CX", "aX| i"], ["a\nb|c\nd", "SX", "a\nX|\nd i"],
-    ["a\nb|c\nd", "dd", "a\n|d n"], ["one |two x", "dw", "one |x n"], ["one |two x", "cwX", "one X|x i"], ["one two|", "db", "one | n"], ["|one two", "de", "| two n"], ["one |two", "d0", "|two n"],
+    ["a\nb|c\nd", "dd", "a\n|d n"], ["one |two x", "dw", "one |x n"], ["one |two x", "cwX", "one X| x i"], ["one two|", "db", "one | n"], ["|one two", "de", "| two n"], ["one |two", "d0", "|two n"],
     ["one |two", "d$", "one | n"], ["|one two", "ywP", "one |one two n"], ["|abc", "xp", "ba|c n"], ["|abc", "xxu", "|bc n"], ["|abc", "xxuuu", "|abc n"], ["|abc", "dq", "|abc n"], ["|abc", "d<x", "|bc n"],
+    ["|one two three four", "2w", "one two |three four n"], ["one two three fou|r", "3b", "one |two three four n"], ["|one two three", "2e", "one tw|o three n"], ["ab|cdef", "3l", "abcde|f n"], ["abc|", "10h", "|abc n"],
+    ["|one two three four", "d2w", "|three four n"], ["|one two three four", "2dw", "|three four n"], ["|a b c d e f g h", "2d3wx", "| h n"], ["|abcdef", "3xp", "dabc|ef n"], ["a\n|b\nc\nd", "2dd", "a\n|d n"], ["a\n|b\nc", "9dd", "a\n| n"],
+    ["a\n|b\nc\nd", "2ccX", "a\nX|\nd i"], ["|ab\nc", "yyP", "ab\n|ab\nc n"], ["|ab", "x3P", "aaa|b n"], ["|abcdef", "xxx2u", "|bcdef n"], ["|abc", "xx9u", "|abc n"], ["a\nb\nc|", "2k", "a|\nb\nc n"],
+    ["|one\ntwo", "dw", "|\ntwo n"], ["|one two", "cw<", "| two n"], ["one| two", "cwX", "oneX|two i"], ["|one, two", "c2wX", "X| two i"],
+    ["|a(b)c(d)", "f(", "a|(b)c(d) n"], ["|a(b)c(d)", "2f(", "a(b)c|(d) n"], ["|a(b)c(d)", "3f(", "|a(b)c(d) n"], ["|a(b)", "dt(", "|(b) n"], ["|a(b)", "df(", "|b) n"], ["a(b|)", "F(", "a|(b) n"], ["a(b|)", "dT(", "a(|) n"], ["|a\n(", "f(", "|a\n( n"],
+    ["|one two", "tt", "one| two n"], ["|abc", "rX", "|Xbc n"], ["|abc", "2rX", "X|Xc n"], ["|abc", "r<x", "|bc n"], ["|aBc", "3~", "AbC| n"], ["|👍🏽x", "rX", "|Xx n"],
+    ["one tw|o three", "diw", "one | three n"], ["one tw|o three", "daw", "one |three n"], ["one tw|o", "daw", "one| n"], ["one tw|o x", "ciwX", "one X| x i"], ["say \"on|e\" x", "ci\"X", "say \"X|\" x i"], ["|say 'one' x", "da'", "say | x n"], ["|say \"one", "ci\"<", "|say \"one n"],
+    ["|abc", "2dfq", "|abc n"], ["|abc", "12345x", "| n"], ["|abc", "2<x", "|bc n"],
     ["|", "xXpudwcc", "| i"], ["|é👍🏽x", "x", "|👍🏽x n"], ["é|👍🏽x", "x", "é|x n"]
   ])("%j and %s make %j", (text, keys, expected) => assert.strictEqual(after(text, keys), expected))
 
@@ -37,7 +45,7 @@ describe("keys of vi", () => {
         yield* type("hallo there\u001b")
         yield* later("  normal")
         yield* type("0lreX")
-        yield* type("0cwhello ")
+        yield* type("0cwhello")
         yield* until("› hello there")
         yield* type("\r")
         yield* until("You said: hello there")

@@ -275,7 +275,7 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
     const vi = dialog.vi === undefined ? undefined : ViKeys.apply(dialog.vi, dialog.editor, key, entries)
     const { action, state } = vi?.applied ?? Editor.apply(dialog.editor, key, entries)
     dialog.vi = vi?.vi
-    if (vi?.vi.mode === "normal") below = [screen.asidePaint.text(`  normal${vi.vi.operator === "" ? "" : ` ${vi.vi.operator}`}`, "muted")]
+    if (vi?.vi.mode === "normal") below = [screen.asidePaint.text(`  normal${vi.vi.keys === "" ? "" : ` ${vi.vi.keys}`}`, "muted")]
     dialog.editor = state
     switch (action._tag) {
       case "Submit":

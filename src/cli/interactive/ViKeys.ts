@@ -7,29 +7,34 @@
  * | keys of the normal mode | what they do |
  * | --- | --- |
  * | `h` `l` `0` `^` `$` `w` `b` `e` | go; `j` and `k` through the lines and the history |
+ * | `f` `F` `t` `T` and a character | go to it, or beside it, within the line |
  * | `i` `a` `I` `A` `o` `O` | insert |
- * | `x` `X` `D` `C` `s` `S` `dd` `cc` | delete, and insert behind `C`, `s`, `S`, `cc` |
+ * | `x` `X` `D` `C` `s` `S` `dd` `cc` `yy` `Y` | delete, copy, and insert behind `C`, `s`, `S`, `cc` |
+ * | `r` and a character, `~` | put it in the place of another one; change capital and small letters |
  * | `d`, `c` or `y` with a motion | delete, change, copy |
+ * | the same with `iw` `aw` `i"` `a"` (`'`, `` ` ``) | the word or quoted text that the cursor is in |
  * | `p` `P` `u` | put what was deleted or copied; undo |
  *
- * Enter sends in both modes. There are no counts, registers and marks; Ctrl+G opens an editor that has them.
+ * A number before a command or a motion repeats it. Enter sends in both modes. There are no registers, marks and `.`; Ctrl+G opens an
+ * editor that has them.
  *
  * Source: `hermes-product.md` §1.8.
  */
 import * as Editor from "./Editor.ts"
+import * as Width from "../render/Width.ts"
 import type { Key } from "./Keys.ts"
 
 /** Mode of the keys, and what it needs. */
 export interface ViState {
   readonly mode: "insert" | "normal"
-  /** Operator that waits for its motion. */
-  readonly operator: "" | "c" | "d" | "y"
+  /** Keys of a command that is not complete: a number, an operator, a key that wants a character. */
+  readonly keys: string
   /** Texts before changes of the normal mode, the last one last. */
   readonly before: ReadonlyArray<Editor.State>
 }
 
 /** The mode in which a line begins. */
-export const begin: ViState = { mode: "insert", operator: "", before: [] }
+export const begin: ViState = { mode: "insert", keys: "", before: [] }
 
 /** Result of a key; `applied` is undefined where it is one for the editor without vi. */
 interface ViApplied {
@@ -38,6 +43,7 @@ interface ViApplied {
 }
 
 const mostUndone = 100
+const mostTimes = 999
 
 const lineStart = ({ cursor, text }: Editor.State): number => text.lastIndexOf("\n", cursor - 1) + 1
 
@@ -46,12 +52,14 @@ const lineEnd = ({ cursor, text }: Editor.State): number => {
   return end < 0 ? text.length : end
 }
 
+const right = (state: Editor.State): number => Editor.press(state, "right").cursor
+
 const lengthOf = (pattern: RegExp, text: string): number => pattern.exec(text)?.[0].length ?? 0
 
 /** Places that motions lead to. */
 const motions: ReadonlyMap<string, (state: Editor.State) => number> = new Map([
   ["h", (state) => Math.max(lineStart(state), Editor.press(state, "left").cursor)],
-  ["l", (state) => Math.min(lineEnd(state), Editor.press(state, "right").cursor)],
+  ["l", (state) => Math.min(lineEnd(state), right(state))],
   ["0", lineStart],
   ["^", (state) => lineStart(state) + lengthOf(/^[ \t]*/, state.text.slice(lineStart(state), lineEnd(state)))],
   ["$", lineEnd],
@@ -63,6 +71,70 @@ const motions: ReadonlyMap<string, (state: Editor.State) => number> = new Map([
   }]
 ])
 
+/** Does a step so many times; one that leads nowhere is the last. */
+const repeated = <A>(times: number, from: A, step: (at: A) => A): A => {
+  let at = from
+  for (let count = 0; count < times; count++) {
+    const next = step(at)
+    if (next === at) break
+    at = next
+  }
+  return at
+}
+
+/** The place of a character of the line, `times` further on or back; `t` and `T` stop beside it. */
+const placeOf = (key: string, char: string, state: Editor.State, times: number): number | undefined => {
+  const [start, end] = [lineStart(state), lineEnd(state)]
+  const isForward = key === "f" || key === "t"
+  let at = state.cursor
+  for (let count = 0; count < times; count++) {
+    at = isForward ? state.text.indexOf(char, right({ ...state, cursor: at })) : at === 0 ? -1 : state.text.lastIndexOf(char, at - 1)
+    if (at < start || at >= end) return undefined
+  }
+  return key === "t" ? Editor.press({ ...state, cursor: at }, "left").cursor : key === "T" ? at + char.length : at
+}
+
+/** The place that a motion leads to; undefined where it is none, or leads nowhere. */
+const motionOf = (keys: string, state: Editor.State, times: number): number | undefined => {
+  const motion = motions.get(keys)
+  if (motion !== undefined) return repeated(times, state.cursor, (cursor) => motion({ ...state, cursor }))
+  return /^[fFtT]./su.test(keys) ? placeOf(keys.slice(0, 1), keys.slice(1), state, times) : undefined
+}
+
+type Range = readonly [from: number, to: number]
+
+const kindOf = (char: string): "blank" | "word" | "other" => /\s/u.test(char) ? "blank" : /[\p{L}\p{N}\p{M}_]/u.test(char) ? "word" : "other"
+
+/** The word or the blanks that the cursor is in; `aw` takes the blanks behind it along, or those before it. */
+const wordAround = (state: Editor.State, isWhole: boolean): Range => {
+  const [start, end] = [lineStart(state), lineEnd(state)]
+  const line = Array.from(state.text.slice(start, end))
+  const at = Array.from(state.text.slice(start, state.cursor)).length
+  const kind = kindOf(line[at] ?? " ")
+  let [from, to] = [at, at]
+  while (from > 0 && kindOf(line[from - 1] ?? " ") === kind) from--
+  while (to < line.length && kindOf(line[to] ?? " ") === kind) to++
+  if (isWhole) {
+    const inner = to
+    while (to < line.length && kindOf(line[to] ?? "") === "blank") to++
+    if (to === inner) while (from > 0 && kindOf(line[from - 1] ?? "") === "blank") from--
+  }
+  const places = [from, to].map((index) => start + line.slice(0, index).join("").length)
+  return [places[0] ?? start, places[1] ?? end]
+}
+
+/** The quoted text of the line that the cursor is in or before. */
+const quoted = (state: Editor.State, quote: string, isWhole: boolean): Range | undefined => {
+  const end = lineEnd(state)
+  for (let open = state.text.indexOf(quote, lineStart(state)); open >= 0 && open < end;) {
+    const close = state.text.indexOf(quote, open + 1)
+    if (close < 0 || close >= end) return undefined
+    if (close >= state.cursor) return isWhole ? [open, close + 1] : [open + 1, close]
+    open = state.text.indexOf(quote, close + 1)
+  }
+  return undefined
+}
+
 const none: Editor.Action = { _tag: "None" }
 
 const cut = (state: Editor.State, from: number, to: number): Editor.State =>
@@ -71,63 +143,102 @@ const cut = (state: Editor.State, from: number, to: number): Editor.State =>
 const put = (state: Editor.State, at: number, text: string): Editor.State =>
   ({ ...state, text: state.text.slice(0, at) + text + state.text.slice(at), cursor: at + text.length, back: 0 })
 
-/** Applies an operator to a range; copying leaves the text as it is. */
-const operate = (operator: ViState["operator"], state: Editor.State, from: number, to: number): Editor.State =>
-  operator === "y" ? { ...state, killed: state.text.slice(from, to), cursor: from } : cut(state, from, to)
+/** Puts other characters in the place of those at the cursor, as many as the line has. */
+const replaced = (state: Editor.State, times: number, other: (char: string) => string): Editor.State => {
+  const to = motionOf("l", state, times) ?? state.cursor
+  const next = Array.from(Width.graphemes(state.text.slice(state.cursor, to)), ({ text }) => other(text)).join("")
+  return { ...state, text: state.text.slice(0, state.cursor) + next + state.text.slice(to), cursor: state.cursor + next.length, back: 0 }
+}
+
+/** The end of the line that is `times` - 1 lines below. */
+const lowerEnd = (state: Editor.State, times: number): number =>
+  repeated(times - 1, lineEnd(state), (cursor) => cursor >= state.text.length ? cursor : lineEnd({ ...state, cursor: cursor + 1 }))
+
+/** The range of an operator; undefined where its motion is none. */
+const rangeOf = (operator: string, keys: string, state: Editor.State, times: number): Range | undefined => {
+  if (keys === operator) return [lineStart(state), operator === "c" ? lowerEnd(state, times) : Math.min(state.text.length, lowerEnd(state, times) + 1)]
+  if (/^[ia]w$/u.test(keys)) return wordAround(state, keys === "aw")
+  if (/^[ia]["'`]$/u.test(keys)) return quoted(state, keys.slice(1), keys.startsWith("a"))
+  const to = motionOf(keys, state, times)
+  if (to === undefined) return undefined
+  if (keys === "w") {
+    const passed = state.text.slice(state.cursor, to)
+    // A change keeps the blanks behind the word; a line is not joined with the next one.
+    const kept = operator === "c" && kindOf(passed.slice(0, 1)) !== "blank" ? passed.trimEnd() : passed.replace(/(?<=\S)[ \t]*\n\s*$/u, "")
+    return [state.cursor, state.cursor + kept.length]
+  }
+  const isIncluded = keys === "e" || /^[ft]/u.test(keys)
+  return [Math.min(state.cursor, to), isIncluded ? right({ ...state, cursor: to }) : Math.max(state.cursor, to)]
+}
 
 type Changed = readonly [state: Editor.State, mode: ViState["mode"]]
 
-/** Commands of one key. */
-const commands: ReadonlyMap<string, (state: Editor.State) => Changed> = new Map<string, (state: Editor.State) => Changed>([
+/** Applies an operator to a range; copying leaves the text as it is. */
+const operate = (operator: string, state: Editor.State, [from, to]: Range): Changed =>
+  operator === "y" ? [{ ...state, killed: state.text.slice(from, to), cursor: from }, "normal"] : [cut(state, from, to), operator === "c" ? "insert" : "normal"]
+
+/** Commands of one key, and how often they are done. */
+const commands: ReadonlyMap<string, (state: Editor.State, times: number) => Changed> = new Map<string, (state: Editor.State, times: number) => Changed>([
   ["i", (state) => [state, "insert"]],
-  ["a", (state) => [{ ...state, cursor: Math.min(lineEnd(state), Editor.press(state, "right").cursor) }, "insert"]],
-  ["I", (state) => [{ ...state, cursor: motions.get("^")?.(state) ?? 0 }, "insert"]],
+  ["a", (state) => [{ ...state, cursor: Math.min(lineEnd(state), right(state)) }, "insert"]],
+  ["I", (state) => [{ ...state, cursor: motionOf("^", state, 1) ?? 0 }, "insert"]],
   ["A", (state) => [{ ...state, cursor: lineEnd(state) }, "insert"]],
   ["o", (state) => [put(state, lineEnd(state), "\n"), "insert"]],
   ["O", (state) => [{ ...put(state, lineStart(state), "\n"), cursor: lineStart(state) }, "insert"]],
-  ["x", (state) => [cut(state, state.cursor, motions.get("l")?.(state) ?? state.cursor), "normal"]],
-  ["X", (state) => [cut(state, motions.get("h")?.(state) ?? state.cursor, state.cursor), "normal"]],
-  ["s", (state) => [cut(state, state.cursor, motions.get("l")?.(state) ?? state.cursor), "insert"]],
-  ["S", (state) => [cut(state, lineStart(state), lineEnd(state)), "insert"]],
-  ["D", (state) => [cut(state, state.cursor, lineEnd(state)), "normal"]],
-  ["C", (state) => [cut(state, state.cursor, lineEnd(state)), "insert"]],
-  ["p", (state) => [put(state, Editor.press(state, "right").cursor, state.killed), "normal"]],
-  ["P", (state) => [put(state, state.cursor, state.killed), "normal"]]
+  ["x", (state, times) => [cut(state, state.cursor, motionOf("l", state, times) ?? state.cursor), "normal"]],
+  ["X", (state, times) => [cut(state, motionOf("h", state, times) ?? state.cursor, state.cursor), "normal"]],
+  ["s", (state, times) => [cut(state, state.cursor, motionOf("l", state, times) ?? state.cursor), "insert"]],
+  ["S", (state, times) => [cut(state, lineStart(state), lowerEnd(state, times)), "insert"]],
+  ["D", (state, times) => [cut(state, state.cursor, lowerEnd(state, times)), "normal"]],
+  ["C", (state, times) => [cut(state, state.cursor, lowerEnd(state, times)), "insert"]],
+  ["Y", (state, times) => operate("y", state, rangeOf("y", "y", state, times) ?? [state.cursor, state.cursor])],
+  ["~", (state, times) => [replaced(state, times, (char) => char === char.toLowerCase() ? char.toUpperCase() : char.toLowerCase()), "normal"]],
+  ["p", (state, times) => [put(state, right(state), state.killed.repeat(times)), "normal"]],
+  ["P", (state, times) => [put(state, state.cursor, state.killed.repeat(times)), "normal"]]
 ])
+
+/** A command: a number, an operator with one of its own, and a key with the character that it wants. */
+const form = /^(?<count>[1-9]\d*)?(?:(?<operator>[cdy])(?<more>[1-9]\d*)?)?(?<rest>.*)$/su
+
+const wantsMore = (operator: string, rest: string): boolean =>
+  rest === "" || /^[fFtT]$/u.test(rest) || (operator === "" ? rest === "r" : rest === "i" || rest === "a")
 
 /** One typed character of the normal mode. */
 const typed = (vi: ViState, state: Editor.State, char: string, history: ReadonlyArray<string>): readonly [ViState, Editor.State] => {
-  const remembered = (after: Editor.State): ViState["before"] => after.text === state.text ? vi.before : [...vi.before, state].slice(-mostUndone)
-  const { operator } = vi
-  const motion = motions.get(char)?.(state)
+  const keys = vi.keys + char
+  const { count = "1", more = "1", operator = "", rest = "" } = form.exec(keys)?.groups ?? {}
+  if (wantsMore(operator, rest)) return [{ ...vi, keys }, state]
+  const idle: ViState = { ...vi, keys: "" }
+  const times = Math.min(mostTimes, Number(count) * Number(more))
+  const changed = ([after, mode]: Changed): readonly [ViState, Editor.State] =>
+    [{ mode, keys: "", before: after.text === state.text ? vi.before : [...vi.before, state].slice(-mostUndone) }, after]
   if (operator !== "") {
-    const isLine = char === operator
-    if (motion === undefined && !isLine) return [{ ...vi, operator: "" }, state]
-    const [from, to] = isLine
-      ? [lineStart(state), operator === "c" ? lineEnd(state) : Math.min(state.text.length, lineEnd(state) + 1)]
-      : [Math.min(state.cursor, motion ?? 0), Math.max(state.cursor, motion ?? 0) + (char === "e" ? 1 : 0)]
-    const after = operate(operator, state, from, to)
-    return [{ mode: operator === "c" ? "insert" : "normal", operator: "", before: remembered(after) }, after]
+    const range = rangeOf(operator, rest, state, times)
+    return range === undefined ? [idle, state] : changed(operate(operator, state, range))
   }
-  if (motion !== undefined) return [vi, { ...state, cursor: motion }]
-  if (char === "j" || char === "k") return [vi, Editor.press(state, char === "j" ? "down" : "up", history)]
-  if (char === "c" || char === "d" || char === "y") return [{ ...vi, operator: char }, state]
-  if (char === "u") {
-    const last = vi.before.at(-1)
-    return last === undefined ? [vi, state] : [{ ...vi, before: vi.before.slice(0, -1) }, { ...last, killed: state.killed }]
+  const place = motionOf(rest, state, times)
+  if (place !== undefined) return [idle, { ...state, cursor: place }]
+  if (rest === "j" || rest === "k") return [idle, repeated(times, state, (at) => Editor.press(at, rest === "j" ? "down" : "up", history))]
+  if (rest === "u") {
+    const last = vi.before.at(-times) ?? vi.before[0]
+    return last === undefined ? [idle, state] : [{ ...idle, before: vi.before.slice(0, -times) }, { ...last, killed: state.killed }]
   }
-  const changed = commands.get(char)?.(state)
-  return changed === undefined ? [vi, state] : [{ ...vi, mode: changed[1], before: remembered(changed[0]) }, changed[0]]
+  if (/^r./su.test(rest)) {
+    const all = replaced(state, times, () => rest.slice(1))
+    return changed([{ ...all, cursor: motionOf("h", all, 1) ?? all.cursor }, "normal"])
+  }
+  const next = commands.get(rest)?.(state, times)
+  return next === undefined ? [idle, state] : changed(next)
 }
 
 /** Gives a key to vi. */
 export const apply = (vi: ViState, state: Editor.State, key: Key, history: ReadonlyArray<string>): ViApplied => {
   if (vi.mode === "insert") {
     if (key._tag !== "Key" || key.name !== "escape") return { vi, applied: undefined }
-    const left = motions.get("h")?.(state) ?? state.cursor
+    const left = motionOf("h", state, 1) ?? state.cursor
     return { vi: { ...vi, mode: "normal" }, applied: { state: { ...state, cursor: left }, action: state.text === "" ? { _tag: "Escape" } : none } }
   }
-  if (key._tag === "Key" && key.name === "escape" && vi.operator !== "") return { vi: { ...vi, operator: "" }, applied: { state, action: none } }
+  if (key._tag === "Key" && key.name === "escape" && vi.keys !== "") return { vi: { ...vi, keys: "" }, applied: { state, action: none } }
   if (key._tag !== "Text") return { vi: key._tag === "Key" && key.name === "enter" ? begin : vi, applied: undefined }
   let at: readonly [ViState, Editor.State] = [vi, state]
   const chars = Array.from(key.text)
