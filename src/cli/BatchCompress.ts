@@ -101,6 +101,7 @@ export const compress = Effect.fn("hermes batch compress")(function*(flags: Comp
   const work = flags.dryRun
     ? Effect.mapError(CompressFiles.run<never, never>({ ...options, summarise: undefined }), asked)
     : Effect.gen(function*() {
+      yield* Effect.mapError(CompressFiles.filesOf(flags), asked)
       const { settings } = yield* Config.load(Flags.configOptions(yield* hermes))
       const overrides = flags.script === undefined ? {} : { provider: "main" }
       return yield* Effect.gen(function*() {

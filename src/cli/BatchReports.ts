@@ -57,7 +57,7 @@ const percent = (part: number, whole: number): string => whole === 0 ? "–" : `
 export const stats = Effect.fn("hermes batch stats")(function*({ directory: reference, json }: One & { readonly json: boolean }) {
   const { manifest, results } = yield* opened(reference)
   const totals = BatchFiles.noTotals()
-  const known = new Set(manifest.tools)
+  const known = BatchFiles.knownOf(manifest)
   yield* Stream.runForEach(results, (row) => Effect.sync(() => BatchFiles.add(totals, row, known)))
   const found = BatchFiles.statistics(totals, manifest, { at: manifest.created_at, seconds: 0 })
   if (json) {
@@ -67,7 +67,7 @@ export const stats = Effect.fn("hermes batch stats")(function*({ directory: refe
   const { reasoning_statistics: reasoning, rows, usage: used } = found
   const tools = Object.entries(found.tool_statistics).filter(([, { count }]) => count > 0).toSorted(([, a], [, b]) => b.count - a.count)
   yield* line([
-    `${manifest.run_name}: ${rows.finished + rows.discarded} of ${found.total_prompts} rows done, begun ${manifest.created_at.slice(0, 16).replace("T", " ")}`,
+    `${manifest.run_name}: ${found.total_prompts - rows.missing} of ${found.total_prompts} rows done, begun ${manifest.created_at.slice(0, 16).replace("T", " ")}`,
     table([
       ["dataset", manifest.dataset.path],
       ["model", manifest.model],
@@ -76,6 +76,7 @@ export const stats = Effect.fn("hermes batch stats")(function*({ directory: refe
       ...Object.entries(found.exits).filter(([exit]) => exit !== "text_response").map(([exit, count]) => ["", `${exit}: ${count}`]),
       ...Object.entries(found.discards).map(([reason, count]) => ["discarded", `${count}: ${reason}`]),
       ...rows.with_unknown_tools === 0 ? [] : [["left out", `${rows.with_unknown_tools} rows with unknown tools`]],
+      ...rows.gone === 0 ? [] : [["gone", `${rows.gone} rows that the dataset has no more, or changed`]],
       ...rows.missing === 0 ? [] : [["missing", `${rows.missing} rows: resume the run`]],
       ["reasoning", `${reasoning.turns_with_reasoning} of ${reasoning.total_assistant_turns} turns`],
       ["model calls", String(used.api_calls)],

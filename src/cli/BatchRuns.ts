@@ -125,7 +125,7 @@ const summaryText = (runName: string, directory: string, report: BatchRun.Report
   return [
     `${runName}: ${total - failed - left} of ${total} rows done in ${BatchProgress.time(millis)}${before > 0 ? `, ${before} of them before` : ""}`,
     ...table([
-      ["  finished", String(rows.finished)],
+      ["  finished", `${rows.finished}${rows.gone === 0 ? "" : `, ${rows.gone} of them of rows that the dataset has no more, or changed`}`],
       ...rows.discarded === 0 ? [] : [["  discarded", `${rows.discarded} (no reasoning in any turn)`]],
       ...failed === 0 ? [] : [["  failed", String(failed)]],
       ...left === 0 ? [] : [["  not begun", String(left)]],

@@ -62,6 +62,10 @@ const kOf = (text: string | undefined) => {
   return values.length > 0 && values.every((value) => Number.isInteger(value) && value > 0) ? Effect.succeed(values) : Effect.fail(usage(`--k "${text}" is invalid: pass whole numbers such as 1,5`))
 }
 
+/** Warns of values of k for which no row has enough attempts. */
+const warnOfK = (ks: ReadonlyArray<number> | undefined, { passAtK }: EvalReport.Report) =>
+  warn((ks ?? []).filter((k) => passAtK.every((found) => found.k !== k)).map((k) => `pass@${k} needs ${k} attempts at a row, and none has so many: pass --runs ${k}`))
+
 /** The rules that the flags name. */
 const rulesOf = Effect.fnUntraced(function*(flags: RunFlags): Effect.fn.Return<EvalRun.Rules, Failure> {
   yield* Effect.all([positive("runs", flags.runs), positive("workers", flags.workers), positive("limit", flags.limit), positive("command-timeout", flags.commandTimeout), positive("max-turns", flags.maxTurns)])
@@ -74,7 +78,12 @@ const rulesOf = Effect.fnUntraced(function*(flags: RunFlags): Effect.fn.Return<E
   }
   const isJudged = scorers.some(({ kind }) => kind === "judge")
   if (!isJudged && (flags.judge.length > 0 || flags.criteria !== undefined)) return yield* usage("--judge and --criteria are for the scorer judge: add --scorer judge")
-  const named = flags.judge.map(JudgeScorer.parse)
+  const named: Array<JudgeScorer.Judge> = []
+  for (const text of flags.judge) {
+    const parsed = JudgeScorer.parse(text)
+    if (Result.isFailure(parsed)) return yield* usage(`--judge: ${parsed.failure}`)
+    named.push(parsed.success)
+  }
   return {
     scorers,
     judges: named.length === 0 ? [JudgeScorer.configured] : named.map((judge, index) => named.findIndex(({ name }) => name === judge.name) === index ? judge : { ...judge, name: `${judge.name} (${index + 1})` }),
@@ -156,7 +165,7 @@ export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
   const { budget, limits, timeout } = yield* RunLimits.read(flags)
   const ks = yield* kOf(flags.k)
   const read = yield* Effect.mapError(Dataset.read(flags.dataset, { idField: flags.idField, limit: flags.limit, split: flags.split }), ({ message }) => usage(message))
-  yield* warn(read.problems.map(({ file, line, message }) => SafeText.line(`${file}${line === undefined ? "" : ` line ${line}`}: ${message}`)))
+  yield* warn(read.problems.map(({ file, line, message }) => SafeText.line(`${file}${line === undefined ? "" : ` line ${line}`}: ${message}; left out`)))
   const { problems, rows: usable } = EvalRun.usable(read.rows, rules)
   if (usable.length === 0 && problems[0] !== undefined) return yield* usage(SafeText.line(problems[0]))
   yield* warn(problems.slice(0, shownProblems).map((problem) => SafeText.line(`${problem}; left out`)))
@@ -242,6 +251,7 @@ export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
   if (failures.length > shownFailures.length) yield* warn([`${failures.length - shownFailures.length} further attempts failed`])
   const attempts = yield* attemptsIn(journal, evaluation)
   const report = EvalReport.make(name, attempts, ks)
+  yield* warnOfK(ks, report)
   yield* OutputFile.write(paths.join(directory, files.report), `${SafeText.json({ ...EvalReport.wire(report), dataset: flags.dataset, failed: failures.length }, 2)}\n`)
   yield* OutputFile.write(paths.join(directory, files.page), EvalPage.render(`Evaluation of ${name}`, [{ report, attempts }]))
   if (flags.json) yield* line(SafeText.json({ ...EvalReport.wire(report), failed: failures, stopped: stopped ?? null, directory }, 2))
@@ -265,6 +275,7 @@ export const show = Effect.fn("hermes eval show")(function*({ json, k, results }
   const ks = yield* kOf(k)
   const { attempts, evaluation, name } = yield* resultsOf(results)
   const report = EvalReport.make(name, attempts, ks)
+  yield* warnOfK(ks, report)
   const missing = evaluation.attempts.length - attempts.length
   if (missing > 0) yield* warn([`${missing} of ${evaluation.attempts.length} attempts have no result yet`])
   yield* line(json ? SafeText.json(EvalReport.wire(report), 2) : factsTable(report))

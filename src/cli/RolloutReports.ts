@@ -115,7 +115,7 @@ export const list = Effect.fn("hermes rl list")(function*({ json, ...stored }: S
   if (json) return yield* line(SafeText.json(views, 2))
   if (views.length === 0) return yield* line("No rollouts of `hermes serve`. List those of a run by --rollouts data/rl/ENVIRONMENT; `hermes rl rollout arithmetic` makes some.")
   for (const { calls, not_trainable: reason, reward, rollout_id: id, status, trained_tokens: tokens } of views) {
-    const facts = [status, `${calls} calls`, `reward ${reward ?? "-"}`, reason === null ? `${tokens} tokens` : "no tokens"]
+    const facts = [status, `${calls} ${calls === 1 ? "call" : "calls"}`, `reward ${reward ?? "-"}`, reason === null ? `${tokens} tokens` : "no tokens"]
     yield* line(`${SafeText.line(id)}\n  ${facts.join(", ")}`)
   }
 }, Effect.provide(CommandSettings.surroundings))

@@ -63,13 +63,15 @@ const told = ({ message }: { readonly message: string }): Failure => usage(messa
 /** Longest sequence that a trainer is told to expect. */
 const maxTokenLength = 32_768
 
+const count = (value: number, one: string): string => `${value} ${one}${value === 1 ? "" : "s"}`
+
 const percent = (value: number): string => value.toFixed(2)
 
 const groupLine = ({ group, leftOut, metrics, number }: GroupReport): string => {
   const failed = group.members.flatMap(({ score }) => score.cause ?? [])
   return [
     `${String(number).padStart(3)}  reward ${percent(metrics["reward/mean"] ?? 0)} ± ${percent(metrics["reward/std"] ?? 0)}`,
-    `${group.members.length} rollouts`,
+    count(group.members.length, "rollout"),
     ...(failed.length === 0 ? [] : [`${failed.length} failed`]),
     ...(leftOut.length === 0 ? [`${Math.round(metrics["tokens/trained"] ?? 0)} tokens each`] : [`${leftOut.length} without tokens`])
   ].join(", ")
@@ -77,7 +79,7 @@ const groupLine = ({ group, leftOut, metrics, number }: GroupReport): string => 
 
 const summaryLines = ({ evaluation, groups, meanReward, rollouts, trainable }: Summary, directory: string): string =>
   [
-    `${groups} groups, ${rollouts} rollouts, mean reward ${meanReward === undefined ? "unknown" : percent(meanReward)}, ${trainable} can train`,
+    `${count(groups, "group")}, ${count(rollouts, "rollout")}, mean reward ${meanReward === undefined ? "unknown" : percent(meanReward)}, ${trainable} can train`,
     ...(evaluation === undefined ? [] : [`Evaluation: mean reward ${percent(evaluation["eval/reward/mean"] ?? 0)}`]),
     `Output: ${directory}`
   ].join("\n")
@@ -115,7 +117,7 @@ export const rollOut = Effect.fnUntraced(function*({ atropos, directory, environ
   return yield* Effect.gen(function*() {
     const { model, provider } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
     if (provider === Offline.route.provider && script === undefined) yield* note(`Note: ${Offline.notice}`)
-    yield* note(`Rolling out ${environment.name} with ${model}, ${groupSize} rollouts in a group`)
+    yield* note(`Rolling out ${environment.name} with ${model}, ${count(groupSize, "rollout")} in a group`)
     return yield* RolloutRun.run(environment, {
       ...defaults,
       ...options,

@@ -9,7 +9,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type * as FileSystem from "effect/FileSystem"
+import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import * as Scope from "effect/Scope"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
@@ -60,7 +60,12 @@ const configured = ({ apiKey, env, image }: TaskFlags & { readonly apiKey?: stri
 const defaultsOf = Effect.fnUntraced(function*(flags: TaskFlags, { terminal: { backend } }: Values) {
   yield* Effect.all([positive("workers", flags.workers), positive("limit", flags.limit), positive("eval-timeout", flags.evalTimeout)])
   const paths = yield* Path.Path
+  const fs = yield* FileSystem.FileSystem
   const absolute = (path: string | undefined) => path === undefined ? undefined : paths.resolve(workingDirectory(), path)
+  for (const [name, path] of [["--cwd", absolute(flags.cwd)], ["--repos", absolute(flags.repos)]] as const) {
+    const isThere = path === undefined || (yield* Effect.orElseSucceed(Effect.map(fs.stat(path), ({ type }) => type === "Directory"), () => false))
+    if (!isThere) return yield* usage(`${name} ${path} is not a directory`)
+  }
   return {
     cwd: absolute(flags.cwd),
     workspace: flags.workspace ?? "clone",
@@ -99,7 +104,8 @@ const tasksOf = Effect.fnUntraced(function*(flags: TaskFlags & { readonly task?:
   const { problems, tasks } = yield* (isFolder ? TaskFolder.read(path, defaults) : SweTask.read(path, defaults)).pipe(
     Effect.mapError(({ message }: Dataset.DatasetError) => usage(message))
   )
-  yield* warn(problems.map((problem) => SafeText.line(problem)))
+  yield* warn(problems.slice(0, shownFailures).map((problem) => SafeText.line(problem)))
+  if (problems.length > shownFailures) yield* warn([`${problems.length - shownFailures} further lines like these`])
   if (tasks.length === 0) return yield* usage(`${path} has no task that can be run`)
   return tasks.slice(0, flags.limit)
 })
@@ -239,7 +245,7 @@ export const run = Effect.fn("hermes swe run")(function*(flags: RunFlags) {
     onSolved: ({ evaluated, fields, task }, seconds) => {
       ended++
       const calls = Json.word(fields["api_calls"])
-      return shown.say(`[${ended}/${tasks.length}] ${task.id}: ${shownStatus(evaluated?.status)}, ${calls} calls, ${shownSeconds(seconds)}`)
+      return shown.say(`[${ended}/${tasks.length}] ${task.id}: ${shownStatus(evaluated?.status)}, ${calls} ${calls === "1" ? "call" : "calls"}, ${shownSeconds(seconds)}`)
     }
   }).pipe(
     Effect.provideService(SweRun.SweRuntime, yield* runtimes(settings, flags, files.sessions)),
@@ -261,7 +267,8 @@ export const run = Effect.fn("hermes swe run")(function*(flags: RunFlags) {
 const predictionsIn = Effect.fnUntraced(function*(path: string | undefined) {
   if (path === undefined) return yield* usage("name the patches by --predictions PATH")
   const { problems, rows } = yield* Effect.mapError(Dataset.read(path, { required: ["instance_id"], idField: "instance_id" }), ({ message }) => usage(message))
-  yield* warn(problems.map(({ file, line, message }) => `${file}${line === undefined ? "" : ` line ${line}`}: ${message}`))
+  yield* warn(problems.map(({ file, line, message }) => `${file}${line === undefined ? "" : ` line ${line}`}: ${message}; left out`))
+  yield* warn(rows.flatMap(({ fields, file, line }) => fields["model_patch"] === undefined && fields["patch"] === undefined ? [`${file} line ${line}: "model_patch" is missing; its patch is empty`] : []))
   return new Map(rows.map(({ fields, id }) => [id, { patch: Json.string(fields["model_patch"] ?? fields["patch"]) ?? "", model: Json.string(fields["model_name_or_path"]) ?? "" }]))
 })
 

@@ -64,7 +64,7 @@ export const once = RolloutEnvironment.make({
       assert.match(refused.stderr, /is in a folder that is not trusted\. Look at it, then run `hermes trust add [^`]+`\./)
       yield* hermes(["trust", "add", cwd])
       const run = yield* hermes(["rl", "rollout", "./env.ts#once", "-o", "out", "--group-size", "1"])
-      assert.include(run.stdout, "1 groups, 1 rollouts, mean reward 1.00, 0 can train", run.stderr)
+      assert.include(run.stdout, "1 group, 1 rollout, mean reward 1.00, 0 can train", run.stderr)
       const other = yield* hermes(["rl", "rollout", "./env.ts#twice", "-o", "out"])
       assert.include(other.stderr, "has no export twice")
     }), 30_000)

@@ -110,6 +110,8 @@ export const unknownTools = (fields: Json.Fields, known: ReadonlySet<string>): R
 /** Sums of the rows of a run. */
 export interface Totals {
   rows: number
+  /** Rows that the dataset has no more, or has with another content. */
+  gone: number
   finished: number
   completed: number
   discarded: number
@@ -127,15 +129,27 @@ export interface Totals {
 
 /** Sums before the first row. */
 export const noTotals = (): Totals => ({
-  rows: 0, finished: 0, completed: 0, discarded: 0, withUnknownTools: 0, apiCalls: 0, promptTokens: 0, completionTokens: 0, costUsd: 0,
+  rows: 0, gone: 0, finished: 0, completed: 0, discarded: 0, withUnknownTools: 0, apiCalls: 0, promptTokens: 0, completionTokens: 0, costUsd: 0,
   exits: new Map(), tools: new Map(), discards: new Map(), turns: 0, turnsWithReasoning: 0
 })
 
 const count = (value: unknown): number => typeof value === "number" && Number.isFinite(value) ? value : 0
 const more = (counts: Map<string, number>, key: string): void => void counts.set(key, (counts.get(key) ?? 0) + 1)
 
+/** Tools and rows that a run has. */
+export interface Known {
+  readonly tools: ReadonlySet<string>
+  /** Digests by id. */
+  readonly rows: ReadonlyMap<string, string>
+}
+
+/** Tools and rows of a manifest. */
+export const knownOf = ({ dataset, tools }: Pick<Manifest, "dataset" | "tools">): Known => ({ tools: new Set(tools), rows: new Map(dataset.rows) })
+
 /** Adds a row. Of a discarded one the cost counts, and nothing else. */
-export const add = (totals: Totals, { discarded, fields }: Pick<ResultLine, "discarded" | "fields">, known: ReadonlySet<string>): void => {
+export const add = (totals: Totals, { digest, discarded, fields, id }: ResultLine, known: Known): void => {
+  const now = known.rows.get(id)
+  if (now === undefined || (digest !== undefined && digest !== now)) totals.gone++
   const run = Json.fields(fields["run"])
   const usage = Json.fields(run["usage"])
   totals.rows++
@@ -149,7 +163,7 @@ export const add = (totals: Totals, { discarded, fields }: Pick<ResultLine, "dis
   }
   totals.finished++
   if (fields["completed"] === true) totals.completed++
-  if (unknownTools(fields, known).length > 0) totals.withUnknownTools++
+  if (unknownTools(fields, known.tools).length > 0) totals.withUnknownTools++
   more(totals.exits, Json.word(run["exit"]) || "unknown")
   for (const [name, value] of Object.entries(Json.fields(fields["tool_stats"]))) {
     const stat = Json.fields(value)
@@ -185,7 +199,8 @@ export const statistics = (
     completed: totals.completed,
     discarded: totals.discarded,
     with_unknown_tools: totals.withUnknownTools,
-    missing: Math.max(0, dataset.rows.length - totals.rows)
+    missing: dataset.rows.length - (totals.rows - totals.gone),
+    gone: totals.gone
   },
   exits: Object.fromEntries(totals.exits),
   discards: Object.fromEntries(totals.discards),
@@ -221,12 +236,12 @@ const plain = ({ atif: _, ...fields }: Json.Fields): Json.Fields => fields
 export const merge = Effect.fnUntraced(function*(
   directory: string,
   results: Stream.Stream<ResultLine, JournalError>,
-  { format, tools }: Pick<Manifest, "format" | "tools">
+  manifest: Pick<Manifest, "dataset" | "format" | "tools">
 ) {
   const paths = yield* Path.Path
-  const known = new Set(tools)
+  const known = knownOf(manifest)
   const totals = noTotals()
-  const isKept = ({ discarded, fields }: ResultLine): boolean => discarded === undefined && unknownTools(fields, known).length === 0
+  const isKept = ({ discarded, fields }: ResultLine): boolean => discarded === undefined && unknownTools(fields, known.tools).length === 0
   const lines = Stream.mapError(results, ({ message }) => new BatchError({ message, isInput: false }))
   const jsonl = (value: unknown): string => `${JSON.stringify(value)}\n`
   yield* replace(paths.join(directory, names.trajectories), lines.pipe(
@@ -236,7 +251,7 @@ export const merge = Effect.fnUntraced(function*(
     }),
     Stream.map(({ fields, id }) => jsonl({ row_id: id, ...plain(fields) }))
   ))
-  if (format !== "sharegpt") {
+  if (manifest.format !== "sharegpt") {
     yield* replace(paths.join(directory, names.atif), lines.pipe(Stream.filter(isKept), Stream.flatMap(({ fields }) =>
       fields["atif"] === undefined ? Stream.empty : Stream.succeed(jsonl(fields["atif"])))))
   }

@@ -234,7 +234,7 @@ export const run = Effect.fn("BatchRun.run")(function*(options: Options) {
   })
   for (const problem of journal.problems) yield* onNote(problem)
   if (before !== undefined && !options.resumes && (journal.entries.size > 0 || journal.attempts.size > 0)) {
-    return yield* new BatchError({ message: `run "${options.runName}" exists, ${journal.entries.size} of ${before.dataset.rows.length} rows done: add --resume to go on, or choose another --run-name`, isInput: true })
+    return yield* new BatchError({ message: `run "${options.runName}" exists, ${before.dataset.rows.filter(([id]) => journal.entries.has(id)).length} of ${before.dataset.rows.length} rows done: add --resume to go on, or choose another --run-name`, isInput: true })
   }
   if (before !== undefined) yield* compare(before, fresh, options)
   const tellSeed = seedTeller(options, kept)

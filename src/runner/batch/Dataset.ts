@@ -141,7 +141,7 @@ const cells = (text: string, delimiter: string): ReadonlyArray<Found> => {
     const { line } = record
     if (!("cells" in record)) return { line, value: Option.none(), problem: record.problem }
     const { length } = record.cells
-    if (length !== names.length) return { line, value: Option.none(), problem: `${length} cells where the header has ${names.length}` }
+    if (length !== names.length) return { line, value: Option.none(), problem: `${length} ${length === 1 ? "cell" : "cells"} where the header has ${names.length}` }
     return { line, value: Option.some(Object.fromEntries(names.map((name, index) => [name, record.cells[index] ?? ""]))) }
   })
 }

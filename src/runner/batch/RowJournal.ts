@@ -97,6 +97,9 @@ const defaultFile = "results.jsonl"
 const isDefault = (name: string): boolean => name === defaultFile
 const newline = 10
 
+/** Order of the files: of two lines for one row, that of the later file counts. */
+const inOrder = (a: string, b: string): number => a.localeCompare(b, "en", { numeric: true })
+
 const isFull = (error: PlatformError): boolean => {
   const { reason } = error
   const cause = "cause" in reason ? reason.cause : undefined
@@ -109,6 +112,12 @@ const failed = (path: string, verb: "read" | "written") => (error: PlatformError
     canResume: verb === "written",
     message: `${path} cannot be ${verb}: ${reasonOf(error)}${isFull(error) ? "; finished rows are safe: free some space, then resume" : ""}`
   })
+
+/** Beginning of every line of a journal. */
+const beginning = "{\"row_id\":"
+
+/** True for a file of somebody else: it has content, and no line of a journal, whole or not. */
+const isForeign = (text: string): boolean => !text.startsWith(beginning) && !text.includes(`\n${beginning}`) && !beginning.startsWith(text.trimStart())
 
 /** Position behind the last whole line of a file. */
 const wholeUntil = (bytes: Uint8Array): number => bytes.lastIndexOf(newline) + 1
@@ -192,18 +201,19 @@ const reader = Effect.fnUntraced(function*(directory: string, isResults: (name: 
     )
     const whole = wholeUntil(bytes)
     const found: Array<Json.Fields> = []
-    decoder.decode(bytes.subarray(0, whole)).split("\n").forEach((line, index) => {
+    const text = decoder.decode(bytes.subarray(0, whole))
+    text.split("\n").forEach((line, index) => {
       if (line.trim() === "") return
       const value = Option.getOrUndefined(Json.parse(line))
       if (Json.isFields(value)) found.push(value)
       else told.push(`${path} line ${index + 1}: not readable, its row counts as not finished`)
     })
-    return { found, path, rest: bytes.length - whole, whole }
+    return { found, isForeign: isForeign(text + decoder.decode(bytes.subarray(whole))), path, rest: bytes.length - whole, whole }
   })
 
   const resultFiles = Effect.map(
     Effect.mapError(fs.readDirectory(directory), failed(directory, "read")),
-    (names) => names.filter(isResults).toSorted((a, b) => a.localeCompare(b, "en", { numeric: true }))
+    (names) => names.filter(isResults).toSorted(inOrder)
   )
 
   const results: Stream.Stream<ResultLine, JournalError> = Stream.unwrap(Effect.gen(function*() {
@@ -250,19 +260,28 @@ export const open = Effect.fn("RowJournal.open")(function*(
   const problems: Array<string> = []
 
   const load = Effect.fnUntraced(function*(name: string) {
-    const { found, path, rest, whole } = yield* objects(name, problems)
+    const { found, isForeign, path, rest, whole } = yield* objects(name, problems)
+    if (isForeign) {
+      return yield* new JournalError({ path, canResume: false, message: `${path} is there and has no results: it is left as it is; name another file or directory` })
+    }
     if (rest > 0) yield* Effect.mapError(fs.truncate(path, whole), failed(path, "written"))
     return found
   })
 
   const entries = new Map<string, Entry>()
+  /** Files of the last lines. */
+  const files = new Map<string, string>()
   const attempts = new Map<string, Attempts>()
   for (const name of yield* resultFiles) {
     for (const value of yield* load(name)) {
       oneMore(lines, Json.word(value["row_id"]))
       const line = lineOf(value)
       if (line === undefined) problems.push(`${paths.join(directory, name)}: a line has no row_id`)
-      else entries.set(line.id, line)
+      else {
+        // Without the fields, which are large.
+        entries.set(line.id, { digest: line.digest, discarded: line.discarded })
+        files.set(line.id, name)
+      }
     }
   }
   for (const { attempt, event, row_digest: digest, row_id: id } of yield* load(attemptsFile)) {
@@ -275,16 +294,25 @@ export const open = Effect.fn("RowJournal.open")(function*(
       Effect.sync(() => void attempts.set(row.id, { number: attempt, isOpen: event === "begin", digest: row.digest }))
     )
 
-  const settle = (row: RowKey, discarded: string | undefined, fields: Json.Fields) =>
-    Effect.andThen(
-      append(paths.join(directory, fileOf(row.id)), { row_id: row.id, row_digest: row.digest, discarded, ...fields }, before, true),
+  /** File for the result of a row, which is never in front of a line that it has already. */
+  const placeOf = (id: string): string => {
+    const [wanted, last] = [fileOf(id), files.get(id)]
+    return last !== undefined && inOrder(last, wanted) > 0 ? last : wanted
+  }
+
+  const settle = (row: RowKey, discarded: string | undefined, fields: Json.Fields) => {
+    const file = placeOf(row.id)
+    return Effect.andThen(
+      append(paths.join(directory, file), { row_id: row.id, row_digest: row.digest, discarded, ...fields }, before, true),
       Effect.sync(() => {
         oneMore(lines, row.id)
         entries.set(row.id, { digest: row.digest, discarded })
+        files.set(row.id, file)
         const last = attempts.get(row.id)
         if (last !== undefined) attempts.set(row.id, { ...last, isOpen: false })
       })
     )
+  }
 
   return {
     entries,

@@ -110,9 +110,8 @@ export const metricsOf = (sums: Sums, { protectLast, summaryTokens, targetTokens
   compression_ratio: ratio(sums.tokensAfter, sums.tokensBefore)
 })
 
-/** Compresses a file or a directory. */
-export const run = Effect.fn("CompressFiles.run")(function*<E, R>(options: Options<E, R>) {
-  const { concurrency, input, onProblem, onProgress, summarise, timeout } = options
+/** Files to read, and the file or directory to write. */
+export const filesOf = Effect.fnUntraced(function*({ input, output: wanted }: Pick<Options<never, never>, "input" | "output">) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const isFolder = (yield* Effect.mapError(fs.stat(input), failed(input))).type === "Directory"
@@ -121,8 +120,17 @@ export const run = Effect.fn("CompressFiles.run")(function*<E, R>(options: Optio
   const isRun = found.includes(BatchFiles.names.manifest) && found.includes(BatchFiles.names.trajectories)
   const files = isFolder ? found.filter((name) => isRun ? name === BatchFiles.names.trajectories : name.endsWith(".jsonl")).toSorted().map((name) => paths.join(input, name)) : [input]
   if (files.length === 0) return yield* new BatchError({ message: `${input} has no .jsonl file`, isInput: true })
-  const output = options.output ?? (isFolder ? `${input.replace(/[/\\]+$/, "")}-compressed` : input.replace(/(\.jsonl)?$/, "-compressed.jsonl"))
+  const output = wanted ?? (isFolder ? `${input.replace(/[/\\]+$/, "")}-compressed` : input.replace(/(\.jsonl)?$/, "-compressed.jsonl"))
   if (paths.resolve(output) === paths.resolve(input)) return yield* new BatchError({ message: `--output ${output} is the input: name another file`, isInput: true })
+  return { files, isFolder, output }
+})
+
+/** Compresses a file or a directory. */
+export const run = Effect.fn("CompressFiles.run")(function*<E, R>(options: Options<E, R>) {
+  const { concurrency, onProblem, onProgress, summarise, timeout } = options
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const { files, isFolder, output } = yield* filesOf(options)
   const sums = noSums()
 
   const linesOf = Effect.fnUntraced(function*(file: string) {

@@ -23,6 +23,8 @@ const escape = (text: string): string => text.replace(/[&<>"']/g, (char) => enti
 
 const shown = (text: string): string => escape(Redaction.redactText(TextCut.middle(text, shownChars)))
 
+const count = (value: number): string => value.toLocaleString("en-US")
+
 /** A share as per cent. */
 export const percent = (share: number): string => `${(share * 100).toFixed(1)} %`
 
@@ -46,7 +48,7 @@ export const factsOf = (report: Report): ReadonlyArray<readonly [name: string, v
   ...report.scorers.length < 2 && report.scorers.every(({ meanScore, passRate }) => meanScore === passRate) ? [] : report.scorers.map(({ meanScore, name, passRate }) => [name, `${percent(passRate)} passed, mean score ${meanScore.toFixed(3)}`] as const),
   ...report.agreements.map(({ between, items, kappa, share }) => [`${between.join(" and ")} agree`, `on ${percent(share)} of ${items}, kappa ${kappa === undefined ? "undefined" : kappa.toFixed(2)}`] as const),
   ...report.incomplete === 0 ? [] : [["incomplete", `${report.incomplete} runs ended early`] as const],
-  ["tokens", `${report.inputTokens} read, ${report.outputTokens} written`],
+  ["tokens", `${count(report.inputTokens)} read, ${count(report.outputTokens)} written`],
   ["cost", `${costText(report.costUsd)}${report.judgeCostUsd === undefined ? "" : `, judges ${costText(report.judgeCostUsd)}`}`],
   ...report.latency === undefined ? [] : [["latency", `p50 ${report.latency.p50.toFixed(1)} s, p95 ${report.latency.p95.toFixed(1)} s`] as const]
 ]

@@ -10,11 +10,11 @@
  * **Example** (What is asked how often)
  *
  * ```ts
- * import { EvalRun, JudgeScorer } from "hermes-effect"
+ * import { EvalRun } from "hermes-effect"
  *
  * const rules: EvalRun.Rules = {
  *   scorers: [{ kind: "judge" }],
- *   judges: [JudgeScorer.parse("provider=anthropic,model=claude-haiku-4-5")],
+ *   judges: [{ name: "haiku", route: { provider: "anthropic", model: "claude-haiku-4-5" } }],
  *   criteria: undefined,
  *   promptField: "prompt",
  *   referenceField: undefined,

@@ -13,6 +13,7 @@
  * A judge prefers answers of its own kind. Its agreement with labels of people (`labelOf`) says how far it can be trusted.
  */
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { AiError } from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
@@ -37,13 +38,18 @@ export interface Judge {
   readonly route: Pick<Overrides, "model" | "provider">
 }
 
-/** The judge of a text: a model, `provider=NAME,model=NAME`, or `main`, the model that is evaluated. */
-export const parse = (text: string): Judge => {
-  if (text === "main") return { name: text, route: { provider: "main" } }
-  const pairs = text.split(",").map((pair) => /^(provider|model)=(.+)$/.exec(pair.trim()))
-  if (!pairs.every((pair) => pair !== null)) return { name: text, route: { model: text } }
-  const value = (key: string): string | undefined => pairs.find((pair) => pair?.[1] === key)?.[2]
-  return { name: value("model") ?? value("provider") ?? text, route: { model: value("model"), provider: value("provider") } }
+/** The judge of a text: a model, `provider=NAME,model=NAME`, or `main`, the model that is evaluated; else what is wrong with it. */
+export const parse = (text: string): Result.Result<Judge, string> => {
+  if (text === "main") return Result.succeed({ name: text, route: { provider: "main" } })
+  if (!/^\s*\w+=/.test(text)) return Result.succeed({ name: text, route: { model: text } })
+  const pairs = new Map<string, string>()
+  for (const pair of text.split(",").map((pair) => pair.trim())) {
+    const [, key = "", value = ""] = /^(provider|model)=(.+)$/.exec(pair) ?? []
+    if (key === "") return Result.fail(`"${pair}" of the judge "${text}" is not known: pass a model, main, or provider=NAME,model=NAME`)
+    pairs.set(key, value)
+  }
+  const [model, provider] = [pairs.get("model"), pairs.get("provider")]
+  return Result.succeed({ name: model ?? provider ?? text, route: { model, provider } })
 }
 
 /** The judge that the settings name. */

@@ -223,6 +223,7 @@ export const find = Effect.fn("EnvironmentCatalogue.find")(function*(
     // As above.
     return { environment: environment as unknown as RolloutEnvironment, problems }
   }
+  if (/[\\/]|\.(?:jsonl?|csv|parquet)$/.test(reference)) return yield* new EnvironmentError({ message: `dataset ${reference} cannot be read: no such file or directory` })
   const meant = Option.fromUndefinedOr(nearest(reference, list.map(({ name }) => name)))
   return yield* new EnvironmentError({
     message: `There is no environment "${reference}": ${Option.match(meant, { onNone: () => "`hermes rl environments` lists them; a dataset or a module is named by its path", onSome: (name) => `did you mean "${name}"?` })}`

@@ -18,6 +18,7 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Schema from "effect/Schema"
 import * as Json from "../../domain/Json.ts"
+import { reasonOf } from "../../domain/PathProblem.ts"
 import { RolloutId, RolloutRefused } from "../../domain/RolloutPort.ts"
 import * as Episode from "./Episode.ts"
 
@@ -76,7 +77,7 @@ const make = Effect.fnUntraced(function*(directory: string): Effect.fn.Return<Se
   const encoder = new TextEncoder()
   const pathOf = (id: string): string => paths.join(directory, `${id}${ending}`)
   const failed = (id: string) => (error: PlatformError): RolloutRefused =>
-    new RolloutRefused({ reason: "store_failed", message: `The episode ${id} cannot be kept in ${directory}: ${error.message}. Make room or correct the directory; nothing that was kept is lost.` })
+    new RolloutRefused({ reason: "store_failed", message: `The episode ${id} cannot be kept in ${directory}: ${reasonOf(error)}. Make room or correct the directory; nothing that was kept is lost.` })
 
   const write = (id: string, entry: Episode.Entry, flag: "a" | "ax") =>
     Effect.scoped(Effect.gen(function*() {

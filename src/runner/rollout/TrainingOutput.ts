@@ -35,6 +35,7 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import { reasonOf } from "../../domain/PathProblem.ts"
 import * as Atropos from "./Atropos.ts"
 import * as EpisodeExport from "./EpisodeExport.ts"
 import type { ScoredRollouts } from "./RolloutGroup.ts"
@@ -84,13 +85,16 @@ const appender = Effect.fnUntraced(function*(directory: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const encoder = new TextEncoder()
-  const failed = ({ message }: PlatformError): OutputError => new OutputError({ message: `${directory} cannot be written: ${message}. Make room, or name another directory.` })
+  const failed = (error: PlatformError): OutputError => new OutputError({ message: `${directory} cannot be written: ${reasonOf(error)}. Make room, or name another directory.` })
   return (name: string, lines: ReadonlyArray<unknown>): Effect.Effect<void, OutputError> =>
     lines.length === 0 ? Effect.void : Effect.scoped(Effect.gen(function*() {
       yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
       const file = yield* fs.open(paths.join(directory, name), { flag: "a", mode: 0o600 })
-      yield* file.writeAll(encoder.encode(lines.map((line) => `${JSON.stringify(line)}\n`).join("")))
-      yield* file.sync
+      const size = Number((yield* file.stat).size)
+      yield* Effect.andThen(file.writeAll(encoder.encode(lines.map((line) => `${JSON.stringify(line)}\n`).join(""))), file.sync).pipe(
+        // Half of a line would spoil the next one. Cutting it off needs no space.
+        Effect.onError(() => Effect.ignore(fs.truncate(paths.join(directory, name), size)))
+      )
     })).pipe(Effect.mapError(failed))
 })
 

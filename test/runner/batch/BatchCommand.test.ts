@@ -69,7 +69,7 @@ describe("hermes batch", () => {
 
   it.live("malformed rows and ids used twice are told with their lines; the dataset's changes on resume; a run is not begun twice", () =>
     Effect.gen(function*() {
-      const { cwd, directory, run } = yield* world(hello(2))
+      const { cwd, directory, hermes, run } = yield* world(hello(2))
       writeFileSync(join(cwd, "data.jsonl"), `${dataset(hello(2))}{broken\n${dataset([{ id: "r0", prompt: "again" }, { prompt: "" }])}`)
       const first = yield* run("--batch_size=1")
       assert.strictEqual(first.code, 0, first.stderr)
@@ -82,7 +82,17 @@ describe("hermes batch", () => {
       assert.strictEqual(resumed.code, 0, resumed.stderr)
       assert.match(resumed.stderr, /The dataset changed since this run began: 1 new, 1 changed, 1 gone\./)
       assert.deepStrictEqual(rowsOf(join(directory, "trajectories.jsonl")).map(({ row_id }) => row_id).toSorted(), ["r0", "r1", "r9"])
-      assert.match(JSON.stringify(rowsOf(join(directory, "trajectories.jsonl")).find(({ row_id }) => row_id === "r1")), /changed/)
+      const prompted = (id: string) => JSON.stringify(rowsOf(join(directory, "trajectories.jsonl")).find(({ row_id }) => row_id === id)?.["conversations"])
+      assert.include(prompted("r1"), "{\"from\":\"human\",\"value\":\"Reply exactly changed\"}")
+      // Rows of the dataset are counted, and those that it has no more beside them.
+      assert.match(resumed.stdout, /^run: 2 of 2 rows done .*\n +finished +3, 1 of them of rows that the dataset has no more, or changed$/m)
+      const stats = (yield* hermes(["batch", "stats", "run"])).stdout
+      assert.match(stats, /^run: 2 of 2 rows done, .*$/m)
+      assert.match(stats, /^gone +1 rows that the dataset has no more, or changed$/m)
+      assert.match((yield* run("--batch_size=1")).stderr, /Error: run "run" exists, 2 of 2 rows done: /)
+      // The changed row came into an earlier batch: its last result counts, and it is not run a third time.
+      assert.match((yield* run("--batch_size=1", "--resume")).stdout, /^run: 2 of 2 rows done in \d+ s, 2 of them before$/m)
+      assert.include(prompted("r1"), "Reply exactly changed")
     }))
 
   it.live("a directory that is none fails its row before a token is spent; so does an image that cannot be had", () =>

@@ -122,6 +122,22 @@ describe("RowPool", () => {
       assert.deepStrictEqual(results.map(({ id }) => id).toSorted(), ["r0", "r1", "r2"])
     })))
 
+  it.effect("a file of somebody else is refused and left as it is; what a crash left of a first line is not", () =>
+    test(Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      const path = join(directory, "results.jsonl")
+      for (const text of [`{"id":"a","prompt":"x"}\n{"id":"b"`, "# Notes, without an end", "\n\nx\n"]) {
+        writeFileSync(path, text)
+        const { message } = yield* Effect.flip(RowJournal.open({ directory }))
+        assert.strictEqual(message, `${path} is there and has no results: it is left as it is; name another file or directory`)
+        assert.strictEqual(readFileSync(path, "utf8"), text)
+      }
+      for (const text of ["", "\n", `{"row_`, `{"row_id":"r0","row`, `{"row_id":"r0","row_digest":\n`]) {
+        writeFileSync(path, text)
+        assert.strictEqual((yield* RowJournal.open({ directory })).entries.size, 0)
+      }
+    })))
+
   it.effect("a full disk ends the run with a remedy, leaves whole lines, and the next run does the rest", () =>
     test(Effect.gen(function*() {
       const directory = yield* temporaryDirectory

@@ -42,8 +42,9 @@ describe("hermes eval", () => {
       assert.strictEqual(more.code, 0, more.stderr)
       assert.deepInclude(JSON.parse(more.stdout), { attempts: 9 })
       assert.strictEqual(lines(at("eval-results/base/results.jsonl")).length, 9)
-      const shown = yield* evaluate("show", "base", "--k", "1,3", "--json")
+      const shown = yield* evaluate("show", "base", "--k", "1,3,5", "--json")
       assert.deepStrictEqual(JSON.parse(shown.stdout).pass_at_k.map(({ k }: { k: number }) => k), [1, 3])
+      assert.strictEqual(shown.stderr, "Warning: pass@5 needs 5 attempts at a row, and none has so many: pass --runs 5\n")
     }), 60_000)
 
   it.live("two configurations are compared on their common rows, with a page", () =>
@@ -130,6 +131,7 @@ describe("hermes eval", () => {
         assert.match(stderr, expected)
       })
       const script = ["--script", "m.json"]
+      yield* refused(["run", "q.jsonl", "--scorer", "judge", "--judge", "provider=p,url=x", ...script], /^Error: --judge: "url=x" of the judge "provider=p,url=x" is not known: pass a model, main, or provider=NAME,model=NAME\n$/)
       yield* refused(["run", "q.jsonl", ...script], /name a scorer by --scorer: exact, contains/)
       yield* refused(["run", "q.jsonl", "--scorer", "exakt", ...script], /unknown scorer "exakt": did you mean "exact"\?/)
       yield* refused(["run", "empty.jsonl", "--scorer", "exact", ...script], /has no usable row: it is empty/)

@@ -1,5 +1,6 @@
 // Reports of evaluations and their comparison, the page of both, and what judges agree on.
 import { assert, describe, it } from "@effect/vitest"
+import * as Result from "effect/Result"
 import * as EvalPage from "../../../src/runner/eval/EvalPage.ts"
 import * as EvalReport from "../../../src/runner/eval/EvalReport.ts"
 import * as JudgeScorer from "../../../src/runner/eval/JudgeScorer.ts"
@@ -67,9 +68,11 @@ describe("EvalReport", () => {
   })
 
   it("a judge is a model, a provider with a model, or the main one", () => {
-    assert.deepStrictEqual(JudgeScorer.parse("vendor/model:free"), { name: "vendor/model:free", route: { model: "vendor/model:free" } })
-    assert.deepStrictEqual(JudgeScorer.parse("provider=p,model=m"), { name: "m", route: { provider: "p", model: "m" } })
-    assert.deepStrictEqual(JudgeScorer.parse("main"), { name: "main", route: { provider: "main" } })
+    assert.deepStrictEqual(JudgeScorer.parse("vendor/model:free"), Result.succeed({ name: "vendor/model:free", route: { model: "vendor/model:free" } }))
+    assert.deepStrictEqual(JudgeScorer.parse("provider=p,model=m"), Result.succeed({ name: "m", route: { provider: "p", model: "m" } }))
+    assert.deepStrictEqual(JudgeScorer.parse("main"), Result.succeed({ name: "main", route: { provider: "main" } }))
+    // Not a model of that name.
+    assert.deepStrictEqual(JudgeScorer.parse("provider=p,model=m,base_url=x"), Result.fail("\"base_url=x\" of the judge \"provider=p,model=m,base_url=x\" is not known: pass a model, main, or provider=NAME,model=NAME"))
   })
 
   it("the page is whole in itself and runs nothing that a model wrote", () => {
