@@ -86,15 +86,13 @@ export const hasFlag = (args: ReadonlyArray<string>, letters: string, long: Read
 /** The families of dangerous commands. */
 export type Family =
   | "file destruction" | "privilege" | "disk" | "exfiltration" | "history rewriting" | "publication" | "process kill" | "remote code" | "encoded payload"
-  | "configuration tampering" | "database" | "service" | "inline code" | "container" | "shutdown" | "unreadable" | "unknown"
-
-/** Gravity: `floor` never runs, whatever allows it; `ask` runs when it is approved. */
-export type Gravity = "floor" | "ask"
+  | "configuration tampering" | "database" | "inline code" | "container" | "shutdown" | "unreadable" | "unknown"
 
 /** A danger of a command. */
 export interface Finding {
   readonly family: Family
-  readonly gravity: Gravity
+  /** `floor` never runs, whatever allows it; `ask` runs when it is approved. */
+  readonly gravity: "floor" | "ask"
   /** The reason, for people and for hooks (`pattern_key`). */
   readonly key: string
 }

@@ -1,8 +1,8 @@
 /**
- * Classification of a path in a command: the root, a system directory, a home, a raw disk, a file that decides how the machine
- * behaves, a file with secrets in it. Only the text counts; links are judged where files are opened.
+ * Classification of a path in a command: the root, a system directory, a home, a raw disk, a file of this program, a file with
+ * secrets in it. Only the text counts; links are judged where files are opened.
  */
-import { credentialDirectories, credentialFiles, environmentFile, environmentTemplate, home, isPlainSecret, ownName, runsLater, tidy } from "../fence/SensitivePaths.ts"
+import { credentialDirectories, credentialFiles, home, isPlainSecret, ownName, tidy } from "../fence/SensitivePaths.ts"
 
 const systemDirectories = new Set([
   "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/media", "/mnt", "/opt", "/proc", "/root", "/run", "/sbin",
@@ -50,25 +50,10 @@ const homeOnly = [".ssh", ".docker", ".kube"]
 
 const oneOf = (names: ReadonlyArray<string>): string => `(?:${names.map((name) => name.replaceAll(".", String.raw`\.`)).join("|")})`
 
-const credentialFile = new RegExp(String.raw`^${home}\/(?:${oneOf(credentialFiles)}|${oneOf(credentialDirectories)}(?:\/|$))`)
-const sshFile = new RegExp(String.raw`^${home}\/\.ssh(?:\/|$)`)
 const agentFile = new RegExp(String.raw`^(?:${home}\/\.hermes|\$hermes_home|\$\{hermes_home\})\/.`)
-const systemConfig = /^(?:\/private)?\/etc(?:\/|$)|^\/(?:boot|usr\/lib\/systemd|lib\/systemd|system|library\/launch(?:agents|daemons)|var\/spool\/cron|usr\/(?:s?bin|lib)|s?bin|lib(?:64)?)(?:\/|$)|^\/(?:proc\/sys|sys)\/|^\/(?:var\/)?run\/docker\.sock$/
-/** Names the kind of configuration of a file that decides how the machine or the agent behaves. */
-export const configuration = (path: string, cwd?: string): string | undefined => {
-  const tidied = tidy(path, cwd).toLowerCase()
-  if (agentFile.test(tidied)) return "the agent's own configuration"
-  if (sshFile.test(tidied) || /(?:^|\/)authorized_keys2?$/.test(tidied)) return "SSH configuration"
-  if (systemConfig.test(tidied)) return "system configuration"
-  const later = runsLater(tidied)
-  if (later !== undefined) return later
-  if (credentialFile.test(tidied)) return "a credential file"
-  if (/(?:^|\/)\.(?:envrc|npmrc|pypirc|netrc|pgpass)$/.test(tidied)) return "a credential file"
-  return environmentFile.test(tidied) && !environmentTemplate.test(tidied) ||
-    /^(?:\.\/)?config\.ya?ml$/.test(tidied)
-    ? "project environment or configuration"
-    : undefined
-}
+
+/** True of a file in the home directory of this program. */
+export const isAgentFile = (path: string, cwd?: string): boolean => agentFile.test(tidy(path, cwd).toLowerCase())
 
 const ownSecretFile = new RegExp(
   String.raw`(?:^|\/)\.hermes(?:$|\/(?:${ownName}|[^/]*[*?[]))|^\$\{?hermes_home\}?(?:$|\/(?:${ownName}|[^/]*[*?[]))|^\/proc\/[^/]+\/(?:task\/[^/]+\/)?(?:environ|mem|auxv)$`

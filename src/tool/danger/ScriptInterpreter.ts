@@ -15,9 +15,8 @@ import * as Tree from "../shell/ShellTree.ts"
 import { tidy } from "../fence/SensitivePaths.ts"
 import * as Wrappers from "./Wrappers.ts"
 
-/** Depth to which scripts stand in scripts. */
+/** Depth to which scripts stand in scripts, and programs run programs. */
 const maxNesting = 10
-const maxLayers = 12
 const maxGroups = 200
 
 /** Commands and findings read from a text. */
@@ -44,8 +43,7 @@ const assignment = /^([A-Za-z_]\w*)(?:\[[^\]]*\])?\+?=/
 /** Length of the longest directory that is followed; a longer chain of `cd` counts as unknown. */
 const maxDirectory = 4_096
 
-const directoryFrom = (cwd: string | undefined, { shown, text, unknown }: Command["fields"][number]): string | undefined => {
-  if (/^\$\{?HOME\}?(?:\/[^$`]*)?$/.test(shown)) return shown.replace(/^\$\{?HOME\}?/, "~")
+const directoryFrom = (cwd: string | undefined, { text, unknown }: Command["fields"][number]): string | undefined => {
   if (unknown || text === "") return undefined
   const path = text.startsWith("/") || text.startsWith("~") ? text : tidy(text, cwd)
   return path.length > maxDirectory ? undefined : path
@@ -107,7 +105,6 @@ class Reader {
   #nesting = 0
   #cwd: string | undefined
   readonly #variables = new Map<string, string>()
-  readonly #functions = new Set<string>()
   readonly #scope: WordExpansion.Scope
 
   constructor(length: number) {
@@ -195,10 +192,8 @@ class Reader {
       const defined = Tree.literal(rest[1] ?? []) === "()" ? Tree.literal(rest[0] ?? []) : undefined
       if (defined !== undefined) {
         pending = defined
-        this.#functions.add(defined)
         continue
       }
-      if (pending !== undefined) this.#functions.add(pending)
       const inside = frames.flatMap(({ name }) => name === undefined ? [] : [name])
       const group = closed === undefined ? [] : this.out.slice(closed.from)
       const written = this.#simple(rest, redirections, { input: piped, stdin: text, terminator, inside })
@@ -268,14 +263,14 @@ class Reader {
   #layers(fields: ReadonlyArray<Field>, rest: Omit<Command, "program" | "called" | "args" | "fields">): string | undefined {
     let words = fields
     let wrappers = rest.wrappers
-    for (let layer = 0; layer < maxLayers; layer++) {
+    for (let layer = 0; layer < maxNesting; layer++) {
       const [first, ...args] = words
       const program = first === undefined ? "" : Wrappers.resolved(first)
       const command: Command = { ...rest, program, called: first ?? nameless, args: args.map(({ text }) => text), fields: args, wrappers }
       this.out.push(command)
       this.#effects(command)
       for (const inner of Wrappers.executed(program, args)) this.#layers(inner, { ...rest, wrappers: [...wrappers, program] })
-      const inner = Wrappers.wrapped(program, args, command.stdin) ?? (this.#functions.has(program) ? args : undefined)
+      const inner = Wrappers.wrapped(program, args, command.stdin)
       if (inner === undefined || inner.length === 0) return output(command)
       wrappers = [...wrappers, program]
       words = inner
@@ -295,11 +290,6 @@ class Reader {
         const name = assignment.exec(field.text)?.[1]
         if (name !== undefined) this.#assign(name, field)
       }
-    } else if (program === "set") {
-      const first = args.findIndex((arg) => !/^[-+]./.test(arg))
-      const values = args[0] === "--" ? args.slice(1) : first === -1 ? [] : args.slice(first)
-      if (values.length > 0) this.#variables.set("@", values.join(" ")).set("*", values.join(" "))
-      values.slice(0, 9).forEach((value, index) => this.#variables.set(String(index + 1), value))
     } else if (program === "read" && stdin !== undefined) {
       const name = args.findLast((arg) => /^[A-Za-z_]\w*$/.test(arg))
       if (name !== undefined) this.#variables.set(name, stdin.trimEnd())

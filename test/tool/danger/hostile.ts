@@ -1,8 +1,8 @@
 // Commands that must never pass unseen, each with its family and why it is dangerous. `floor`: never runs at all.
-import type { Family, Gravity } from "../../../src/tool/danger/Command.ts"
+import type { Family, Finding } from "../../../src/tool/danger/Command.ts"
 
 /** One hostile command. */
-export type Hostile = readonly [command: string, family: Family, gravity: Gravity, reason: string]
+export type Hostile = readonly [command: string, family: Family | "service", gravity: Finding["gravity"], reason: string]
 
 const files: ReadonlyArray<Hostile> = [
   ["rm -rf /", "file destruction", "floor", "deletes the root"],

@@ -4,7 +4,8 @@
  * **Gotchas**
  *
  * Nothing hangs on completeness here: where a wall stands, it stops these; where none stands, every command that is not known to
- * only read is asked about. What is found says what an approval of a prefix may not hold for.
+ * only read is asked about. What is found says what an approval of a prefix may not hold for, or what the name of a program does not
+ * say: nothing explains `chmod`, `kill` or `sh -c`.
  */
 import { ask, type Command, type Finding, listed, named, operands, type Row, type Rule, written } from "../Command.ts"
 import * as PathClass from "../PathClass.ts"
@@ -13,40 +14,22 @@ import { interpreters, shells } from "../EmbeddedCommands.ts"
 const downloaders = named("curl wget aria2c fetch http https xh nc ncat netcat socat scp ftp tftp telnet iwr irm")
 
 const rows: ReadonlyArray<Row> = [
-  [/^(?:su|runuser|gosu|su-exec|pkexec|doas)$/, /^/, "privilege", "rights of another user"],
-  [/^sudo$/, /^(?!-v$|-k$)/, "privilege", "rights of root"],
-  [/^chmod$/, /(?:^| )0*[0-7]?(?:[0-7][0-7][2367])(?: |$)|(?:^| )[ug]{0,2}[oa][ugoa]{0,3}[+=][rxXst]{0,4}w/, "privilege", "permissions for everybody (chmod 777)"],
-  [/^chown$/, /-R\b.*\broot\b|-[a-zA-Z]*R.* 0(?::| )/, "privilege", "recursive ownership for root (chown -R root)"],
-  [/^(?:useradd|adduser|userdel|usermod|groupadd|passwd|chpasswd|visudo|chsh|setcap|setfacl|insmod|modprobe|rmmod|nsenter|capsh)$/, /^/, "privilege", "change of users, permissions or the kernel"],
-  [/^(?:dd|gdd)$/, /\bif=/i, "disk", "disk copy (dd)"],
-  [/^(?:fdisk|sfdisk|gdisk|sgdisk|cfdisk|parted|(?:lv|vg|pv)(?:remove|reduce)|mdadm|tune2fs|mount|umount|swapoff|mkswap)$/, /^(?!-l$|--list$)./, "disk", "change of disks or mounts"],
-  [/^(?:pkill|killall|skill|taskkill)$/, /^/, "process kill", "kill of processes by name"],
-  [/^kill$/, /(?:^| )0*[01](?: |$)/, "process kill", "kill of the first process or the own group"],
-  [/^systemctl$/, /^(?:stop|restart|disable|mask|kill|enable|edit|daemon-reexec)\b/, "service", "stopping or changing of a system service"],
-  [/^(?:service|rc-service|launchctl|sc)$/, /\b(?:stop|restart|unload|bootout|disable|delete)\b/, "service", "stopping or changing of a system service"],
-  [/^(?:apt|apt-get|aptitude|dnf|yum|zypper|apk|snap|dpkg|rpm|pacman)$/, /\b(?:remove|purge|autoremove|erase|uninstall)\b|^-[rPeR]/, "service", "removal of system packages"],
-  [/^(?:crontab|at|batch|schtasks)$/, /^(?!-l$)./, "configuration tampering", "change of scheduled commands"],
-  [/^(?:iptables|ip6tables|nft|ufw|firewall-cmd|pfctl|setenforce|csrutil|spctl|chattr)$/, /^(?!-L|list|status)./, "configuration tampering", "change of the firewall or another protection"],
-  [/^(?:sysctl|defaults|reg|update-alternatives|timedatectl|hostnamectl)$/, /=|\b(?:-w|write|delete|add|set-\S+|--set)\b/, "configuration tampering", "change of system configuration"],
+  [/^(?:sudo|su|runuser|gosu|su-exec|pkexec|doas)$/, /^/, "privilege", "rights of root or of another user"],
   [/^(?:hermes|hermes-effect)$/, /^(?:config|model|mcp|plugins|hooks|tools|cron|gateway|setup|login|logout|trust|permissions) \S|--yolo|--accept-hooks/, "configuration tampering", "change of the agent's own configuration"],
   [/^(?:docker|podman|nerdctl|docker-compose)$/, /--privileged|(?:--pid|--userns|--ipc|--uts)[= ]host|docker\.sock|(?:-v|--volume)[= ]?(?:\/|~|\/etc|\/root):/, "container", "container with access to the host"],
-  [/^(?:ssh)$/, /proxycommand|localcommand/i, "inline code", "program that is made to run another one"],
   [/^git$/, /(?:^| )(?:-c|--config(?:-env)?|--exec(?:-path)?|--upload-pack|--receive-pack|-u|ext::\S*)(?:[= ]|$)|ext::/, "inline code", "program that is made to run another one"],
   [/^(?:make|gmake|npm|pnpm|yarn|cargo|mvn|gradle)$/, /--eval|SHELL=|--script-shell|--config[= ]/, "inline code", "program that is made to run another one"],
   [/^(?:security|gpg|gh|gcloud|vault|git)$/, /find-(?:generic|internet)-password|dump-keychain|--export-secret|auth token|print-access-token|^credential fill|^(?:kv )?(?:read|get) /, "exfiltration", "reading of credentials"],
   [/^(?:nc|ncat|netcat|socat)$/, /(?:^| )(?:-[a-z]*[ec]|--(?:sh-)?exec)(?: |$)|\b(?:exec|system):/i, "remote code", "shell over the network"],
-  [/^(?:pip3?|uvx?|npx|bunx|npm|pnpm|yarn|deno)$/, /^(?:(?:install|i|add|run|dlx) )?(?:-(?!-?(?:index|extra|find|i ))[\w-]+ )*(?:git\+)?https?:\/\//, "remote code", "program from an address that is run or installed at once"],
-  [/^(?:ngrok|cloudflared|localtunnel|lt|bore|chisel|frpc)$/, /./, "exfiltration", "tunnel into this machine"]
+  [/^(?:pip3?|uvx?|npx|bunx|npm|pnpm|yarn|deno)$/, /^(?:(?:install|i|add|run|dlx) )?(?:-(?!-?(?:index|extra|find|i ))[\w-]+ )*(?:git\+)?https?:\/\//, "remote code", "program from an address that is run or installed at once"]
 ]
 
 const writesFiles = /^(?:tee|sponge|truncate|cp|mv|install|ln|sed|gsed|perl|dd)$/
 
 const configuration: Rule = (command) => {
   const { args, cwd, program } = command
-  const edits = writesFiles.test(program) && (!/^(?:sed|gsed|perl)$/.test(program) || args.some((arg) => /^-(?:[a-zA-Z]*i|-in-place)/.test(arg)))
-  const paths = [...written(command), ...edits ? args.map((arg) => arg.replace(/^of=/, "")) : []]
-  const what = paths.filter((path) => path !== "/dev/null").map((path) => PathClass.configuration(path, cwd)).find((found) => found !== undefined)
-  return what === undefined ? undefined : ask("configuration tampering", `change of ${what}`)
+  const paths = [...written(command), ...writesFiles.test(program) ? args.map((arg) => arg.replace(/^of=/, "")) : []]
+  return paths.some((path) => PathClass.isAgentFile(path, cwd)) ? ask("configuration tampering", "change of the agent's own configuration") : undefined
 }
 
 /** Programs that show nothing of what is in a file, or speak about it only. */
@@ -89,8 +72,7 @@ const piped: Rule = ({ called, fields, input, program, redirects }) => {
   if (fetches(input) && inner.some(({ program }) => runs(program))) return download
   if (!runs(program)) return /^g?make$/.test(program) && fetches(inner) ? download : undefined
   if (redirects.some(({ target }) => /^\/dev\/(?:tcp|udp)\//.test(target.text))) return overNetwork
-  if (fetches([...input, ...inner])) return download
-  return input.length > 0 && fields.every(({ text }) => text.startsWith("-")) ? ask("encoded payload", "text piped to a shell or interpreter") : undefined
+  return fetches([...input, ...inner]) ? download : undefined
 }
 
 const baseName = (path: string): string => path.replace(/[?#].*$/s, "").split("/").at(-1) ?? ""
@@ -116,13 +98,5 @@ export const runsDownload = (commands: ReadonlyArray<Command>): Finding | undefi
   return undefined
 }
 
-const code: Finding = ask("inline code", "script for a shell or an interpreter in its arguments (sh -c, python -c, node -e)")
-
-const inline: Rule = ({ args, program }) => {
-  const own = args.slice(0, args.findIndex((arg) => !arg.startsWith("-")) + 1 || args.length)
-  const flag = shells.has(program) ? /^-[a-z]*c/i : interpreters.test(program) ? /^-(?:[a-zA-Z0-9]*[ceEpr]|-eval|-print)(?:=|$)/ : undefined
-  return flag !== undefined && own.some((arg) => flag.test(arg)) || program === "deno" && operands(args)[0] === "eval" ? code : undefined
-}
-
 /** Explanations. */
-export const rules: ReadonlyArray<Rule> = [credentials, configuration, piped, inline, listed(rows)]
+export const rules: ReadonlyArray<Rule> = [credentials, configuration, piped, listed(rows)]

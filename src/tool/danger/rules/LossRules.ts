@@ -77,10 +77,6 @@ const databases = named(`
   psql mysql mariadb sqlite sqlite3 sqlcmd osql isql duckdb clickhouse clickhouse-client cqlsh cockroach sqlplus
   usql pgcli mycli litecli snowsql bq trino presto hive beeline impala-shell turso wrangler supabase prisma surreal
 `)
-const textual = named(`
-  echo printf cat grep egrep fgrep rg ag ack git gh glab sed awk gawk find fd less more head tail wc diff jq tee
-  sort code vim vi nano touch ls test [ rm mkdir cp mv open man curl npm jest vitest pytest claude hermes
-`)
 
 const drop = /\bdrop\s+(?:table|database|schema|view|index|user|role|keyspace|collection|owned)\b/i
 const truncate = /\btruncate\s+(?:table\s+)?["'`\w]/i
@@ -107,13 +103,10 @@ const statement = (text: string): Finding | undefined => {
 
 /** Statements in the arguments, the input and the documents of programs that may run them. */
 const database: Rule = ({ args, input, program, redirects, stdin }) => {
-  if (textual.has(program)) return undefined
-  const given = statement(args.join("\n"))
-  if (given !== undefined) return given
   if (!databases.has(program)) return undefined
   const documents = redirects.filter(({ operator }) => operator.startsWith("<<")).map(({ target }) => target.text)
   const piped = input.filter(({ program }) => /^(?:echo|printf|cat)$/.test(program)).map(({ args }) => args.join(" "))
-  return statement([stdin ?? "", ...documents, ...piped].join("\n"))
+  return statement([...args, stdin ?? "", ...documents, ...piped].join("\n"))
 }
 
 const clouds = /^(?:aws|gcloud|az|doctl|heroku|fly|flyctl|gh|gsutil|kubectl|oc|helm|terraform|tofu|terragrunt|pulumi|cdk|serverless|sls|docker|podman|nerdctl|docker-compose)$/
