@@ -4,11 +4,11 @@
  * **Details**
  *
  * A refusal for a rate is told to the other runners by a notification: each takes it as one of its own, so that a limit that one runner
- * learnt holds for all. A notification that is lost costs a refusal. Keys that are set aside and accounts at their limits are rows; the
- * server's clock does not matter, because a key is closed for a length of time and not until a moment.
+ * learnt holds for all. A notification that is lost costs a refusal. Keys that are set aside and accounts at their limits are rows, in
+ * times of the server's clock; runners read a pool when it begins and whenever somebody sets a key of it aside.
  *
- * The budget counts each answered model call, as the run record has it. A run begins only while something is left of it: those under way
- * when it is used up are finished.
+ * The budget counts each answered model call, as the run record has it. Before a run begins its runner adds what it used so far and reads
+ * the sum. So a run begins only while something is left; those under way when it is used up are finished.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -16,12 +16,14 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
+import * as Record from "effect/Record"
 import * as Schema from "effect/Schema"
+import type { Fragment } from "effect/sql/Statement"
 import * as Json from "../domain/Json.ts"
 import * as Usage from "../domain/Usage.ts"
 import { PoolRecord, type PoolStore } from "../routing/PoolStore.ts"
 import type { RateGuard } from "../routing/RateGuard.ts"
-import { type Marks, type Refusals, SharedMarks } from "../routing/SharedMarks.ts"
+import { type Marks, type Refusal, SharedMarks } from "../routing/SharedMarks.ts"
 import { RunRecord } from "../session/RunRecord.ts"
 import { ClusterDatabase } from "./ClusterDatabase.ts"
 import type { ClusterError } from "./Cluster.ts"
@@ -33,18 +35,70 @@ const nothing: PoolRecord = { keys: {} }
 const lenient = <A>(effect: Effect.Effect<A, ClusterError>, otherwise: A): Effect.Effect<A> =>
   Effect.catch(effect, ({ message }) => Effect.as(Effect.logDebug(message), otherwise))
 
-const poolsOf = ({ run, sql }: ClusterDatabase["Service"]): PoolStore => ({
-  load: (pool) =>
-    lenient(
-      Effect.map(run(sql<{ readonly value: string }>`SELECT value FROM shared WHERE kind = 'pool' AND key = ${pool}`), ([row]) =>
-        row === undefined ? nothing : Option.getOrElse(Option.flatMap(Json.parse(row.value), decodePool), () => nothing)),
-      nothing
-    ),
-  save: (pool, record) =>
-    lenient(Effect.asVoid(run(sql`
-      INSERT INTO shared (kind, key, value) VALUES ('pool', ${pool}, ${JSON.stringify(record)})
-      ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, changed_at = clock_timestamp()`)), undefined)
+/** A pool with its times by another clock, which is ahead by so many milliseconds. What is over has no time. */
+const moved = ({ keys, ...record }: PoolRecord, now: number, ahead: number): PoolRecord => ({
+  ...record,
+  keys: Record.map(keys, (mark) => ({ ...mark, until: mark.until <= now ? 0 : mark.until + ahead }))
 })
+
+/** Both records of a pool: the longer rest of a key stands. */
+const together = (kept: PoolRecord, added: PoolRecord): PoolRecord => ({
+  ...kept,
+  ...added,
+  keys: Record.union(kept.keys, added.keys, (one, other) => ({ ...(one.until > other.until ? one : other), used: Math.max(one.used, other.used) }))
+})
+
+/** News for the other runners: a refusal for a rate, or a pool whose keys were set aside. */
+const News = Schema.Union([
+  Schema.Struct({ from: Schema.Int, key: Schema.String, closedFor: Schema.Finite }),
+  Schema.Struct({ pool: Schema.String })
+])
+type News = typeof News.Type
+const decodeNews = Schema.decodeUnknownOption(Schema.fromJsonString(News))
+
+/** The keys of a pool are read again for whoever listens to them. */
+interface PoolListener {
+  readonly pool: string
+  readonly read: Effect.Effect<void>
+}
+
+const poolsOf = ({ run, sql }: ClusterDatabase["Service"], tell: (news: News) => void, listeners: Set<PoolListener>): PoolStore => {
+  const read = Effect.fnUntraced(function*(pool: string, lock: Fragment) {
+    const [row] = yield* sql<{ readonly value: string; readonly now: number }>`
+      SELECT value, CAST(extract(epoch FROM clock_timestamp()) * 1000 AS DOUBLE PRECISION) AS now FROM shared
+      WHERE kind = 'pool' AND key = ${pool} ${lock}`
+    const now = yield* Clock.currentTimeMillis
+    const record = row === undefined ? nothing : Option.getOrElse(Option.flatMap(Json.parse(row.value), decodePool), () => nothing)
+    return { record, now, server: row?.now ?? now }
+  })
+  const load: PoolStore["load"] = (pool) =>
+    lenient(Effect.map(run(read(pool, sql``)), ({ now, record, server }) => moved(record, server, now - server)), nothing)
+  return {
+    load,
+    save: (pool, record) =>
+      lenient(
+        Effect.map(
+          run(sql.transaction(Effect.gen(function*() {
+            yield* sql`INSERT INTO shared (kind, key, value) VALUES ('pool', ${pool}, ${JSON.stringify(nothing)}) ON CONFLICT DO NOTHING`
+            const kept = yield* read(pool, sql`FOR UPDATE`)
+            const value = JSON.stringify(together(kept.record, moved(record, kept.now, kept.server - kept.now)))
+            yield* sql`UPDATE shared SET value = ${value}, changed_at = clock_timestamp() WHERE kind = 'pool' AND key = ${pool}`
+          }))),
+          () => tell({ pool })
+        ),
+        undefined
+      ),
+    listen: (pool, heard) =>
+      Effect.asVoid(Effect.acquireRelease(
+        Effect.sync(() => {
+          const listener: PoolListener = { pool, read: Effect.map(load(pool), ({ keys }) => heard(keys)) }
+          listeners.add(listener)
+          return listener
+        }),
+        (listener) => Effect.sync(() => listeners.delete(listener))
+      ))
+  }
+}
 
 const guardOf = ({ run, sql }: ClusterDatabase["Service"]): RateGuard => ({
   closedFor: (key) =>
@@ -64,40 +118,52 @@ const guardOf = ({ run, sql }: ClusterDatabase["Service"]): RateGuard => ({
   open: (key) => lenient(Effect.asVoid(run(sql`DELETE FROM shared WHERE kind = 'guard' AND key = ${key}`)), undefined)
 })
 
-const Refusal = Schema.Struct({ from: Schema.Int, key: Schema.String, closedFor: Schema.Finite })
-const decodeRefusal = Schema.decodeUnknownOption(Schema.fromJsonString(Refusal))
-
-const refusalsOf = Effect.fnUntraced(function*({ lock, schema, sql }: ClusterDatabase["Service"]) {
+/** The marks of keys of a cluster. */
+export const layer: Layer.Layer<never, never, ClusterDatabase> = Layer.effect(SharedMarks, Effect.gen(function*() {
+  const database = yield* ClusterDatabase
+  const { lock, schema, sql } = database
   const channel = `hermes_rates_${schema}`.slice(0, 60)
-  const told = yield* Queue.sliding<typeof Refusal.Type>(1_000)
-  const listeners = new Set<(key: string, closedFor: number) => void>()
-  yield* Effect.flatMap(Queue.take(told), (refusal) => sql.notify(channel, JSON.stringify(refusal))).pipe(
-    Effect.catch((error) => Effect.logDebug("a refusal was not told to the other runners", error)),
+  const told = yield* Queue.sliding<News>(1_000)
+  const tell = (news: News) => void Queue.offerUnsafe(told, news)
+  const pools = new Set<PoolListener>()
+  const refused = new Set<Refusal>()
+  yield* Effect.flatMap(Queue.take(told), (news) => sql.notify(channel, JSON.stringify(news))).pipe(
+    Effect.catch((error) => Effect.logDebug("a mark was not told to the other runners", error)),
     Effect.forever,
     Effect.forkScoped
   )
-  yield* Effect.scoped(Effect.flatMap(sql.listen(channel), (news) =>
-    Effect.forever(Effect.map(Queue.take(news), (payload) => {
-      const refusal = Option.getOrUndefined(decodeRefusal(payload))
-      if (refusal === undefined || refusal.from === lock.number) return
-      for (const heard of listeners) heard(refusal.key, refusal.closedFor)
-    })))).pipe(
-      Effect.catchCause((cause) => Effect.logDebug("the listener for refusals begins again", cause)),
+  const read = (which: (listener: PoolListener) => boolean) => Effect.forEach(Array.from(pools).filter(which), (listener) => listener.read, { discard: true })
+  const hear = (news: News | undefined): Effect.Effect<void> => {
+    if (news === undefined) return Effect.void
+    if ("pool" in news) return read(({ pool }) => pool === news.pool)
+    return Effect.sync(() => {
+      if (news.from !== lock.number) for (const heard of refused) heard(news.key, news.closedFor)
+    })
+  }
+  yield* Effect.scoped(Effect.flatMap(sql.listen(channel), (payloads) =>
+    // The table has the news of the time in which nobody listened.
+    Effect.andThen(
+      read(() => true),
+      Effect.forever(Effect.flatMap(Queue.take(payloads), (payload) => hear(Option.getOrUndefined(decodeNews(payload)))))
+    ))).pipe(
+      Effect.catchCause((cause) => Effect.logDebug("the listener for marks begins again", cause)),
       Effect.andThen(Effect.sleep("1 second")),
       Effect.forever,
       Effect.forkScoped
     )
-  const refusals: Refusals = {
-    tell: (key, closedFor) => void Queue.offerUnsafe(told, { from: lock.number, key, closedFor }),
-    listen: (heard) => void listeners.add(heard)
+  const marks: Marks = {
+    pools: poolsOf(database, tell, pools),
+    guard: guardOf(database),
+    refusals: {
+      join: (heard) => {
+        refused.add(heard)
+        return (key, closedFor) => {
+          for (const other of refused) if (other !== heard) other(key, closedFor)
+          tell({ from: lock.number, key, closedFor })
+        }
+      }
+    }
   }
-  return refusals
-})
-
-/** The marks of keys of a cluster. */
-export const layer: Layer.Layer<never, never, ClusterDatabase> = Layer.effect(SharedMarks, Effect.gen(function*() {
-  const database = yield* ClusterDatabase
-  const marks: Marks = { pools: poolsOf(database), guard: guardOf(database), refusals: yield* refusalsOf(database) }
   return marks
 }))
 
@@ -115,7 +181,7 @@ export interface BudgetUse {
 
 /** A budget of several runners. */
 export interface BudgetService {
-  /** The reason why nothing may begin, as far as the newest sum says. */
+  /** The reason why nothing may begin. */
   readonly exhausted: Effect.Effect<string | undefined>
 }
 
@@ -138,7 +204,6 @@ export const budget = (limits: BudgetLimits): Layer.Layer<ClusterBudget, never, 
     const record = yield* RunRecord
     let pending: BudgetUse = { tokens: 0, dollars: 0 }
     let sum: BudgetUse = pending
-    let readAt = -Infinity
     yield* record.listen((entries) => {
       for (const { event } of entries) {
         if (event._tag !== "AttemptEnded") continue
@@ -159,10 +224,9 @@ export const budget = (limits: BudgetLimits): Layer.Layer<ClusterBudget, never, 
           RETURNING tokens, dollars`),
         () => Effect.sync(() => void (pending = { tokens: pending.tokens + added.tokens, dollars: pending.dollars + added.dollars }))
       )
-      if (row !== undefined) sum = row
-      readAt = yield* Clock.currentTimeMillis
+      return sum = row ?? sum
     })
-    const counted = Effect.catch(settle, ({ message }) => Effect.logDebug(message))
+    const counted = Effect.catch(settle, ({ message }) => Effect.as(Effect.logDebug(message), sum))
     if (limits.tokens !== undefined || limits.dollars !== undefined) {
       yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep("1 second"), counted)))
     }
@@ -170,12 +234,12 @@ export const budget = (limits: BudgetLimits): Layer.Layer<ClusterBudget, never, 
     return {
       exhausted: Effect.gen(function*() {
         if (limits.tokens === undefined && limits.dollars === undefined) return undefined
-        if ((yield* Clock.currentTimeMillis) - readAt > 1_000) yield* counted
-        if (limits.tokens !== undefined && sum.tokens >= limits.tokens) {
-          return `the cluster has used ${sum.tokens} of ${limits.tokens} tokens: raise cluster.budget_tokens`
+        const { dollars, tokens } = yield* counted
+        if (limits.tokens !== undefined && tokens >= limits.tokens) {
+          return `the cluster has used ${tokens} of ${limits.tokens} tokens: raise cluster.budget_tokens`
         }
-        return limits.dollars !== undefined && sum.dollars >= limits.dollars
-          ? `the cluster has used $${sum.dollars.toFixed(2)} of $${limits.dollars}: raise cluster.budget_dollars`
+        return limits.dollars !== undefined && dollars >= limits.dollars
+          ? `the cluster has used $${dollars.toFixed(2)} of $${limits.dollars}: raise cluster.budget_dollars`
           : undefined
       })
     }

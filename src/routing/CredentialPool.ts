@@ -8,6 +8,8 @@
  * that depends on why, and leases the next one. A pool always has a key to give: when all are set aside, the one that
  * comes back first.
  *
+ * A key that another process sets aside rests here too, as far as the store tells of it ({@link PoolStore.PoolStore.listen}).
+ *
  * A pool of one sets nothing aside: there is nothing to go on with, and the session's own cooldown keeps the route from
  * being asked too early.
  *
@@ -123,19 +125,25 @@ const distinct = (credentials: ReadonlyArray<Credential>): ReadonlyArray<Credent
   })
 }
 
-const entryOf = (credential: Credential, place: number, saved: PoolStore.PoolRecord): Entry => {
-  const id = fingerprint(Redacted.value(credential.key))
-  const mark = Object.hasOwn(saved.keys, id) ? saved.keys[id] : undefined
-  return {
-    place,
-    credential,
-    renewing: Semaphore.makeUnsafe(1),
-    key: credential.key,
-    id,
-    leases: 0,
-    used: mark?.used ?? 0,
-    until: mark?.until ?? 0,
-    reason: mark?.reason ?? ""
+const entryOf = (credential: Credential, place: number): Entry => ({
+  place,
+  credential,
+  renewing: Semaphore.makeUnsafe(1),
+  key: credential.key,
+  id: fingerprint(Redacted.value(credential.key)),
+  leases: 0,
+  used: 0,
+  until: 0,
+  reason: ""
+})
+
+/** Takes over what others know of keys: the longer rest stands. */
+const learn = (entries: ReadonlyArray<Entry>, keys: PoolStore.PoolRecord["keys"]): void => {
+  for (const entry of entries) {
+    const mark = Object.hasOwn(keys, entry.id) ? keys[entry.id] : undefined
+    if (mark === undefined || mark.until <= entry.until) continue
+    entry.until = mark.until
+    entry.reason = mark.reason
   }
 }
 
@@ -157,8 +165,12 @@ export const make = Effect.fnUntraced(function*(
   { credentials, name, store = PoolStore.none, strategy = "fill_first" }: Options
 ): Effect.fn.Return<CredentialPool, never, Scope.Scope> {
   const given = distinct(credentials)
+  const entries = given.map(entryOf)
+  // Before it is read: nothing that is saved in between is missed.
+  if (given.length > 1) yield* store.listen?.(name, (keys) => learn(entries, keys)) ?? Effect.void
   const saved = given.length < 2 ? { keys: {} } : yield* store.load(name)
-  const entries = given.map((credential, place) => entryOf(credential, place, saved))
+  learn(entries, saved.keys)
+  for (const entry of entries) entry.used = (Object.hasOwn(saved.keys, entry.id) ? saved.keys[entry.id]?.used : undefined) ?? 0
   let last = entries.findIndex(({ id }) => id === saved.last)
   let unsaved = false
 

@@ -14,6 +14,7 @@ import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as HomeFile from "./HomeFile.ts"
 
@@ -27,7 +28,7 @@ const Mark = Schema.Struct({
   used: Schema.Natural
 })
 /** One {@link Mark}. */
-type Mark = typeof Mark.Type
+export type Mark = typeof Mark.Type
 
 /** One pool: its keys by fingerprint, and the one that was chosen last. */
 export const PoolRecord = Schema.Struct({
@@ -44,6 +45,8 @@ const SavedText = Schema.fromJsonString(Saved)
 export interface PoolStore {
   readonly load: (pool: string) => Effect.Effect<PoolRecord>
   readonly save: (pool: string, record: PoolRecord) => Effect.Effect<void>
+  /** Calls `heard` with the keys of a pool whenever somebody else saved them, until the scope closes; absent where nobody tells. */
+  readonly listen?: ((pool: string, heard: (keys: PoolRecord["keys"]) => void) => Effect.Effect<void, never, Scope.Scope>) | undefined
 }
 
 const nothing: PoolRecord = { keys: {} }

@@ -130,7 +130,7 @@ export const makeLimits: Effect.Effect<RateLimits> = Effect.map(Effect.all([Shar
 
   const slotOf = (key: string, { rate }: Queue, now: number): Slot => ({ key, begun: rate.begin(now), decided: false })
 
-  marks?.refusals.listen((key, closedFor) => {
+  const tell = marks?.refusals.join((key, closedFor) => {
     const queue = queueOf(key)
     const now = clock.currentTimeMillisUnsafe()
     queue.rate.refused(queue.rate.begin(now), closedFor, now)
@@ -158,7 +158,7 @@ export const makeLimits: Effect.Effect<RateLimits> = Effect.map(Effect.all([Shar
     refused: (slot, closedFor, now) => {
       // Also after headers had said that it was accepted: a stream may bring the refusal.
       queueOf(slot.key).rate.refused(slot.begun, Duration.toMillis(closedFor), now)
-      marks?.refusals.tell(slot.key, Duration.toMillis(closedFor))
+      tell?.(slot.key, Duration.toMillis(closedFor))
       release(slot)
     },
     accepted: (slot, now, get) => {

@@ -7,12 +7,13 @@ import * as Context from "effect/Context"
 import type { PoolStore } from "./PoolStore.ts"
 import type { RateGuard } from "./RateGuard.ts"
 
-/** Refusals for a rate, as they happen in any process. Keys are names of routes and fingerprints. */
+/** Tells or hears that a provider refused a key for so many milliseconds. Keys are names of routes and fingerprints. */
+export type Refusal = (key: string, closedFor: number) => void
+
+/** Refusals for a rate, as they happen in any process. */
 export interface Refusals {
-  /** Tells the others that a provider refused a key for so many milliseconds. */
-  readonly tell: (key: string, closedFor: number) => void
-  /** Calls `heard` for each refusal in another process. */
-  readonly listen: (heard: (key: string, closedFor: number) => void) => void
+  /** Calls `heard` for each refusal that another process tells, or another one of this process that joined. Returns how to tell them. */
+  readonly join: (heard: Refusal) => Refusal
 }
 
 /** All of these facts. */

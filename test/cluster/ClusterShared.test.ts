@@ -223,9 +223,20 @@ describe.skipIf(missing !== undefined)(`runners over one Postgres${missing === u
         assert.isAbove(other.expected("key", Date.now()), 20_000)
         yield* first?.guard.close("account", 60_000) ?? Effect.void
         assert.isAbove((yield* second?.guard.closedFor("account") ?? Effect.succeed(0)) ?? 0, 50_000)
-        const record: PoolStore.PoolRecord = { last: "k1", keys: { k1: { until: 5, reason: "rate_limit", used: 2 } } }
-        yield* first?.pools.save("pool", record) ?? Effect.void
-        assert.deepStrictEqual(yield* second?.pools.load("pool") ?? Effect.succeed(undefined), record)
+        const pools = [first, second].map((marks) => marks?.pools ?? assert.fail("no marks"))
+        const [ours, theirs] = pools
+        if (ours?.listen === undefined || theirs?.listen === undefined) return assert.fail("nobody tells of pools")
+        const resting = (until: number, used: number) => ({ until, reason: "billing", used })
+        const heard: Array<PoolStore.PoolRecord["keys"]> = []
+        yield* theirs.listen("pool", (keys) => void heard.push(keys))
+        const until = Date.now() + 60_000
+        yield* ours.save("pool", { last: "k1", keys: { k1: resting(until, 2), k2: resting(5, 1) } })
+        yield* Effect.repeat(Effect.andThen(Effect.sleep("20 millis"), Effect.sync(() => heard.length)), { until: (count) => count > 0, times: 500 })
+        // Nobody's mark is lost to one who did not know of it; what is over has no time.
+        yield* theirs.save("pool", { last: "k2", keys: { k1: resting(0, 1), k2: resting(until, 3) } })
+        const { keys, last } = yield* ours.load("pool")
+        assert.deepStrictEqual([last, keys["k1"]?.used, keys["k2"]?.used, heard[0]?.["k2"]?.until], ["k2", 2, 3, 0])
+        for (const mark of [heard[0]?.["k1"], keys["k1"], keys["k2"]]) assert.closeTo(mark?.until ?? 0, until, 5_000)
       }))
     }), 60_000)
 
