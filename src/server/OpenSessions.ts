@@ -17,6 +17,7 @@ import * as Scope from "effect/Scope"
 export interface OpenSessions<A> {
   readonly get: (id: string) => A | undefined
   readonly all: () => ReadonlyArray<A>
+  readonly entries: () => ReadonlyArray<readonly [id: string, session: A]>
   /** Opens a session in a scope of its own, which ends where this fails. One that is open by its id is closed first. */
   readonly open: <E, R>(id: string, make: Effect.Effect<A, E, R>) => Effect.Effect<A, E, Exclude<R, Scope.Scope>>
   /** Closes a session, to its end; false where none is open by the id. */
@@ -49,6 +50,7 @@ export const make = Effect.fnUntraced(function*<A>(): Effect.fn.Return<OpenSessi
   return {
     get: (id) => sessions.get(id)?.session,
     all: () => Array.from(sessions.values(), ({ session }) => session),
+    entries: () => Array.from(sessions, ([id, { session }]) => [id, session] as const),
     close,
     open: (id, make) =>
       Effect.uninterruptibleMask((restore) =>

@@ -1,25 +1,21 @@
 // `hermes acp`, driven by the official client library over its standard streams: one editor, several sessions.
-import * as acp from "@agentclientprotocol/sdk/unstable"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { spawn } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { PassThrough, Readable, Writable } from "node:stream"
+import { Readable, Writable } from "node:stream"
+import * as acpEditor from "../support/acpEditor.ts"
 import { machine, program, withoutSandbox } from "../support/hermes.ts"
 import * as playedModel from "../support/playedModel.ts"
+import { until } from "../support/servedAgent.ts"
 
-type Update = acp.SessionUpdate
+const { say } = acpEditor
 
-/** An editor with a file that it has not saved, and what it saw. */
-const editor = (own: { readonly home: string; readonly cwd: string }, unsaved: Map<string, string>) =>
+/** The program behind an editor. */
+const editor = (own: { readonly home: string; readonly cwd: string }, unsaved?: Map<string, string>) =>
   Effect.gen(function*() {
-    const updates: Array<readonly [session: string, update: Update]> = []
-    const written: Array<readonly [path: string, content: string]> = []
-    const asked: Array<acp.RequestPermissionRequest> = []
-    const answers: Array<string> = []
-    let said = ""
     const child = yield* Effect.acquireRelease(
       Effect.sync(() =>
         spawn(process.execPath, [program, "acp"], {
@@ -29,48 +25,13 @@ const editor = (own: { readonly home: string; readonly cwd: string }, unsaved: M
         })),
       (child) => Effect.sync(() => child.kill("SIGKILL"))
     )
+    let said = ""
     child.stderr.setEncoding("utf8").on("data", (text: string) => (said += text))
-    let wire = ""
-    child.stdout.on("data", (bytes: Buffer) => (wire += bytes.toString("utf8")))
     const ended = new Promise<number | null>((resolve) => child.once("close", (code) => resolve(code)))
-    const client = acp.client({ name: "editor" })
-      .onRequest(acp.CLIENT_METHODS.fs_read_text_file, ({ params }) => {
-        const content = unsaved.get(params.path)
-        if (content === undefined) throw acp.RequestError.resourceNotFound(params.path)
-        return { content }
-      })
-      .onRequest(acp.CLIENT_METHODS.fs_write_text_file, ({ params }) => {
-        written.push([params.path, params.content])
-        unsaved.set(params.path, params.content)
-        return {}
-      })
-      .onRequest(acp.CLIENT_METHODS.session_request_permission, ({ params }) => {
-        asked.push(params)
-        const optionId = answers.shift()
-        return { outcome: optionId === undefined ? { outcome: "cancelled" as const } : { outcome: "selected" as const, optionId } }
-      })
-      .onNotification(acp.CLIENT_METHODS.session_update, ({ params }) => void updates.push([params.sessionId, params.update]))
     // Node's web streams are those of the library, by another name.
-    const connection = client.connect(acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout.pipe(new PassThrough())) as ReadableStream<Uint8Array>))
-    const ask = <M extends acp.AgentRequestMethod>(method: M, params: acp.AgentRequestParamsByMethod[M]) => connection.agent.request(method, params)
-    const failing = (work: Promise<unknown>): Promise<{ readonly code: number; readonly message: string }> =>
-      work.then((value) => Promise.reject(new Error(`it worked: ${JSON.stringify(value)}`)), (error: unknown) => {
-        if (error instanceof acp.RequestError) return { code: error.code, message: error.message }
-        throw error
-      })
-    const of = <T extends Update["sessionUpdate"]>(session: string, type: T) =>
-      updates.flatMap(([id, update]) => id === session && update.sessionUpdate === type ? [update as Extract<Update, { readonly sessionUpdate: T }>] : [])
-    const textOf = (session: string): string =>
-      of(session, "agent_message_chunk").map(({ content }) => content.type === "text" ? content.text : "").join("")
-    return { answers, ask, asked, child, connection, ended, failing, of, said: () => said, textOf, updates, wire: () => wire, written }
+    const client = acpEditor.make(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout) as ReadableStream<Uint8Array>, unsaved)
+    return { ...client, child, ended, said: () => said }
   })
-
-const say = (text: string): Array<acp.ContentBlock> => [{ type: "text", text }]
-
-/** Waits for something that the client library tells a moment after an answer. */
-const until = async (holds: () => boolean): Promise<void> => {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10))
-}
 
 describe("hermes acp", () => {
   it.live("serves an editor: prompts, its buffers, permissions, plans, modes, models, and stored sessions", () =>
@@ -215,8 +176,61 @@ describe("hermes acp", () => {
         // The editor hangs up in the middle of a turn.
         void ask("session/prompt", { sessionId, prompt: say("wait for me") }).catch(() => undefined)
         await until(() => textOf(sessionId).slice(-20).includes("I begin"))
-        client.child.stdin.end()
+        await client.hangUp()
         assert.strictEqual(await client.ended, 0, client.said())
+      })
+    }), { timeout: 120_000 })
+
+  it.live("says what is missing: a model, the trust in a folder; and loads a conversation that was compacted", () =>
+    Effect.gen(function*() {
+      const bare = yield* machine
+      mkdirSync(bare.home)
+      const lonely = yield* editor(bare)
+      yield* Effect.promise(async () => {
+        await lonely.ask("initialize", { protocolVersion: 1, clientCapabilities: {} })
+        const refused = await lonely.failing(lonely.ask("session/new", { cwd: bare.cwd, mcpServers: [] }))
+        assert.deepStrictEqual(refused, { code: -32_000, message: "No model is configured. Run `hermes model` in a terminal." })
+        assert.deepStrictEqual((await lonely.ask("session/list", {})).sessions, [])
+        await lonely.hangUp()
+        assert.strictEqual(await lonely.ended, 0, lonely.said())
+      })
+
+      const own = yield* machine
+      const { cwd, keep, put } = own
+      const long = "a long answer ".repeat(400)
+      const { seen, url } = yield* playedModel.make({ "again": [{ text: "And again." }], "tell me": [{ text: long }], "(summary)": [{ text: "They talked." }] })
+      keep("config.yaml", ["model:", "  provider: custom", "  default: m", `  base_url: ${url}/v1`, "  api_key: upstream", "  context_length: 100000"].join("\n"))
+      put(".hermes/plugins/own.js", "export default {}")
+      put(".git/HEAD", "ref: refs/heads/main\n")
+      const { ask, ended, hangUp, of, said, textOf, updates } = yield* editor(own)
+      yield* Effect.promise(async () => {
+        await ask("initialize", { protocolVersion: 1, clientCapabilities: {} })
+        const { sessionId } = await ask("session/new", { cwd, mcpServers: [] })
+        for (let count = 0; count < 12; count++) await ask("session/prompt", { sessionId, prompt: say(`tell me ${count}`) })
+        // Once, in front of the first prompt.
+        const untrusted = textOf(sessionId, "agent_thought_chunk")
+        assert.strictEqual(untrusted, `${own.at(".hermes/plugins")} of this project have no effect, because the folder is not trusted. Look at them, then run \`hermes trust add ${cwd}\`.\n`)
+        await ask("session/prompt", { sessionId, prompt: say("/compact") })
+        await until(() => textOf(sessionId).trim().endsWith("The conversation was compacted."))
+
+        // The client's id leads to where the conversation went, and what stood before is one summary.
+        updates.length = 0
+        await ask("session/load", { sessionId, cwd, mcpServers: [] })
+        const replayed = () => of(sessionId, "user_message_chunk").map(({ content }) => content.type === "text" ? content.text : "")
+        await until(() => replayed().includes("tell me 11"))
+        const summary = replayed().find((text) => !text.startsWith("tell me")) ?? ""
+        assert.match(summary, /^\[Summary of earlier messages[^]*They talked\./u)
+        assert.deepStrictEqual(replayed(), ["tell me 0", "tell me 1", summary, ...[2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map((count) => `tell me ${count}`)])
+        await ask("session/prompt", { sessionId, prompt: say("again") })
+        await until(() => textOf(sessionId).endsWith("And again."))
+        assert.include(JSON.stringify(seen.at(-1)?.messages), "They talked.")
+        // Opened by its newest id it is the same conversation, which is not open twice.
+        const [newest] = (await ask("session/list", { cwd })).sessions
+        assert.notStrictEqual(newest?.sessionId, sessionId)
+        await ask("session/resume", { sessionId: newest?.sessionId ?? "", cwd, mcpServers: [] })
+        await ask("session/prompt", { sessionId: newest?.sessionId ?? "", prompt: say("again") })
+        await hangUp()
+        assert.strictEqual(await ended, 0, said())
       })
     }), { timeout: 120_000 })
 })

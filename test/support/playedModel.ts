@@ -21,7 +21,7 @@ export interface Asked {
 
 /**
  * Plays the steps of the first word that the user's last message has; a title for anything else. `seen` has the requests of turns: titles
- * are asked for beside them, and do not stream.
+ * are asked for beside them, and do not stream. The play `(summary)` is that of a compaction.
  */
 export const make = (plays: Readonly<Record<string, ReadonlyArray<Step>>>) => {
   const seen: Array<Asked> = []
@@ -35,6 +35,10 @@ export const make = (plays: Readonly<Record<string, ReadonlyArray<Step>>>) => {
     const asked = JSON.stringify(request.messages[at]?.content)
     const steps = plays[Object.keys(plays).find((word) => asked.includes(word)) ?? ""] ?? [{ text: "A title" }]
     const { calls = [], hangs = false, text, thought } = steps[request.messages.slice(at).filter(({ role }) => role === "assistant").length] ?? { text: "done" }
+    // Side tasks do not stream: a summary, where it is played.
+    if (request.stream !== true && plays["(summary)"] !== undefined && asked.length > 2_000) {
+      return void HttpServer.json(response, 200, { id: "x", model: "m", object: "chat.completion", choices: [{ index: 0, message: { role: "assistant", content: plays["(summary)"][0]?.text }, finish_reason: "stop" }], usage: { prompt_tokens: 100, completion_tokens: 10 } })
+    }
     const chunk = (delta: Record<string, unknown>, finish: string | null = null) => ({ id: "x", model: "m", choices: [{ index: 0, delta, finish_reason: finish }] })
     response.writeHead(200, { "content-type": "text/event-stream" })
     response.on("close", () => {

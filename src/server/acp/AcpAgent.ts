@@ -31,19 +31,11 @@
  *
  * Source: Agent Client Protocol, version 1.
  */
-import type {
-  AgentContext,
-  ClientCapabilities,
-  LoadSessionResponse,
-  McpServer,
-  ReadTextFileRequest,
-  WriteTextFileRequest
-} from "@agentclientprotocol/sdk/unstable"
+import type { AgentContext, ClientCapabilities, LoadSessionResponse, McpServer } from "@agentclientprotocol/sdk/unstable"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Path from "effect/Path"
-import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { ConfigError } from "../../domain/AgentError.ts"
@@ -51,25 +43,12 @@ import * as Ids from "../../domain/Ids.ts"
 import { version } from "../../domain/Version.ts"
 import * as OptionalPackage from "../../platform/OptionalPackage.ts"
 import type { Session } from "../../session/SessionStore.ts"
+import * as OpenSessions from "../OpenSessions.ts"
+import * as AcpClient from "./AcpClient.ts"
+import { type AcpFailure as Failure, codes, failure } from "./AcpFailure.ts"
 import * as AcpSession from "./AcpSession.ts"
 
-type Failure = AcpSession.AcpFailure
-
-/** The client did not do what it was asked for. */
-export class ClientRefused extends Schema.TaggedError<ClientRefused>("hermes-effect/server/ClientRefused")("ClientRefused", {
-  method: Schema.String,
-  cause: Schema.Defect()
-}) {
-  override get message(): string {
-    return `The client refused ${this.method}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
-  }
-}
-
-/** Files of the client, with what its editors have not saved. A member is absent where the client does not offer it. */
-export interface ClientFiles {
-  readonly read: ((path: string) => Effect.Effect<string, ClientRefused>) | undefined
-  readonly write: ((path: string, content: string) => Effect.Effect<void, ClientRefused>) | undefined
-}
+export { type ClientFiles, ClientRefused } from "./AcpClient.ts"
 
 /** A session to open. */
 export interface OpenRequest {
@@ -79,7 +58,7 @@ export interface OpenRequest {
   /** The session as it is stored; undefined for a new one. */
   readonly stored: Session | undefined
   readonly mcpServers: ReadonlyArray<McpServer>
-  readonly files: ClientFiles
+  readonly files: AcpClient.ClientFiles
 }
 
 /** Sessions of the program or the application that serves the protocol. */
@@ -103,11 +82,6 @@ export interface Connection {
 /** Sessions of one page of a list. */
 const pageSize = 50
 
-interface Open {
-  readonly session: AcpSession.AcpSession
-  readonly scope: Scope.Closeable
-}
-
 /** Serves the protocol until the client hangs up. */
 export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }: Connection): Effect.fn.Return<void, ConfigError, Path.Path> {
   const sdk = yield* OptionalPackage.load("the Agent Client Protocol needs the package", ["@agentclientprotocol/sdk"], () => import("@agentclientprotocol/sdk/unstable").catch(OptionalPackage.absent))
@@ -115,7 +89,7 @@ export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }
   const paths = yield* Path.Path
   const context = yield* Effect.context<Path.Path>()
   const whole = yield* Scope.make()
-  const sessions = new Map<string, Open>()
+  const sessions = yield* Scope.provide(OpenSessions.make<AcpSession.AcpSession>(), whole)
   let capabilities: ClientCapabilities = {}
 
   const errorOf = (cause: Cause.Cause<Failure>): unknown => {
@@ -124,10 +98,7 @@ export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }
       return Cause.hasInterrupts(cause) ? RequestError.requestCancelled() : RequestError.internalError(undefined, "an error of the program; see stderr")
     }
     const { message, reason } = found.error
-    if (reason === "session_not_found") return new RequestError(-32_002, message)
-    if (reason === "auth_required") return new RequestError(-32_000, message)
-    if (reason === "internal") return new RequestError(-32_603, message)
-    return reason === "invalid_params" ? new RequestError(-32_602, message) : new RequestError(-32_600, message)
+    return new RequestError(codes[reason], message)
   }
 
   /** Answers a request: its failure is the protocol's error, and taking it back interrupts the work. */
@@ -138,42 +109,14 @@ export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }
         throw errorOf(exit.cause)
       })
 
-  const requestOf = <A>(method: string, send: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, ClientRefused> =>
-    Effect.tryPromise({ try: send, catch: (cause) => new ClientRefused({ method, cause }) })
-
-  /** The client as one session sees it. */
-  const clientOf = (client: AgentContext, sessionId: string): AcpSession.SessionClient => ({
-    capabilities,
-    // A connection that is gone closes every session; until then updates have nowhere to go.
-    update: (update) => Effect.ignore(requestOf(CLIENT_METHODS.session_update, () => client.notify(CLIENT_METHODS.session_update, { sessionId, update }))),
-    permission: (asked) =>
-      requestOf(CLIENT_METHODS.session_request_permission, (cancellationSignal) =>
-        client.request(CLIENT_METHODS.session_request_permission, { sessionId, ...asked }, { cancellationSignal, stopWaitingOnCancel: true })).pipe(
-          Effect.map(({ outcome }) => outcome.outcome === "selected" ? outcome.optionId : undefined),
-          Effect.catch((refused) => Effect.as(Effect.logWarning(refused.message), undefined))
-        ),
-    elicit: (message, requestedSchema) =>
-      requestOf(CLIENT_METHODS.elicitation_create, (cancellationSignal) =>
-        client.request<{ readonly action?: unknown; readonly content?: unknown }>(CLIENT_METHODS.elicitation_create, { sessionId, mode: "form", message, requestedSchema }, { cancellationSignal, stopWaitingOnCancel: true })).pipe(
-          Effect.map(({ action, content }) => action === "accept" ? AcpSession.contentOf(content) : undefined),
-          Effect.catch((refused) => Effect.as(Effect.logWarning(refused.message), undefined))
-        )
-  })
-
-  const filesOf = (client: AgentContext, sessionId: string): ClientFiles => ({
-    read: capabilities.fs?.readTextFile !== true ? undefined : (path) =>
-      Effect.map(
-        requestOf(CLIENT_METHODS.fs_read_text_file, () =>
-          client.request(CLIENT_METHODS.fs_read_text_file, { sessionId, path } satisfies ReadTextFileRequest)),
-        ({ content }) => content
-      ),
-    write: capabilities.fs?.writeTextFile !== true ? undefined : (path, content) =>
-      Effect.asVoid(requestOf(CLIENT_METHODS.fs_write_text_file, () =>
-        client.request(CLIENT_METHODS.fs_write_text_file, { sessionId, path, content } satisfies WriteTextFileRequest)))
-  })
-
   const absolute = (cwd: string): Effect.Effect<string, Failure> =>
-    paths.isAbsolute(cwd) ? Effect.succeed(paths.normalize(cwd)) : Effect.fail(AcpSession.failure("invalid_params", `cwd "${cwd}" is not absolute.`))
+    paths.isAbsolute(cwd) ? Effect.succeed(paths.normalize(cwd)) : Effect.fail(failure("invalid_params", `cwd "${cwd}" is not absolute.`))
+
+  /** Closes what is open of a conversation, by whichever of its ids. */
+  const closeAll = Effect.fnUntraced(function*(id: string, stored: Session["id"] | undefined) {
+    yield* sessions.close(id)
+    for (const [other, session] of sessions.entries()) if (stored !== undefined && (yield* session.stored) === stored) yield* sessions.close(other)
+  })
 
   /** Opens a session; one that is open already is closed first, as the client begins anew with it. */
   const open = Effect.fnUntraced(function*(
@@ -183,37 +126,22 @@ export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }
     stored: Session | undefined
   ) {
     const cwd = yield* absolute(given.cwd)
-    yield* close(id)
-    const scope = yield* Scope.fork(whole)
-    const session = yield* host.open({ id: stored?.id ?? id, cwd, stored, mcpServers: given.mcpServers ?? [], files: filesOf(client, id) }).pipe(
-      Effect.flatMap((opened) => AcpSession.make(opened, clientOf(client, id))),
-      Scope.provide(scope),
-      Effect.onExit((exit) => Exit.isSuccess(exit) ? Effect.void : Scope.close(scope, Exit.void))
-    )
-    // Another request may have opened it meanwhile.
-    yield* close(id)
-    sessions.set(id, { session, scope })
-    return session
-  })
-
-  const close = Effect.fnUntraced(function*(id: string) {
-    const found = sessions.get(id)
-    if (found === undefined) return false
-    sessions.delete(id)
-    yield* Scope.close(found.scope, Exit.void)
-    return true
+    yield* closeAll(id, stored?.id)
+    const seen: AcpClient.Options = { client, methods: CLIENT_METHODS, capabilities, sessionId: id }
+    const request: OpenRequest = { id: stored?.id ?? id, cwd, stored, mcpServers: given.mcpServers ?? [], files: AcpClient.files(seen) }
+    return yield* sessions.open(id, Effect.flatMap(host.open(request), (session) => AcpSession.make(session, AcpClient.make(seen))))
   })
 
   const opened = (id: string): Effect.Effect<AcpSession.AcpSession, Failure> => {
     const found = sessions.get(id)
     return found === undefined
-      ? Effect.fail(AcpSession.failure("session_not_found", `Session "${id}" is not open. Open it with session/new, session/load or session/resume.`))
-      : Effect.succeed(found.session)
+      ? Effect.fail(failure("session_not_found", `Session "${id}" is not open. Open it with session/new, session/load or session/resume.`))
+      : Effect.succeed(found)
   }
 
   const stored = Effect.fnUntraced(function*(id: string) {
     const found = yield* host.find(id)
-    return found ?? (yield* AcpSession.failure("session_not_found", `There is no session "${id}". List them with session/list.`))
+    return found ?? (yield* failure("session_not_found", `There is no session "${id}". List them with session/list.`))
   })
 
   const again = Effect.fnUntraced(function*(client: AgentContext, params: { readonly sessionId: string; readonly cwd: string; readonly mcpServers?: ReadonlyArray<McpServer> | undefined }): Effect.fn.Return<[AcpSession.AcpSession, LoadSessionResponse], Failure, Path.Path> {
@@ -240,7 +168,7 @@ export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }
       }
     })
     .onRequest(AGENT_METHODS.authenticate, ({ params, signal }) =>
-      answer(params.methodId === "model" ? Effect.succeed({}) : Effect.fail(AcpSession.failure("invalid_params", `Unknown method "${params.methodId}". Set up a model with \`hermes model\`.`)), signal))
+      answer(params.methodId === "model" ? Effect.succeed({}) : Effect.fail(failure("invalid_params", `Unknown method "${params.methodId}". Set up a model with \`hermes model\`.`)), signal))
     .onRequest(AGENT_METHODS.session_new, ({ client, params, signal }) =>
       answer(Effect.gen(function*() {
         const sessionId = yield* Ids.makeSessionId
@@ -272,7 +200,7 @@ export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }
     .onRequest(AGENT_METHODS.session_list, ({ params, signal }) =>
       answer(Effect.gen(function*() {
         const from = Number(params.cursor ?? 0)
-        if (!Number.isSafeInteger(from) || from < 0) return yield* AcpSession.failure("invalid_params", `Unknown cursor "${params.cursor}". Leave it out to begin anew.`)
+        if (!Number.isSafeInteger(from) || from < 0) return yield* failure("invalid_params", `Unknown cursor "${params.cursor}". Leave it out to begin anew.`)
         const all = (yield* host.list).filter(({ cwd }) => params.cwd == null || cwd === params.cwd)
         return {
           sessions: all.slice(from, from + pageSize).map(({ cwd, endedAt, id, startedAt, title }) => ({
@@ -287,12 +215,12 @@ export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }
     .onRequest(AGENT_METHODS.session_delete, ({ params, signal }) =>
       answer(Effect.gen(function*() {
         const { id } = yield* stored(params.sessionId)
-        yield* close(params.sessionId)
+        yield* closeAll(params.sessionId, id)
         yield* host.remove(id)
         return {}
       }), signal))
     .onRequest(AGENT_METHODS.session_close, ({ params, signal }) =>
-      answer(Effect.flatMap(opened(params.sessionId), () => Effect.as(close(params.sessionId), {})), signal))
+      answer(Effect.flatMap(opened(params.sessionId), () => Effect.as(sessions.close(params.sessionId), {})), signal))
     .onRequest(AGENT_METHODS.session_set_mode, ({ params, signal }) =>
       answer(Effect.flatMap(opened(params.sessionId), ({ setMode }) => Effect.as(setMode(params.modeId), {})), signal))
     .onRequest(AGENT_METHODS.session_set_config_option, ({ params, signal }) =>

@@ -17,7 +17,7 @@ import type * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import type { Service as Environment } from "../../environment/CommandEnvironment.ts"
 import * as Middleware from "../../middleware/Middleware.ts"
-import type { ClientFiles } from "./AcpAgent.ts"
+import type { ClientFiles } from "./AcpClient.ts"
 
 /** Tools whose files are the editor's. */
 const editing: ReadonlySet<string> = new Set(["read_file", "patch", "write_file"])

@@ -1,5 +1,6 @@
 /**
- * Events of a run, and stored messages, as updates of an ACP session. Data in, data out; texts come out without secrets.
+ * Events of a run, and stored messages, as updates of an ACP session. Data in, data out. Pieces of an answer come in without secrets
+ * (`StreamSecrets`); other texts come out without.
  *
  * **Details**
  *
@@ -34,8 +35,8 @@ const mostTitle = 120
 
 const text = (value: string): ContentBlock => ({ type: "text", text: Redaction.redactText(value) })
 
-/** A piece of the answer. */
-export const message = (value: string): SessionUpdate => ({ sessionUpdate: "agent_message_chunk", content: text(value) })
+/** A piece of the answer, which has no secrets. */
+export const message = (value: string): SessionUpdate => ({ sessionUpdate: "agent_message_chunk", content: { type: "text", text: value } })
 
 const thought = (value: string): SessionUpdate => ({ sessionUpdate: "agent_thought_chunk", content: text(value) })
 
@@ -239,7 +240,7 @@ export const ofTurn = (live: boolean, context: UpdateContext): TurnUpdates => {
 const replayedPart = (part: Prompt.Part, context: Pick<UpdateContext, "resolve">): ReadonlyArray<SessionUpdate> => {
   switch (part.type) {
     case "text":
-      return part.text === "" ? [] : [message(part.text)]
+      return part.text === "" ? [] : [message(Redaction.redactKeys(part.text))]
     case "reasoning":
       return part.text === "" ? [] : [thought(part.text)]
     case "tool-call": {

@@ -1,0 +1,99 @@
+/**
+ * The client of an ACP connection, as one of its sessions sees it: updates, permissions, forms, and files with what is not saved.
+ *
+ * **Details**
+ *
+ * A question that the client refuses or does not know is answered with nothing, and logged. Interrupting one takes its request back.
+ *
+ * Terminals of the client are not used, also where it offers them: what a command may do is decided by the environment of the agent, its
+ * sandbox, its fences and its proxy of credentials, and a process of the editor has none of them. Commands run here, and the client is
+ * shown what they write.
+ *
+ * Source: Agent Client Protocol, methods of the client.
+ */
+import type {
+  AgentContext,
+  CLIENT_METHODS,
+  ClientCapabilities,
+  ReadTextFileRequest,
+  RequestPermissionRequest,
+  SessionUpdate,
+  WriteTextFileRequest
+} from "@agentclientprotocol/sdk/unstable"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Json from "../../domain/Json.ts"
+
+/** The client did not do what it was asked for. */
+export class ClientRefused extends Schema.TaggedError<ClientRefused>("hermes-effect/server/ClientRefused")("ClientRefused", {
+  method: Schema.String,
+  cause: Schema.Defect()
+}) {
+  override get message(): string {
+    return `The client refused ${this.method}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
+  }
+}
+
+/** Files of the client, with what its editors have not saved. A member is absent where the client does not offer it. */
+export interface ClientFiles {
+  readonly read: ((path: string) => Effect.Effect<string, ClientRefused>) | undefined
+  readonly write: ((path: string, content: string) => Effect.Effect<void, ClientRefused>) | undefined
+}
+
+/** The client of a connection, for one session. */
+export interface SessionClient {
+  readonly capabilities: ClientCapabilities
+  readonly update: (update: SessionUpdate) => Effect.Effect<void>
+  /** Asks for a permission; interrupting it takes the request back. Undefined where the client did not choose. */
+  readonly permission: (request: Omit<RequestPermissionRequest, "sessionId">) => Effect.Effect<string | undefined>
+  /** Asks for text or choices; undefined where there is no answer. */
+  readonly elicit: (message: string, schema: Readonly<Record<string, unknown>>) => Effect.Effect<Readonly<Record<string, unknown>> | undefined>
+}
+
+/** Connection of a session. */
+export interface Options {
+  readonly client: AgentContext
+  readonly methods: typeof CLIENT_METHODS
+  readonly capabilities: ClientCapabilities
+  readonly sessionId: string
+}
+
+const requestOf = <A>(method: string, send: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, ClientRefused> =>
+  Effect.tryPromise({ try: send, catch: (cause) => new ClientRefused({ method, cause }) })
+
+/** Asks the client; nothing where it does not answer. */
+const asked = <A>(method: string, send: (options: { readonly cancellationSignal: AbortSignal; readonly stopWaitingOnCancel: true }) => Promise<A>): Effect.Effect<A | undefined> =>
+  Effect.catch(
+    requestOf(method, (cancellationSignal) => send({ cancellationSignal, stopWaitingOnCancel: true })),
+    (refused) => Effect.as(Effect.logWarning(refused.message), undefined)
+  )
+
+/** Makes the client of a session. */
+export const make = ({ capabilities, client, methods, sessionId }: Options): SessionClient => ({
+  capabilities,
+  // A connection that is gone closes every session; until then updates have nowhere to go.
+  update: (update) => Effect.ignore(requestOf(methods.session_update, () => client.notify(methods.session_update, { sessionId, update }))),
+  permission: (request) =>
+    Effect.map(
+      asked(methods.session_request_permission, (options) => client.request(methods.session_request_permission, { sessionId, ...request }, options)),
+      (answer) => answer?.outcome.outcome === "selected" ? answer.outcome.optionId : undefined
+    ),
+  elicit: (message, requestedSchema) =>
+    Effect.map(
+      asked(methods.elicitation_create, (options) =>
+        client.request<{ readonly action?: unknown; readonly content?: unknown }>(methods.elicitation_create, { sessionId, mode: "form", message, requestedSchema }, options)),
+      (answer) => answer?.action === "accept" && Json.isFields(answer.content) ? answer.content : undefined
+    )
+})
+
+/** Makes the files of a session. */
+export const files = ({ capabilities, client, methods, sessionId }: Options): ClientFiles => ({
+  read: capabilities.fs?.readTextFile !== true ? undefined : (path) =>
+    Effect.map(
+      requestOf(methods.fs_read_text_file, () => client.request(methods.fs_read_text_file, { sessionId, path } satisfies ReadTextFileRequest)),
+      ({ content }) => content
+    ),
+  write: capabilities.fs?.writeTextFile !== true ? undefined : (path, content) =>
+    Effect.asVoid(requestOf(methods.fs_write_text_file, () =>
+      client.request(methods.fs_write_text_file, { sessionId, path, content } satisfies WriteTextFileRequest)))
+})

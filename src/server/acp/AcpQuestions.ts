@@ -1,0 +1,149 @@
+/**
+ * Questions of the agent as requests of an ACP client: approvals and plans as permissions, clarifications as forms.
+ *
+ * **Details**
+ *
+ * A client without forms shows the choices of a clarification as those of a permission. A question that the client cannot show, or
+ * does not answer, is answered with nothing, so that no turn hangs; for an approval that is a denial. A question that is closed
+ * elsewhere takes its request back.
+ *
+ * Source: Agent Client Protocol, `session/request_permission` and elicitation.
+ */
+import type { PermissionOption, ToolCallContent } from "@agentclientprotocol/sdk/unstable"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
+import * as FileChange from "../../domain/FileChange.ts"
+import * as Redaction from "../../domain/Redaction.ts"
+import { type OpenQuestion, planModes } from "../../host/HostEvent.ts"
+import type { LiveSession } from "../../host/LiveSession.ts"
+import type { SessionClient } from "./AcpClient.ts"
+import { modeNames } from "./AcpSettings.ts"
+import * as AcpUpdates from "./AcpUpdates.ts"
+
+/** Questions of one session. */
+export interface AcpQuestions {
+  /** Asks the client, on the side. */
+  readonly ask: (question: OpenQuestion) => Effect.Effect<void>
+  /** Takes the request of a question back, which was answered elsewhere or taken back with its turn. */
+  readonly withdraw: (id: OpenQuestion["id"]) => Effect.Effect<void>
+  /** Forgets a question that was answered: it may be doing so this very moment. */
+  readonly forget: (id: OpenQuestion["id"]) => void
+}
+
+type QuestionOf<Kind extends OpenQuestion["_tag"]> = Extract<OpenQuestion, { readonly _tag: Kind }>["question"]
+
+const labels = {
+  once: ["Allow once", "allow_once"],
+  session: ["Allow for this session", "allow_always"],
+  always: ["Always allow", "allow_always"],
+  deny: ["Deny", "reject_once"]
+} as const
+
+/** Answers of an approval; those for good name what they hold for. */
+const offersOf = ({ choices, prefix, targets }: QuestionOf<"Approval">): ReadonlyArray<PermissionOption> =>
+  choices.flatMap((choice): ReadonlyArray<PermissionOption> => {
+    const [name, kind] = labels[choice]
+    if (choice !== "session" && choice !== "always") return [{ optionId: choice, name, kind }]
+    const what = targets.map(({ text }) => text).join(", ")
+    return [
+      { optionId: choice, name: what === "" ? name : `${name}: ${what}`, kind },
+      ...prefix === undefined ? [] : [{ optionId: `${choice}:prefix`, name: `${name}: commands that begin with ${prefix.text}`, kind }]
+    ]
+  }).map((option) => ({ ...option, name: Redaction.redactText(option.name) }))
+
+/** Returns the reply of an option; a denial for one that was not offered. */
+const replyOf = (question: QuestionOf<"Approval">, option: string | undefined) => {
+  const [choice, prefix] = option?.split(":") ?? []
+  const found = question.choices.find((one) => one === choice)
+  return found === undefined ? { choice: "deny" as const } : { choice: found, ...prefix === undefined ? {} : { prefix: true } }
+}
+
+const previewOf = ({ description, preview }: QuestionOf<"Approval">): Array<ToolCallContent> => [
+  { type: "content", content: { type: "text", text: description } },
+  ...preview === undefined ? [] : AcpUpdates.differencesOf({ diff: preview, path: FileChange.nameOf({ diff: preview, path: "" }) }).map(({ content }) => content)
+]
+
+/** Form of a question of the agent: choices, and words of the user's own. */
+const formOf = (choices: ReadonlyArray<string>, multiple: boolean) => ({
+  type: "object",
+  properties: {
+    ...choices.length === 0 ? {} : {
+      choice: multiple
+        ? { type: "array", title: "Answers", items: { type: "string", enum: choices } }
+        : { type: "string", title: "Answer", enum: choices }
+    },
+    words: { type: "string", title: choices.length === 0 ? "Answer" : "Another answer" }
+  }
+})
+
+const answersOf = (content: Readonly<Record<string, unknown>> | undefined): ReadonlyArray<string> =>
+  [content?.["choice"], content?.["words"]].flat().filter((one): one is string => typeof one === "string" && one.trim() !== "")
+
+/** Makes the questions of a session, which are taken back when the scope closes. */
+export const make = Effect.fnUntraced(function*(live: LiveSession, client: SessionClient): Effect.fn.Return<AcpQuestions, never, Scope.Scope> {
+  const scope = yield* Effect.scope
+  const asking = new Map<OpenQuestion["id"], Fiber.Fiber<unknown, unknown>>()
+
+  const approve = Effect.fnUntraced(function*(id: string, question: QuestionOf<"Approval">) {
+    const option = yield* client.permission({
+      toolCall: {
+        toolCallId: question.tool_call_id ?? id,
+        title: question.command,
+        kind: AcpUpdates.kindOf(question.tool),
+        status: "pending",
+        content: previewOf(question)
+      },
+      options: [...offersOf(question)]
+    })
+    yield* live.answer(id, { _tag: "Approval", reply: replyOf(question, option) })
+  })
+
+  const clarify = Effect.fnUntraced(function*(id: string, { choices, multiple, question }: QuestionOf<"Clarification">) {
+    if (client.capabilities.elicitation?.form != null) {
+      const content = yield* client.elicit(question, formOf(choices, multiple))
+      return yield* live.answer(id, { _tag: "Clarification", answers: answersOf(content) })
+    }
+    const chosen = choices.length === 0 || multiple ? undefined : yield* client.permission({
+      toolCall: { toolCallId: id, title: question, kind: "think", status: "pending" },
+      options: [...choices.map((name, index): PermissionOption => ({ optionId: `${index}`, name, kind: "allow_once" })), { optionId: "none", name: "No answer", kind: "reject_once" }]
+    })
+    const answer = choices.find((_, index) => `${index}` === chosen)
+    yield* live.answer(id, { _tag: "Clarification", answers: answer === undefined ? [] : [answer] })
+  })
+
+  const decide = Effect.fnUntraced(function*(id: string, { modes, plan }: QuestionOf<"Plan">) {
+    const option = yield* client.permission({
+      toolCall: { toolCallId: id, title: "Carry out this plan?", kind: "switch_mode", status: "pending", content: [{ type: "content", content: { type: "text", text: plan } }] },
+      options: [
+        ...modes.map((mode): PermissionOption => ({ optionId: mode, name: `Approve, go on in the mode ${modeNames[mode][0]}`, kind: "allow_once" })),
+        { optionId: "plan", name: "Keep planning", kind: "reject_once" }
+      ]
+    })
+    yield* live.answer(id, { _tag: "Plan", mode: planModes.find((mode) => mode === option) ?? "plan" })
+  })
+
+  const workOf = (asked: OpenQuestion) => {
+    switch (asked._tag) {
+      case "Approval":
+        return approve(asked.id, asked.question)
+      case "Clarification":
+        return clarify(asked.id, asked.question)
+      case "Plan":
+        return decide(asked.id, asked.question)
+    }
+  }
+
+  return {
+    ask: (asked) =>
+      // It was answered elsewhere, or taken back with its turn.
+      Effect.map(Effect.forkIn(Effect.catch(workOf(asked), () => Effect.void), scope), (fiber) => void asking.set(asked.id, fiber)),
+    withdraw: (id) =>
+      Effect.suspend(() => {
+        const fiber = asking.get(id)
+        asking.delete(id)
+        return fiber === undefined ? Effect.void : Effect.asVoid(Effect.forkIn(Fiber.interrupt(fiber), scope))
+      }),
+    forget: (id) => void asking.delete(id)
+  }
+})
