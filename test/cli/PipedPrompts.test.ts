@@ -2,7 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { spawn } from "node:child_process"
-import { machine, program, run, sessionIdOf } from "../support/hermes.ts"
+import { program, run, sessionIdOf } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 import * as Ask from "../provider/Ask.ts"
 
 /** A model that answers everything, and the last user text that it was sent. */
@@ -24,15 +25,15 @@ const modelled = Effect.gen(function*() {
 describe("piped input", () => {
   it.live("beside a query it is attached to it", () =>
     Effect.gen(function*() {
-      const { asked, hermes } = yield* modelled
-      const ended = yield* hermes(["-Q", "-q", "What is wrong here?"], { stdin: "line 1\nline 2\n" })
+      const { asked, start } = yield* modelled
+      const ended = yield* start(["-Q", "-q", "What is wrong here?"], { stdin: "line 1\nline 2\n" })
       assert.deepInclude(ended, { code: 0, stdout: "answered\n" })
       assert.strictEqual(asked(), "What is wrong here?\n\n<stdin>\nline 1\nline 2\n</stdin>")
     }))
 
   it.live("beside -z too, whose stdout is the text alone, whose stderr is empty, and which asks nobody", () =>
     Effect.gen(function*() {
-      const { asked, hermes, keep, put } = yield* modelled
+      const { asked, keep, put, start: hermes } = yield* modelled
       assert.deepInclude(yield* hermes(["-z", "What is wrong here?", "--max-turns", "3"], { stdin: "line 1\n" }), { code: 0, stdout: "answered\n", stderr: "" })
       assert.strictEqual(asked(), "What is wrong here?\n\n<stdin>\nline 1\n</stdin>")
       put("build/a.txt", "x")
@@ -48,8 +49,8 @@ describe("piped input", () => {
 
   it.live("without a query it is the query", () =>
     Effect.gen(function*() {
-      const { asked, hermes } = yield* modelled
-      assert.deepInclude(yield* hermes(["-Q"], { stdin: "Say answered\n" }), { code: 0, stdout: "answered\n" })
+      const { asked, start } = yield* modelled
+      assert.deepInclude(yield* start(["-Q"], { stdin: "Say answered\n" }), { code: 0, stdout: "answered\n" })
       assert.strictEqual(asked(), "Say answered\n")
     }))
 
@@ -70,8 +71,8 @@ describe("piped input", () => {
 
   it.live("that is larger than a prompt may be is refused in one line", () =>
     Effect.gen(function*() {
-      const { hermes } = yield* modelled
-      const { code, stderr, stdout } = yield* hermes(["-Q", "-q", "sum"], { stdin: "x".repeat(1_100_000) })
+      const { start } = yield* modelled
+      const { code, stderr, stdout } = yield* start(["-Q", "-q", "sum"], { stdin: "x".repeat(1_100_000) })
       assert.deepStrictEqual([code, stdout], [2, ""])
       assert.strictEqual(stderr, "Error: stdin holds more than 1 MiB. Put it into a file and name the file in the prompt.\n")
     }))

@@ -8,7 +8,7 @@ import { hostname } from "node:os"
 import * as Json from "../../src/domain/Json.ts"
 import * as RowSeed from "../../src/runner/batch/RowSeed.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
-import { machine } from "../support/hermes.ts"
+import { machine } from "../support/hermesInProcess.ts"
 import * as Inference from "../support/inferenceServer.ts"
 import { missing, type Server, startServer } from "../support/postgresServer.ts"
 
@@ -57,7 +57,7 @@ describe.skipIf(missing !== undefined)(`hermes cluster over Postgres${missing ==
         model: { provider: "lab", default: "model-of-the-runner", streaming: false },
         custom_providers: [{ name: "lab", base_url: model.url, api_key: key }]
       }))
-      const { at, hermes, keep, put } = yield* machine
+      const { at, hermes, keep, put, start } = yield* machine
       keep("config.yaml", JSON.stringify({ custom_providers: [{ name: "lab", base_url: model.url }] }))
       keep("agents/clerk.yaml", "type: agent\nname: clerk\nsystem_prompt: You are the clerk of the archive.\ntools: [todo]\nllm_config: { provider: lab, model: model-of-the-client, temperature: 0.25 }\n")
       keep("agents/lost.yaml", "type: agent\nname: lost\ntools: [telescope]\n")
@@ -66,11 +66,11 @@ describe.skipIf(missing !== undefined)(`hermes cluster over Postgres${missing ==
       put("slow.jsonl", JSON.stringify({ id: "slow", prompt: "Reply exactly never" }))
       const runner = Effect.gen(function*() {
         let child: ChildProcess | undefined
-        const ended = yield* Effect.forkScoped(away.hermes(["cluster", "runner", "--concurrency", "2"], { env, onStart: (started) => child = started }))
+        const ended = yield* Effect.forkScoped(away.start(["cluster", "runner", "--concurrency", "2"], { env, onStart: (started) => child = started }))
         return { ended, kill: () => child?.kill("SIGKILL") }
       })
       const batch = (file: string, name: string, ...args: ReadonlyArray<string>) =>
-        hermes(["batch", "run", "--dataset_file", file, "--batch_size", "1", "--run_name", name, "--num-workers", "8", "--keep-without-reasoning", "--cluster", ...args], { env })
+        start(["batch", "run", "--dataset_file", file, "--batch_size", "1", "--run_name", name, "--num-workers", "8", "--keep-without-reasoning", "--cluster", ...args], { env })
       yield* Effect.scoped(Effect.gen(function*() {
         const [first, second] = yield* Effect.all([runner, runner])
         const members = Effect.sync(() => server.query("SELECT count(*) FROM pg_tables WHERE schemaname = 'program' AND tablename = 'members'") === "1" ? Number(server.query("SELECT count(*) FROM program.members")) : 0)
@@ -83,7 +83,7 @@ describe.skipIf(missing !== undefined)(`hermes cluster over Postgres${missing ==
           Fiber.join(running),
           batch("slow.jsonl", "two", "--agent", "clerk", "--row-timeout", "1", "--retries", "0"),
           batch("slow.jsonl", "three", "--provider", "anthropic", "--model", "claude-sonnet-4-5", "--retries", "0"),
-          hermes(["cluster", "submit", "--wait", "--agent", "lost", "hello"], { env })
+          start(["cluster", "submit", "--wait", "--agent", "lost", "hello"], { env })
         ], { concurrency: 2 })
         assert.strictEqual(done.code, 0, done.stderr)
         assert.include(done.stdout, "one: 8 of 8 rows done")
@@ -105,7 +105,7 @@ describe.skipIf(missing !== undefined)(`hermes cluster over Postgres${missing ==
         assert.notInclude(server.query("SELECT string_agg(content, ' ') FROM program.agents") + server.query("SELECT string_agg(payload, ' ') FROM program.cluster_messages"), key)
         const local = yield* hermes(["cluster", "submit", "hello"], { env: { ...env, HERMES_MODEL__BASE_URL: "http://me:my-password@127.0.0.1:1/v1", HERMES_MODEL__PROVIDER: "custom" } })
         assert.match(local.stderr, /^Error: the submission would carry a secret: keys stay on their machine/m)
-        const health = (name: string) => Effect.map(hermes(["cluster", "status", name], { env }), ({ code, stdout }) => [code, stdout.replace(/^\S+ /, "")])
+        const health = (name: string) => Effect.map(start(["cluster", "status", name], { env }), ({ code, stdout }) => [code, stdout.replace(/^\S+ /, "")])
         assert.deepStrictEqual(yield* Effect.all([health(hostname()), health("elsewhere")], { concurrency: 2 }), [[0, "is at work.\n"], [1, ""]])
         const status = yield* hermes(["cluster", "status"], { env })
         assert.deepStrictEqual(status.stdout.split("\n").filter((line) => line.includes("telescope")).map((line) => line.trim().replaceAll(/ {2,}/g, " | ").replace(/^\S+ \| \S+ \| runner on \S+:/, "ID | SESSION | RUNNER")), [

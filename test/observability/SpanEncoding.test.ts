@@ -80,6 +80,9 @@ const bytesOf = (body: HttpBody.HttpBody | Body): Buffer => {
 const isFinite = ({ attributes, events }: Span): boolean =>
   [attributes, ...events.map((event) => event.attributes)].every((facts) => Object.values(facts).every((one) => typeof one !== "number" || Number.isFinite(one)))
 
+/** A case is up to a megabyte of text. */
+const few = { arbitrary: { runs: 40 } }
+
 describe("SpanEncoding", () => {
   effectProp("is in protobuf, byte for byte, what Effect makes of the JSON form, and OTLP by its definition", input, ({ drawn, schema }) =>
     Effect.gen(function*() {
@@ -90,7 +93,7 @@ describe("SpanEncoding", () => {
       assert.isAtMost(encoded.reduce((sum, one) => sum + sizeOf(one), 0), own.length)
       Otlp.decode(own, "TracesData")
       if (spans.every(isFinite)) assert.isTrue(own.equals(bytesOf(yield* byEffect(spans, schema))))
-    }).pipe(Effect.provide(OtlpSerialization.layerProtobuf)))
+    }).pipe(Effect.provide(OtlpSerialization.layerProtobuf)), few)
 
   effectProp("Telemetry's serialisation is Effect's, byte for byte, also of what only other spans have", input, ({ drawn, schema }) =>
     Effect.gen(function*() {
@@ -106,7 +109,7 @@ describe("SpanEncoding", () => {
       const { traces } = yield* OtlpSerialization.OtlpSerialization
       const { traces: ours } = yield* Effect.provide(OtlpSerialization.OtlpSerialization, Serialization.layer)
       assert.isTrue(bytesOf(ours(data)).equals(bytesOf(traces(data))))
-    }).pipe(Effect.provide(OtlpSerialization.layerProtobuf)))
+    }).pipe(Effect.provide(OtlpSerialization.layerProtobuf)), few)
 
   effectProp("is in JSON what Effect makes of it", input, ({ drawn, schema }) =>
     Effect.gen(function*() {
@@ -114,7 +117,7 @@ describe("SpanEncoding", () => {
       const { body, encode } = SpanEncoding.json(resource, schema)
       const own = bytesOf(body(spans.map(encode))).toString("utf8")
       assert.deepStrictEqual(JSON.parse(own), JSON.parse(bytesOf(yield* byEffect(spans, schema)).toString("utf8")))
-    }).pipe(Effect.provide(OtlpSerialization.layerJson)))
+    }).pipe(Effect.provide(OtlpSerialization.layerJson)), few)
 
   effectProp("a text of parts is in both what the same text in one piece is", { before: Text, parts: Schema.Array(Text).check(Schema.isMaxLength(4)), after: Text }, ({ after, before, parts }) =>
     Effect.sync(() => {
@@ -129,7 +132,7 @@ describe("SpanEncoding", () => {
       const inProtobuf = (value: Value) => bytesOf(protobuf.body([protobuf.encode(span(value))]))
       // Twice: the second one has its parts from the first.
       for (const of of [inJson, inProtobuf, inJson, inProtobuf]) assert.isTrue(of(joined).equals(of(joined.toString())))
-    }))
+    }), few)
 
   it("NaN and the infinities are doubles in both", () => {
     const span: Span = {

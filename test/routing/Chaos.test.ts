@@ -25,7 +25,7 @@ import * as FastClock from "../support/fastClock.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import { cutStream, protocols, restOf, routeTo, type WireTurn } from "../support/wireModel.ts"
 
-const turns = Number(process.env["HERMES_TEST_CHAOS_TURNS"] ?? 240)
+const turns = Number(process.env["HERMES_TEST_CHAOS_TURNS"] ?? 120)
 const seed = process.env["HERMES_TEST_SEED"] ?? "hermes"
 const side = 6
 const speed = 200
