@@ -70,8 +70,19 @@ const secretName = [
 
 const sensitiveKey = new RegExp(`(?:${secretName})(?:${gap}(?:value|header|\\d{1,3}))?[^A-Za-z0-9]{0,3}$`, "i")
 
+/** Answers about keys, which are few, and of those how many and how long ones are kept. */
+const keys = new Map<string, boolean>()
+const [maxKeys, longestKey] = [1024, 64]
+
 /** Tests whether a value under this key is a secret. Case and separators do not matter: `X-API-Key`, `apiKey`, `api_key`. */
-export const isSensitiveKey = (key: string): boolean => sensitiveKey.test(key)
+export const isSensitiveKey = (key: string): boolean => {
+  const known = keys.get(key)
+  if (known !== undefined || key.length > longestKey) return known ?? sensitiveKey.test(key)
+  if (keys.size >= maxKeys) keys.clear()
+  const made = sensitiveKey.test(key)
+  keys.set(key, made)
+  return made
+}
 
 interface Rule {
   readonly pattern: RegExp
@@ -342,6 +353,26 @@ const entries = (value: object): ReadonlyArray<readonly [string, unknown]> => {
   return Object.entries({ ...value, name, message, ...(stack && { stack }), ...(cause !== undefined && { cause }) })
 }
 
+/** Levels, and objects and arrays in all, unless a caller says otherwise. */
+const [maxDepth, maxNodes] = [64, 100_000]
+
+/** Objects and arrays that {@link isClean} looks at: a value that holds itself, or one several times, is walked. */
+const maxLooked = 1000
+
+/** Tests for plain data without anything to hide, which most values are. `left` counts the objects and arrays that may still be looked at. */
+const isClean = (value: unknown, depth: number, left: { count: number }): boolean => {
+  if (typeof value === "string") return redactText(value) === value
+  if (typeof value !== "object" || value === null) return true
+  if (depth <= 0 || --left.count < 0) return false
+  if (Array.isArray(value)) return value.every((item) => isClean(item, depth - 1, left))
+  if (!isPlain(value)) return false
+  for (const key of Object.keys(value)) {
+    const item: unknown = Reflect.get(value, key)
+    if (hidden(key, item) || !isClean(item, depth - 1, left)) return false
+  }
+  return true
+}
+
 class Walk {
   private nodes = 0
   private readonly done = new Map<object, unknown>()
@@ -357,8 +388,8 @@ class Walk {
     if (typeof value !== "object" || value === null) return value
     if (this.open.has(value)) return "<circular>"
     if (this.done.has(value)) return this.done.get(value)
-    if (depth >= (this.bounds.depth ?? 64)) return "<depth limit>"
-    if (++this.nodes > (this.bounds.nodes ?? 100_000)) return "<size limit>"
+    if (depth >= (this.bounds.depth ?? maxDepth)) return "<depth limit>"
+    if (++this.nodes > (this.bounds.nodes ?? maxNodes)) return "<size limit>"
     this.open.add(value)
     const out = this.guarded(value, depth + 1)
     this.open.delete(value)
@@ -398,4 +429,13 @@ class Walk {
  * Plain objects and arrays without secrets come back as they are, the rest as plain copies: errors with name, message and
  * stack, maps and headers as records, sets as arrays. A cycle becomes `"<circular>"`.
  */
-export const redactValue = (value: unknown, bounds: Bounds = {}): unknown => new Walk(bounds).value(value, 0)
+export const redactValue = (value: unknown, bounds: Bounds = {}): unknown => {
+  if (typeof value === "string") return redactText(value)
+  try {
+    const { depth = maxDepth, nodes = maxNodes } = bounds
+    if (isClean(value, depth, { count: Math.min(nodes, maxLooked) })) return value
+  } catch {
+    // A getter or a proxy that throws: the walk says where.
+  }
+  return new Walk(bounds).value(value, 0)
+}

@@ -159,6 +159,20 @@ const repeatedBytes = (value: Schema.Json): string | Uint8Array => {
 /** The items of a list of messages. */
 const itemsOf = (messages: ReadonlyArray<Schema.Json>): string | Uint8Array => encodings.get(messages) ?? messages.map(repeated).join(",")
 
+/** Beginnings of the members of events and requests, which have few names. */
+const beginnings = new Map<string, string>()
+
+const maxBeginnings = 256
+
+const beginningOf = (name: string): string => {
+  const known = beginnings.get(name)
+  if (known !== undefined) return known
+  if (beginnings.size >= maxBeginnings) beginnings.clear()
+  const made = `${JSON.stringify(name)}:`
+  beginnings.set(name, made)
+  return made
+}
+
 /** The event as JSON. Messages of a request and a set of tools are encoded once, however many requests have them. */
 const json = (event: Event): Parts => {
   const { data } = event
@@ -170,7 +184,7 @@ const json = (event: Event): Parts => {
     // An object of a type has values of its members, or undefined.
     for (const [name, value] of Object.entries(fields) as ReadonlyArray<[string, A[keyof A] | undefined]>) {
       if (value === undefined) continue
-      text += `${separator}${JSON.stringify(name)}:`
+      text += separator + beginningOf(name)
       separator = ","
       if (!special(name, value)) text += JSON.stringify(value)
     }
@@ -217,9 +231,15 @@ export const micros = (timestamp: string | number): number => {
   return Math.floor(Date.parse(timestamp.replace(/\.\d+/u, "")) / 1000) * 1_000_000 + Number(fraction.padEnd(6, "0").slice(0, 6))
 }
 
+/** The second of the newest timestamp: events come in the order of time. */
+let newestSecond = { second: 0, text: "1970-01-01T00:00:00" }
+
 /** RFC 3339 in UTC with six digits, as this runtime and Relay write it. */
-export const timestampOf = (micros: number): string =>
-  `${new Date(Math.floor(micros / 1000)).toISOString().slice(0, 19)}.${String(micros % 1_000_000).padStart(6, "0")}+00:00`
+export const timestampOf = (micros: number): string => {
+  const second = Math.floor(micros / 1_000_000)
+  if (second !== newestSecond.second) newestSecond = { second, text: new Date(second * 1000).toISOString().slice(0, 19) }
+  return `${newestSecond.text}.${String(micros % 1_000_000).padStart(6, "0")}+00:00`
+}
 
 /** Events by instant; those of one instant as they came. */
 export const sorted = (events: ReadonlyArray<Event>): ReadonlyArray<Event> =>

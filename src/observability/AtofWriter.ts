@@ -30,7 +30,7 @@ import * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as Atof from "./Atof.ts"
-import * as GrowingBytes from "./atof/GrowingBytes.ts"
+import * as GrowingBytes from "./GrowingBytes.ts"
 import { FlushDeadline } from "./TraceSettings.ts"
 
 /** Events that may wait for the disk. */
@@ -150,13 +150,20 @@ export const make = (
       const batches = yield* Queue.takeAll(queue)
       const ends: Array<number> = []
       lines.clear()
+      const written: Array<Atof.Parts> = []
+      let size = 0
       for (const event of batches.flat()) {
         const line = Atof.encodeParts(event)
         if (Result.isSuccess(line)) {
-          for (const part of line.success) lines.add(part)
-          lines.add("\n")
-          ends.push(lines.length())
+          written.push(line.success)
+          for (const { length } of line.success) size += length
         } else yield* warn(`an event was not written: ${line.failure.message}`)
+      }
+      lines.reserve(size)
+      for (const line of written) {
+        for (const part of line) lines.add(part)
+        lines.add("\n")
+        ends.push(lines.length())
       }
       let from = 0
       for (const to of groups(ends, options.maxBytes)) {

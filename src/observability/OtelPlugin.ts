@@ -33,6 +33,7 @@ import { Environment } from "../config/Environment.ts"
 import * as TraceContext from "../hooks/TraceContext.ts"
 import * as Plugin from "../plugin/Plugin.ts"
 import type { RunRecord } from "../session/RunRecord.ts"
+import { JoinedText } from "./JoinedText.ts"
 import * as Attributes from "./otel/Attributes.ts"
 import * as Metrics from "./otel/Metrics.ts"
 import * as OtelSettings from "./otel/OtelSettings.ts"
@@ -48,8 +49,14 @@ const startedIn = ({ start }: { readonly start: Partial<TraceContext.Carrier> | 
 
 /** Trace of a run under a span; the same for a call that begins and for the spans that are made of the record. */
 const placing = ({ parent, sampler }: OtelSettings.Settings) => {
+  /** Run of the newest place, and its trace id: places of one run mostly follow each other. */
+  let newest = { turnId: "", traceId: "" }
+  const ownTraceId = (turnId: string): string => {
+    if (newest.turnId !== turnId) newest = { turnId, traceId: RunSpans.traceIdOf(turnId) }
+    return newest.traceId
+  }
   const traceOf = (above: Tracer.AnySpan | undefined, turnId: string) => {
-    const traceId = above?.traceId.padStart(32, "0") ?? RunSpans.traceIdOf(turnId)
+    const traceId = above?.traceId.padStart(32, "0") ?? ownTraceId(turnId)
     return { traceId, sampled: sampler(above, traceId), traceState: TraceContext.stateOf(above) }
   }
   const place = (context: Context.Context<never>, turnId: string, spanId: string): Tracer.AnySpan => {
@@ -73,7 +80,7 @@ export const view = (settings: OtelSettings.Settings): RunSpans.View => {
   const whole = Attributes.view({ agentName, captureContent, duplicate }, placing(settings).trace)
   if (maxValueChars === undefined) return whole
   const cut = (value: RunSpans.Value): RunSpans.Value =>
-    typeof value === "string" || value instanceof RunSpans.JoinedText ? TextCut.head(value.toString(), maxValueChars) : value
+    typeof value === "string" || value instanceof JoinedText ? TextCut.head(value.toString(), maxValueChars) : value
   return {
     ...whole,
     attributes: (node, outcome, tree) =>

@@ -32,6 +32,8 @@ export interface Sent {
   readonly said: number
   /** Shows those messages, the last one first, as long as `wants` is true of them. */
   readonly newest: (wants: (message: Prompt.Message) => boolean) => void
+  /** All messages, in order: the list of {@link Request}, which the next request grows. */
+  readonly messages: () => Request["messages"]
   /** Those that no session kept before and that no attempt before it in its run was sent, such as the summary of a compaction; in order. */
   readonly fresh: ReadonlyArray<Prompt.Message>
 }
@@ -51,6 +53,8 @@ interface Session {
 /** Messages of a request, and the references that they are of. */
 interface Resolved {
   references: ReadonlyArray<Record.Reference>
+  /** False where a message was not found. */
+  isWhole: boolean
   readonly messages: Array<Prompt.Message | undefined>
   readonly names: Array<number | string>
   readonly origins: Array<Record.Origin | undefined>
@@ -101,6 +105,40 @@ export const make = () => {
   const tools = ({ run, start }: Attempt): ReadonlyArray<ToolDefinition> =>
     start.tools === undefined ? [] : of(run.sessionId).tools.get(start.tools) ?? []
 
+  const request = (attempt: Attempt): Request => {
+    const { run, start: { messages: references, task } } = attempt
+    const session = of(run.sessionId)
+    const { last, named, positions } = session
+    const resolved: Resolved = last !== undefined && task === undefined && isGrown(references, last.references)
+      ? last
+      : { references: [], isWhole: true, messages: [], names: [], origins: [] }
+    const { messages, names, origins, references: known } = resolved
+    const add = (message: Prompt.Message | undefined, name: number | string, origin: Record.Origin | undefined): void => {
+      if (message === undefined) resolved.isWhole = false
+      messages.push(message)
+      names.push(name)
+      origins.push(origin)
+    }
+    for (let index = Math.max(0, known.length - 1); index < references.length; index++) {
+      const [reference, before] = [references[index], known[index]]
+      if (reference === undefined) continue
+      if (typeof reference === "string") {
+        if (before === undefined) add(named.get(reference), reference, undefined)
+        continue
+      }
+      const [from, to] = rangeOf(reference)
+      const next = before === undefined || typeof before === "string" ? from : rangeOf(before)[1] + 1
+      for (let at = next; at <= to; at++) {
+        const kept = positions.get(at)
+        add(kept?.message, at, kept?.origin)
+      }
+    }
+    resolved.references = references
+    // One that names what is not there yet may find it later.
+    if (task === undefined) session.last = resolved.isWhole ? resolved : undefined
+    return { messages, names, origins, tools: tools(attempt) }
+  }
+
   return {
     keep: ({ at, sessionId }: Record.Entry, { copyOf, id, message, origin, position }: Tagged<"MessageAppended">): Message => {
       const session = of(sessionId)
@@ -125,38 +163,7 @@ export const make = () => {
       // Definitions in the record are those that a model was given.
       if (!known.has(hash)) known.set(hash, definitions as ReadonlyArray<ToolDefinition>)
     },
-    request: (attempt: Attempt): Request => {
-      const { run, start: { messages: references, task } } = attempt
-      const session = of(run.sessionId)
-      const { last, named, positions } = session
-      const resolved: Resolved = last !== undefined && task === undefined && isGrown(references, last.references)
-        ? last
-        : { references: [], messages: [], names: [], origins: [] }
-      const { messages, names, origins, references: known } = resolved
-      const add = (message: Prompt.Message | undefined, name: number | string, origin: Record.Origin | undefined): void => {
-        messages.push(message)
-        names.push(name)
-        origins.push(origin)
-      }
-      for (let index = Math.max(0, known.length - 1); index < references.length; index++) {
-        const [reference, before] = [references[index], known[index]]
-        if (reference === undefined) continue
-        if (typeof reference === "string") {
-          if (before === undefined) add(named.get(reference), reference, undefined)
-          continue
-        }
-        const [from, to] = rangeOf(reference)
-        const next = before === undefined || typeof before === "string" ? from : rangeOf(before)[1] + 1
-        for (let at = next; at <= to; at++) {
-          const kept = positions.get(at)
-          add(kept?.message, at, kept?.origin)
-        }
-      }
-      resolved.references = references
-      // One that names what is not there yet may find it later.
-      if (task === undefined) session.last = messages.includes(undefined) ? undefined : resolved
-      return { messages, names, origins, tools: tools(attempt) }
-    },
+    request,
     /** `begun` are messages with which the session began before this attempt, its first one. */
     sent: (attempt: Attempt, begun: ReadonlyArray<Message>): Sent => {
       const { run, start: { messages } } = attempt
@@ -186,6 +193,7 @@ export const make = () => {
         count,
         system,
         said,
+        messages: () => request(attempt).messages,
         fresh: [...begun.flatMap(({ message }) => message ?? []), ...unstored].filter(isSaid),
         newest: (wants) => {
           for (let index = messages.length - 1; index >= 0; index--) {

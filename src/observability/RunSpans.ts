@@ -14,35 +14,11 @@
 import * as Json from "../domain/Json.ts"
 import * as ToolOutcome from "../hooks/ToolOutcome.ts"
 import * as Digest from "../platform/Digest.ts"
+import type { JoinedText } from "./JoinedText.ts"
 import * as RunTree from "./RunTree.ts"
 
 /** Name and version of the instrumentation. */
 export const scope = { name: "hermes-effect", version: "0.1.0" }
-
-/** A part of a text. Later texts may have the same one: what is made of it, such as its bytes, is kept with it. */
-export interface TextPart {
-  readonly text: string
-}
-
-/** A text that is a list of parts, separated by commas, between two others. */
-export class JoinedText {
-  readonly before: string
-  readonly parts: ReadonlyArray<TextPart>
-  readonly after: string
-  constructor(before: string, parts: ReadonlyArray<TextPart>, after: string) {
-    this.before = before
-    this.parts = parts
-    this.after = after
-  }
-  /** The text. */
-  toString(): string {
-    // In one join, which copies every text once.
-    const last = this.parts.length - 1
-    return last < 0
-      ? this.before + this.after
-      : this.parts.map(({ text }, index) => `${index === 0 ? this.before : ""}${text}${index === last ? this.after : ""}`).join(",")
-  }
-}
 
 /** A value of an attribute. */
 export type Value = string | number | boolean | ReadonlyArray<string> | JoinedText

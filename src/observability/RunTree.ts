@@ -70,12 +70,16 @@ export const make = (): Tree => {
   const roots: Array<Run> = []
   /** By session and turn: a side task may be of a turn whose session goes on in another one. */
   const open = new Map<string, Open>()
+  /** The one of the newest entry: entries of one run mostly follow each other. */
+  let newest: Open | undefined
   const placeOf = ({ sessionId, turnId }: Pick<Record.Entry | Run, "sessionId" | "turnId">): string => `${sessionId} ${turnId}`
   const contents = RunContents.make()
   /** Children by their session, until their run begins and after. */
   const children = new Map<string, Child>()
   const beginnings = new Map<string, Beginning>()
   let changes: Array<Change> = []
+  /** Messages of the attempt that was asked for last, until something comes into the tree: every exporter asks. */
+  let asked: { readonly attempt: Attempt; readonly sent: RunContents.Sent } | undefined
 
   const opened = (node: Node, at: number): void => void changes.push({ _tag: "Opened", at, node })
   const closed = (node: Node, at: number): void => void changes.push({ _tag: "Closed", at, node })
@@ -102,10 +106,15 @@ export const make = (): Tree => {
     else roots.push(run)
     const state: Open = { run, attempts: new Map(), calls: new Map(), step: undefined }
     open.set(placeOf(run), state)
+    newest = state
     opened(run, at)
     return state
   }
-  const of = (entry: Record.Entry): Open => open.get(placeOf(entry)) ?? beginRun(entry, undefined)
+  const of = (entry: Record.Entry): Open => {
+    if (newest?.run.turnId === entry.turnId && newest.run.sessionId === entry.sessionId) return newest
+    newest = open.get(placeOf(entry)) ?? beginRun(entry, undefined)
+    return newest
+  }
 
   const endStep = (state: Open, at: number): void => {
     const { step } = state
@@ -302,10 +311,12 @@ export const make = (): Tree => {
   return {
     add: (entry) => {
       changes = []
+      asked = undefined
       handle(entry)
       return changes
     },
     remember: (entry) => {
+      asked = undefined
       const { event } = entry
       if (event._tag === "MessageAppended") contents.keep(entry, event)
       else if (event._tag === "ToolsOffered") contents.offered(entry, event)
@@ -313,10 +324,13 @@ export const make = (): Tree => {
     roots,
     request: contents.request,
     sent: (attempt) => {
+      if (asked?.attempt === attempt) return asked.sent
       const { run } = attempt
       const isFirst = run.steps[0]?.attempts[0] === attempt && roots.find(({ sessionId }) => sessionId === run.sessionId) === run
       const begun = isFirst ? beginnings.get(run.sessionId)?.messages.filter(({ copyOf }) => copyOf === undefined) : undefined
-      return contents.sent(attempt, begun ?? [])
+      const sent = contents.sent(attempt, begun ?? [])
+      asked = { attempt, sent }
+      return sent
     },
     unstored: contents.unstored,
     tools: contents.tools,
@@ -327,6 +341,7 @@ export const make = (): Tree => {
       if (index >= 0) roots.splice(index, 1)
       const drop = (run: Run): void => {
         open.delete(placeOf(run))
+        newest = undefined
         const below = [...run.children, ...run.steps.flatMap(({ calls }) => calls.flatMap((call) => call.children))]
         for (const { run: inner, start: { sessionId } } of below) {
           children.delete(sessionId)

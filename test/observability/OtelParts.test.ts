@@ -1,7 +1,9 @@
 // The parts of the OpenTelemetry exporter one by one.
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Schema from "effect/Schema"
 import * as Tracer from "effect/Tracer"
 import * as Prompt from "effect/ai/Prompt"
 import type * as Cost from "../../src/domain/Cost.ts"
@@ -14,6 +16,7 @@ import * as Sampler from "../../src/observability/otel/Sampler.ts"
 import * as TracerSpans from "../../src/observability/otel/TracerSpans.ts"
 import * as RunSpans from "../../src/observability/RunSpans.ts"
 import type * as RunTree from "../../src/observability/RunTree.ts"
+import { effectProp } from "../support/property.ts"
 import { sentOf } from "./support/sentMessages.ts"
 
 describe("Sampler", () => {
@@ -284,4 +287,37 @@ describe("Attributes and outcomes", () => {
     const [error] = Exit.match(TracerSpans.exitOf(outcome), { onFailure: Cause.prettyErrors, onSuccess: () => [] })
     assert.deepStrictEqual([error?.name, error?.message], ["tool_error", "no such file"])
   })
+})
+
+describe("the input of an attempt", () => {
+  const Said = Schema.Struct({
+    role: Schema.Literals(["user", "assistant", "system", "lost"]),
+    length: Schema.Literals([0, 10, 5000, Content.maxRepeatedChars - 60, Content.maxRepeatedChars + 1])
+  })
+  const messageOf = ({ length, role }: typeof Said.Type): Prompt.Message | undefined => {
+    const text = "é".repeat(length)
+    if (role === "lost") return undefined
+    return role === "system" ? Prompt.systemMessage({ content: text }) : role === "user"
+      ? Prompt.userMessage({ content: [Prompt.textPart({ text })] })
+      : Prompt.assistantMessage({ content: [Prompt.textPart({ text })] })
+  }
+  const textOf = (message: Prompt.Message): string => Content.text(Content.ofMessage(message))
+
+  effectProp("is what came behind the last answer, and before it as many messages as fit, however a list grows", { requests: Schema.Array(Schema.Array(Said).check(Schema.isMaxLength(4))).check(Schema.isMaxLength(8)) }, ({ requests }) =>
+    Effect.sync(() => {
+      const list: Array<Prompt.Message | undefined> = []
+      for (const more of requests) {
+        list.push(...more.map(messageOf))
+        const said = list.filter((message) => message !== undefined && message.role !== "system") as ReadonlyArray<Prompt.Message>
+        const fresh = said.length > 2 ? said.slice(0, 1) : []
+        const input = Content.input({ ...sentOf(list), fresh }, undefined)
+        const known = said.findLastIndex(({ role }) => role === "assistant") + 1
+        let first = known
+        let chars = 0
+        while (first > 0 && chars + textOf(said[first - 1] ?? assert.fail()).length <= Content.maxRepeatedChars) chars += textOf(said[--first] ?? assert.fail()).length
+        const shown = [...fresh.filter(() => first > 0), ...said.slice(first)]
+        assert.strictEqual(String(input["gen_ai.input.messages"]), `[${shown.map(textOf).join(",")}]`)
+        assert.strictEqual(input["hermes.input.omitted_messages"] ?? 0, said.length - shown.length)
+      }
+    }))
 })

@@ -9,7 +9,8 @@ import type { TraceData } from "effect/observability/OtlpTracer"
 import * as Serialization from "../../src/observability/otlp/Serialization.ts"
 import type { Body } from "../../src/observability/otlp/SignalEncoding.ts"
 import * as SpanEncoding from "../../src/observability/otlp/SpanEncoding.ts"
-import { JoinedText, scope, type Span, type Value } from "../../src/observability/RunSpans.ts"
+import { growing, JoinedText, ofList } from "../../src/observability/JoinedText.ts"
+import { scope, type Span, type Value } from "../../src/observability/RunSpans.ts"
 import type { Run } from "../../src/observability/RunTree.ts"
 import { effectProp } from "../support/property.ts"
 import * as Otlp from "./support/otlpWire.ts"
@@ -121,7 +122,7 @@ describe("SpanEncoding", () => {
 
   effectProp("a text of parts is in both what the same text in one piece is", { before: Text, parts: Schema.Array(Text).check(Schema.isMaxLength(4)), after: Text }, ({ after, before, parts }) =>
     Effect.sync(() => {
-      const joined = new JoinedText(before, parts.map((text) => ({ text })), after)
+      const joined = new JoinedText(before, ofList(parts.map((text) => ({ text }))), after)
       const span = (value: Value): Span => ({
         node, traceId: "1".repeat(32), spanId: "1".repeat(16), parentSpanId: undefined, sampled: true, name: "s", kind: "client", startedAt: 1, endedAt: 2, order: 0,
         attributes: { value }, events: [], outcome: { _tag: "Done" }
@@ -133,6 +134,35 @@ describe("SpanEncoding", () => {
       // Twice: the second one has its parts from the first.
       for (const of of [inJson, inProtobuf, inJson, inProtobuf]) assert.isTrue(of(joined).equals(of(joined.toString())))
     }), few)
+
+  const Step = Schema.Struct({ texts: Schema.Array(Text).check(Schema.isMaxLength(3)), shown: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })) })
+
+  effectProp("the last parts of a list that grows are the same as a list of their own", { steps: Schema.Array(Step).check(Schema.isMaxLength(12)) }, ({ steps }) =>
+    Effect.sync(() => {
+      const parts = growing()
+      const all: Array<string> = []
+      const [json, protobuf] = [SpanEncoding.json(resource, undefined), SpanEncoding.protobuf(resource, undefined)]
+      let first = 0
+      for (const { shown, texts } of steps) {
+        for (const text of texts) {
+          parts.add({ text })
+          all.push(text)
+        }
+        first = Math.max(first, all.length - shown)
+        const windows = [first, Math.max(0, first - 2), all.length].map((from) => [parts.from(from), all.slice(from)] as const)
+        assert.strictEqual(parts.length(), all.length)
+        for (const [window, expected] of windows) {
+          const joined = new JoinedText("[", window, "]")
+          assert.strictEqual(joined.toString(), `[${expected.join(",")}]`)
+          const span = (value: Value): Span => ({
+            node, traceId: "1".repeat(32), spanId: "1".repeat(16), parentSpanId: undefined, sampled: true, name: "s", kind: "client", startedAt: 1, endedAt: 2, order: 0,
+            attributes: { value }, events: [], outcome: { _tag: "Done" }
+          })
+          assert.isTrue(bytesOf(protobuf.body([protobuf.encode(span(joined))])).equals(bytesOf(protobuf.body([protobuf.encode(span(joined.toString()))]))))
+          assert.isTrue(bytesOf(json.body([json.encode(span(joined))])).equals(bytesOf(json.body([json.encode(span(joined.toString()))]))))
+        }
+      }
+    }))
 
   it("NaN and the infinities are doubles in both", () => {
     const span: Span = {

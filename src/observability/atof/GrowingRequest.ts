@@ -10,7 +10,7 @@ import type * as Record from "../../domain/RecordEvent.ts"
 import { remember, repeated } from "../Atof.ts"
 import type * as RunTree from "../RunTree.ts"
 import * as ChatCompletion from "./ChatCompletion.ts"
-import * as GrowingBytes from "./GrowingBytes.ts"
+import * as GrowingBytes from "../GrowingBytes.ts"
 
 type Facts = ChatCompletion.Facts
 type Name = number | string

@@ -15,7 +15,8 @@ import type { AnswerPart } from "../../domain/RecordEvent.ts"
 import * as Usage from "../../domain/Usage.ts"
 import * as ApiPayload from "../../hooks/ApiPayload.ts"
 import * as Content from "../otel/Content.ts"
-import { type Attributes, JoinedText, type Outcome, type TextPart, type Value } from "../RunSpans.ts"
+import { JoinedText, ofList, type TextPart } from "../JoinedText.ts"
+import type { Outcome, Value } from "../RunSpans.ts"
 import type { Attempt, Sent, Tree } from "../RunTree.ts"
 import * as Values from "./Values.ts"
 
@@ -43,14 +44,15 @@ const metadataName = (name: string): string => {
   return made
 }
 
-/** Attributes of the metadata of an observation, where they say something. */
-export const metadata = (facts: Readonly<Record<string, Schema.Json | undefined>>): Record<string, Value> => {
-  const out: Record<string, Value> = {}
+/** Attributes of an observation, which grow part by part. */
+export type Growing = Record<string, Value>
+
+/** Adds the metadata of an observation, where it says something. */
+export const addMetadata = (out: Growing, facts: Readonly<Record<string, Schema.Json | undefined>>): void => {
   for (const name of Object.keys(facts)) {
     const value = facts[name]
     if (value !== undefined && value !== null && value !== "") out[metadataName(name)] = json(value)
   }
-  return out
 }
 
 const toolCall = (id: string, name: string, params: unknown): ToolCall => {
@@ -108,7 +110,7 @@ const inputTexts = (sent: Sent, maxChars: number): ReadonlyArray<TextPart> => {
 }
 
 /** The system prompt and the last messages of a request as a JSON list. */
-export const input = (sent: Sent, maxChars: number): JoinedText => new JoinedText("[", inputTexts(sent, maxChars), "]")
+export const input = (sent: Sent, maxChars: number): JoinedText => new JoinedText("[", ofList(inputTexts(sent, maxChars)), "]")
 
 /** A part of a message in the form of the GenAI conventions that is neither text, reasoning, call nor result. */
 const otherPart = ({ type, ...rest }: Content.Part, maxChars: number): Schema.Json =>
@@ -198,69 +200,75 @@ const answerForm = (parts: ReadonlyArray<AnswerPart>, maxChars: number): AnswerF
 
 const seconds = (millis: number): number => Math.round(millis) / 1000
 
-const answered = (attempt: Attempt, maxChars: number): Attributes => {
+const addAnswer = (out: Growing, attempt: Attempt, maxChars: number): void => {
   const { end } = attempt
-  if (end === undefined) return {}
+  if (end === undefined) return
   const { calls, content, reasoning } = answer(end.answer, maxChars)
   const dollars = cost(attempt)
-  return {
-    ...(end.answer.length === 0 && end.status !== "answered" ? {} : {
-      "langfuse.observation.output": JSON.stringify({
-        content,
-        ...(reasoning === undefined ? {} : { reasoning }),
-        ...(calls.length === 0 ? {} : { tool_calls: calls })
-      })
-    }),
-    ...(end.usage === undefined ? {} : { "langfuse.observation.usage_details": JSON.stringify(usage(end.usage)) }),
-    ...(dollars === undefined ? {} : { "langfuse.observation.cost_details": JSON.stringify(dollars) }),
-    ...(end.firstPartAt === undefined
-      ? {}
-      : { "langfuse.observation.completion_start_time": new Date(Math.max(end.firstPartAt, attempt.startedAt)).toISOString() }),
-    ...metadata({
-      tool_call_count: calls.length,
-      api_duration_s: attempt.endedAt === undefined ? undefined : seconds(attempt.endedAt - attempt.startedAt),
-      finish_reason: end.finishReason === undefined ? undefined : ApiPayload.finishReason(end.finishReason)
+  if (end.answer.length > 0 || end.status === "answered") {
+    out["langfuse.observation.output"] = JSON.stringify({
+      content,
+      ...(reasoning === undefined ? {} : { reasoning }),
+      ...(calls.length === 0 ? {} : { tool_calls: calls })
     })
   }
+  if (end.usage !== undefined) out["langfuse.observation.usage_details"] = JSON.stringify(usage(end.usage))
+  if (dollars !== undefined) out["langfuse.observation.cost_details"] = JSON.stringify(dollars)
+  if (end.firstPartAt !== undefined) {
+    out["langfuse.observation.completion_start_time"] = new Date(Math.max(end.firstPartAt, attempt.startedAt)).toISOString()
+  }
+  addMetadata(out, {
+    tool_call_count: calls.length,
+    api_duration_s: attempt.endedAt === undefined ? undefined : seconds(attempt.endedAt - attempt.startedAt),
+    finish_reason: end.finishReason === undefined ? undefined : ApiPayload.finishReason(end.finishReason)
+  })
 }
 
 /** Reason of an outcome that is not done. */
 export const reasonOf = (outcome: Exclude<Outcome, { readonly _tag: "Done" }>): string =>
   outcome._tag === "Cut" ? "interrupted" : redactText(outcome.failure.message)
 
-const failed = ({ end }: Attempt, outcome: Outcome): Attributes => {
-  if (outcome._tag === "Cut") return { "langfuse.observation.level": "WARNING", "langfuse.observation.status_message": reasonOf(outcome) }
-  if (outcome._tag === "Done") return {}
-  return {
-    "langfuse.observation.level": "ERROR",
-    "langfuse.observation.status_message": reasonOf(outcome),
-    ...metadata({
-      error_type: end?.failure?.type,
-      reason: end?.failure?.reason,
-      status_code: end?.failure?.status,
-      retryable: end?.failure?.retryable
-    })
-  }
+const addFailure = (out: Growing, { end }: Attempt, outcome: Outcome): void => {
+  if (outcome._tag === "Done") return
+  out["langfuse.observation.level"] = outcome._tag === "Cut" ? "WARNING" : "ERROR"
+  out["langfuse.observation.status_message"] = reasonOf(outcome)
+  if (outcome._tag === "Cut") return
+  addMetadata(out, {
+    error_type: end?.failure?.type,
+    reason: end?.failure?.reason,
+    status_code: end?.failure?.status,
+    retryable: end?.failure?.retryable
+  })
 }
 
-/** The attributes of a model call that is over. */
-export const attributes = (attempt: Attempt, outcome: Outcome, tree: Pick<Tree, "sent" | "tools">, maxChars: number): Attributes => {
+/** Parameters of a call that are shown, as JSON; undefined where there are none. */
+const parametersOf = (given: Attempt["start"]["parameters"]): string | undefined => {
+  let chosen: Record<string, unknown> | undefined
+  for (const name of parameters) {
+    const value = given[name]
+    if (value === undefined || value === null) continue
+    chosen ??= {}
+    chosen[name] = value
+  }
+  return chosen === undefined ? undefined : JSON.stringify(chosen)
+}
+
+/** Adds the attributes of a model call that is over. */
+export const add = (out: Growing, attempt: Attempt, outcome: Outcome, tree: Pick<Tree, "sent" | "tools">, maxChars: number): void => {
   const { end, run, start: { attempt: number, parameters: given, rewritten, route, task } } = attempt
   const sent = tree.sent(attempt)
-  const chosen = Object.fromEntries(parameters.flatMap((name) => given[name] === undefined || given[name] === null ? [] : [[name, given[name]]]))
-  return {
-    "langfuse.observation.model.name": end?.model ?? route.model,
-    "langfuse.observation.input": rewritten === undefined ? input(sent, maxChars) : JSON.stringify(rewrittenInput(rewritten, maxChars)),
-    ...(Object.keys(chosen).length === 0 ? {} : { "langfuse.observation.model.parameters": JSON.stringify(chosen) }),
-    ...metadata({
-      provider: route.provider,
-      api_mode: route.apiMode,
-      platform: task === undefined ? run.start?.platform : `auxiliary:${task}`,
-      retry_count: number,
-      message_count: sent.count,
-      tool_count: tree.tools(attempt).length
-    }),
-    ...answered(attempt, maxChars),
-    ...failed(attempt, outcome)
-  }
+  const chosen = parametersOf(given)
+  out["langfuse.observation.model.name"] = end?.model ?? route.model
+  out["langfuse.observation.input"] = rewritten === undefined ? input(sent, maxChars) : JSON.stringify(rewrittenInput(rewritten, maxChars))
+  if (chosen !== undefined) out["langfuse.observation.model.parameters"] = chosen
+  addMetadata(out, {
+    provider: route.provider,
+    api_mode: route.apiMode,
+    platform: task === undefined ? run.start?.platform : `auxiliary:${task}`,
+    retry_count: number,
+    message_count: sent.count,
+    tool_count: tree.tools(attempt).length
+  })
+  addAnswer(out, attempt, maxChars)
+  addFailure(out, attempt, outcome)
 }

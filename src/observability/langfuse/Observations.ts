@@ -20,7 +20,7 @@ import * as Generation from "./Generation.ts"
 import type { Settings } from "./LangfuseSettings.ts"
 import * as Values from "./Values.ts"
 
-const { json, metadata } = Generation
+const { addMetadata, json } = Generation
 
 const types = { run: "chain", step: "chain", child: "agent", attempt: "generation", call: "tool", approval: "guardrail" } as const
 
@@ -61,8 +61,8 @@ const factsOf = ({ end, start, steps, turnId }: Run): Readonly<Record<string, Sc
 
 const levelOf = (status: string | undefined): string => status === "ok" ? "DEFAULT" : status === "error" ? "ERROR" : "WARNING"
 
-/** Attributes of the observations of runs, with texts of at most `maxChars` characters. */
-const attributesOf = (maxChars: number) => {
+/** Adds attributes of the observations of runs, with texts of at most `maxChars` characters. */
+const adding = (maxChars: number) => {
   const bounded = (value: unknown): Schema.Json => Values.bounded(Values.whole(value), maxChars)
   const resultOf = (call: Call): Schema.Json => Values.result(call.name, Values.whole(RunSpans.resultOf(call) ?? ""), maxChars)
 
@@ -86,32 +86,30 @@ const attributesOf = (maxChars: number) => {
     })
   }
 
-  const ofRun = (run: Run, outcome: RunSpans.Outcome): RunSpans.Attributes => {
+  const addRun = (out: Generation.Growing, run: Run, outcome: RunSpans.Outcome): void => {
     const { end, sessionId, start } = run
     const message = json(bounded(promptOf(run)))
     const output = outputOf(run)
     const completed = end?.exit === "text_response"
-    return {
-      "langfuse.observation.input": message,
-      "langfuse.trace.input": message,
-      "langfuse.observation.output": output,
-      "langfuse.trace.output": output,
-      ...(completed ? {} : { "langfuse.observation.level": outcome._tag === "Cut" ? "WARNING" : "ERROR" }),
-      ...(outcome._tag === "Done" ? {} : { "langfuse.observation.status_message": Generation.reasonOf(outcome) }),
-      ...metadata({
-        source: "hermes",
-        task_id: start?.parent?.subagentId ?? sessionId,
-        ...factsOf(run),
-        completed,
-        interrupted: outcome._tag === "Cut"
-      })
-    }
+    out["langfuse.observation.input"] = message
+    out["langfuse.trace.input"] = message
+    out["langfuse.observation.output"] = output
+    out["langfuse.trace.output"] = output
+    if (!completed) out["langfuse.observation.level"] = outcome._tag === "Cut" ? "WARNING" : "ERROR"
+    if (outcome._tag !== "Done") out["langfuse.observation.status_message"] = Generation.reasonOf(outcome)
+    addMetadata(out, {
+      source: "hermes",
+      task_id: start?.parent?.subagentId ?? sessionId,
+      ...factsOf(run),
+      completed,
+      interrupted: outcome._tag === "Cut"
+    })
   }
-  const ofChild = ({ end, run, start }: Child): RunSpans.Attributes => ({
-    "langfuse.observation.input": json(bounded(start.goal)),
-    "langfuse.observation.output": json(bounded(end?.summary ?? "")),
-    "langfuse.observation.level": end?.status === "completed" ? "DEFAULT" : "WARNING",
-    ...metadata({
+  const addChild = (out: Generation.Growing, { end, run, start }: Child): void => {
+    out["langfuse.observation.input"] = json(bounded(start.goal))
+    out["langfuse.observation.output"] = json(bounded(end?.summary ?? ""))
+    out["langfuse.observation.level"] = end?.status === "completed" ? "DEFAULT" : "WARNING"
+    addMetadata(out, {
       child_session_id: start.sessionId,
       child_subagent_id: start.subagentId,
       child_role: start.role,
@@ -119,43 +117,41 @@ const attributesOf = (maxChars: number) => {
       child_status: end?.status ?? "interrupted",
       duration_ms: end?.durationMillis
     })
-  })
-  const ofCall = (call: Call, outcome: RunSpans.Outcome): RunSpans.Attributes => {
-    const { args, end, id, start } = call
-    return {
-      "langfuse.observation.input": JSON.stringify(Values.whole(start?.args ?? args ?? {})),
-      ...(RunSpans.resultOf(call) === undefined ? {} : { "langfuse.observation.output": json(resultOf(call)) }),
-      "langfuse.observation.level": levelOf(end?.status),
-      ...(outcome._tag === "Done" ? {} : { "langfuse.observation.status_message": Generation.reasonOf(outcome) }),
-      ...metadata({
-        tool_call_id: id,
-        status: end?.status ?? "cancelled",
-        error_type: outcome._tag === "Failed" ? outcome.failure.type : undefined,
-        duration_ms: end?.durationMillis
-      })
-    }
   }
-  const ofApproval = ({ event: { choice, decidedBy, description, patterns, subject, surface } }: Approval): RunSpans.Attributes => ({
-    "langfuse.observation.input": JSON.stringify(bounded({ command: subject, description: description ?? "", pattern_keys: patterns ?? [] })),
-    "langfuse.observation.output": choice,
-    "langfuse.observation.level": /deny|timeout/u.test(choice) ? "WARNING" : "DEFAULT",
-    ...metadata({ surface, decided_by: decidedBy })
-  })
+  const addCall = (out: Generation.Growing, call: Call, outcome: RunSpans.Outcome): void => {
+    const { args, end, id, start } = call
+    out["langfuse.observation.input"] = JSON.stringify(Values.whole(start?.args ?? args ?? {}))
+    if (RunSpans.resultOf(call) !== undefined) out["langfuse.observation.output"] = json(resultOf(call))
+    out["langfuse.observation.level"] = levelOf(end?.status)
+    if (outcome._tag !== "Done") out["langfuse.observation.status_message"] = Generation.reasonOf(outcome)
+    addMetadata(out, {
+      tool_call_id: id,
+      status: end?.status ?? "cancelled",
+      error_type: outcome._tag === "Failed" ? outcome.failure.type : undefined,
+      duration_ms: end?.durationMillis
+    })
+  }
+  const addApproval = (out: Generation.Growing, { event: { choice, decidedBy, description, patterns, subject, surface } }: Approval): void => {
+    out["langfuse.observation.input"] = JSON.stringify(bounded({ command: subject, description: description ?? "", pattern_keys: patterns ?? [] }))
+    out["langfuse.observation.output"] = choice
+    out["langfuse.observation.level"] = /deny|timeout/u.test(choice) ? "WARNING" : "DEFAULT"
+    addMetadata(out, { surface, decided_by: decidedBy })
+  }
 
-  return (node: Node, outcome: RunSpans.Outcome, tree: Pick<Tree, "sent" | "tools">): RunSpans.Attributes => {
+  return (out: Generation.Growing, node: Node, outcome: RunSpans.Outcome, tree: Pick<Tree, "sent" | "tools">): void => {
     switch (node.kind) {
       case "run":
-        return ofRun(node, outcome)
+        return addRun(out, node, outcome)
       case "child":
-        return ofChild(node)
+        return addChild(out, node)
       case "attempt":
-        return Generation.attributes(node, outcome, tree, maxChars)
+        return Generation.add(out, node, outcome, tree, maxChars)
       case "call":
-        return ofCall(node, outcome)
+        return addCall(out, node, outcome)
       case "approval":
-        return ofApproval(node)
+        return addApproval(out, node)
       case "step":
-        return {}
+        return undefined
     }
   }
 }
@@ -164,7 +160,8 @@ const attributesOf = (maxChars: number) => {
 export const view = (
   { environment, maxChars, release, sampleRate, tags, userId }: Pick<Settings, "environment" | "maxChars" | "release" | "sampleRate" | "tags" | "userId">
 ): RunSpans.View => {
-  const attributes = attributesOf(maxChars)
+  const add = adding(maxChars)
+  const allTags = ["hermes", "langfuse", ...tags]
   return {
     hasSteps: false,
     trace: ({ sessionId }) => {
@@ -172,15 +169,16 @@ export const view = (
       return { traceId, parentSpanId: undefined, sampled: isSampled(traceId, sampleRate) }
     },
     name: nameOf,
-    attributes: (node, outcome, tree) => ({
-      "session.id": rootOf(RunSpans.runOf(node)).sessionId,
-      ...(userId === undefined ? {} : { "user.id": userId }),
-      ...(environment === undefined ? {} : { "langfuse.environment": environment }),
-      ...(release === undefined ? {} : { "langfuse.release": release }),
-      "langfuse.trace.name": "Hermes turn",
-      "langfuse.trace.tags": ["hermes", "langfuse", ...tags],
-      "langfuse.observation.type": types[node.kind],
-      ...attributes(node, outcome, tree)
-    })
+    attributes: (node, outcome, tree) => {
+      const out: Generation.Growing = { "session.id": rootOf(RunSpans.runOf(node)).sessionId }
+      if (userId !== undefined) out["user.id"] = userId
+      if (environment !== undefined) out["langfuse.environment"] = environment
+      if (release !== undefined) out["langfuse.release"] = release
+      out["langfuse.trace.name"] = "Hermes turn"
+      out["langfuse.trace.tags"] = allTags
+      out["langfuse.observation.type"] = types[node.kind]
+      add(out, node, outcome, tree)
+      return out
+    }
   }
 }

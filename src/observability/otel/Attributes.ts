@@ -14,6 +14,7 @@ import { redactText } from "../../domain/Redaction.ts"
 import type * as RecordEvent from "../../domain/RecordEvent.ts"
 import * as Usage from "../../domain/Usage.ts"
 import * as ApiPayload from "../../hooks/ApiPayload.ts"
+import { JoinedText } from "../JoinedText.ts"
 import * as RunSpans from "../RunSpans.ts"
 import type { Approval, Attempt, Call, Child, Node, Run, Tree } from "../RunTree.ts"
 import * as Content from "./Content.ts"
@@ -56,7 +57,7 @@ const present = (facts: Readonly<Record<string, unknown>>): RunSpans.Attributes 
     last = name
     const value = facts[name]
     if (typeof value === "number" || typeof value === "boolean" || (typeof value === "string" && value !== "")) out[name] = value
-    else if (value instanceof RunSpans.JoinedText) out[name] = value
+    else if (value instanceof JoinedText) out[name] = value
     else if (Array.isArray(value) && value.length > 0) out[name] = value.map(String)
   }
   return out

@@ -15,7 +15,7 @@ import * as Json from "../../domain/Json.ts"
 import { redactValue } from "../../domain/Redaction.ts"
 import type { AnswerPart } from "../../domain/RecordEvent.ts"
 import type { Sent } from "../RunContents.ts"
-import { JoinedText, type TextPart } from "../RunSpans.ts"
+import { growing, type GrowingParts, JoinedText, ofList, type TextPart } from "../JoinedText.ts"
 
 type Fields = Readonly<Record<string, Schema.Json>>
 /** A part of a message. */
@@ -184,6 +184,39 @@ interface Input {
   readonly "hermes.input.omitted_messages"?: number
 }
 
+/** Texts of the messages of requests, each of which begins with those of the one before it. */
+interface Repeated {
+  /** Messages that were read. */
+  read: number
+  readonly texts: GrowingParts
+  /** Characters before each text, and of all of them. */
+  readonly chars: Array<number>
+  /** Texts up to the last answer: those behind them are new. */
+  known: number
+  /** First text that is shown. */
+  first: number
+}
+
+const repeated = new WeakMap<ReturnType<Sent["messages"]>, Repeated>()
+
+/** Texts of a request's messages, of which those are shown that {@link input} speaks of. */
+const shownOf = (messages: ReturnType<Sent["messages"]>): Repeated => {
+  const state = repeated.get(messages) ?? { read: 0, texts: growing(), chars: [0], known: 0, first: 0 }
+  repeated.set(messages, state)
+  const { chars, texts } = state
+  for (; state.read < messages.length; state.read++) {
+    const message = messages[state.read]
+    if (message === undefined || message.role === "system") continue
+    const part = textOf(message)
+    texts.add(part)
+    chars.push((chars.at(-1) ?? 0) + part.text.length)
+    if (message.role === "assistant") state.known = texts.length()
+  }
+  const end = chars[state.known] ?? 0
+  while (state.first < state.known && end - (chars[state.first] ?? 0) > maxRepeatedChars) state.first++
+  return state
+}
+
 /**
  * The attributes for the input of an attempt: what came behind the last answer, whole, before it as many messages as fit into
  * {@link maxRepeatedChars}, and a message before those that is new all the same, such as the summary of a compaction. Every message is whole in the span of the first attempt that was sent it.
@@ -197,25 +230,15 @@ export const input = (sent: Sent, rewritten: unknown): Input => {
     }
   }
   const system = sent.system.map(textOf).filter(({ text }) => text !== "")
-  const shown: Array<TextPart> = []
-  let [isRepeated, chars] = [false, 0]
-  sent.newest((message) => {
-    isRepeated ||= message.role === "assistant"
-    const more = textOf(message)
-    if (isRepeated && chars + more.text.length > maxRepeatedChars) return false
-    if (isRepeated) chars += more.text.length
-    shown.push(more)
-    return true
-  })
-  if (sent.fresh.length > 0) {
-    const known = new Set(shown)
-    for (const more of sent.fresh.map(textOf).reverse()) if (!known.has(more)) shown.push(more)
-  }
-  const omitted = sent.said - shown.length
+  const { first, texts } = shownOf(sent.messages())
+  const last = texts.from(first)
+  const shown = new Set(sent.fresh.length === 0 ? [] : last.list())
+  const before = sent.fresh.map(textOf).filter((part) => !shown.has(part))
+  const omitted = first - before.length
   return {
-    "gen_ai.input.messages": new JoinedText("[", shown.reverse(), "]"),
+    "gen_ai.input.messages": new JoinedText("[", before.length === 0 ? last : ofList([...before, ...last.list()]), "]"),
     ...(omitted === 0 ? {} : { "hermes.input.omitted_messages": omitted }),
-    ...(system.length === 0 ? {} : { "gen_ai.system_instructions": new JoinedText("[", system, "]") })
+    ...(system.length === 0 ? {} : { "gen_ai.system_instructions": new JoinedText("[", ofList(system), "]") })
   }
 }
 

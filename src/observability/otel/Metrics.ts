@@ -83,8 +83,7 @@ const known = new Map<string, Labels>()
 
 const maxKnown = 1024
 
-const labelled = (parts: ReadonlyArray<string | undefined>, make: () => Labels): Labels => {
-  const key = parts.join("\n")
+const labelled = (key: string, make: () => Labels): Labels => {
   const before = known.get(key)
   if (before !== undefined) return before
   if (known.size >= maxKnown) known.clear()
@@ -110,11 +109,11 @@ export type Recorded = (instrument: Instrument, labels: Labels, value: number) =
 /** Counts a span that is over. */
 export const count = ({ endedAt, node, outcome, startedAt }: Span, agentName: string, record: Recorded): void => {
   if (node.kind === "step" || node.kind === "approval") return
-  const parts = partsOf(node, agentName)
+  const key = partsOf(node, agentName).join("\n")
   const failure = outcome._tag === "Failed" ? outcome.failure.type : undefined
   const update = (instrument: Instrument, value: number | undefined, more: Labels = {}): void => {
     if (value === undefined) return
-    record(instrument, labelled([...parts, ...Object.values(more)], () => ({ ...ownLabels(node, agentName), ...more })), value)
+    record(instrument, labelled([key, ...Object.values(more)].join("\n"), () => ({ ...ownLabels(node, agentName), ...more })), value)
   }
   const failed: Labels = failure === undefined ? {} : { "error.type": failure }
   const ofAnswer = (attempt: Attempt): void => {

@@ -9,6 +9,7 @@ import * as Option from "effect/Option"
 import * as Tracer from "effect/Tracer"
 import * as TraceContext from "../../hooks/TraceContext.ts"
 import { redactText } from "../../domain/Redaction.ts"
+import { JoinedText } from "../JoinedText.ts"
 import type * as LiveSpans from "../LiveSpans.ts"
 import * as RunSpans from "../RunSpans.ts"
 import type { Sampler } from "./Sampler.ts"
@@ -184,7 +185,7 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
             recent.delete(oldest)
           }
         }
-        for (const [name, value] of Object.entries(attributes)) live.attribute(name, value instanceof RunSpans.JoinedText ? value.toString() : value)
+        for (const [name, value] of Object.entries(attributes)) live.attribute(name, value instanceof JoinedText ? value.toString() : value)
         for (const { at, attributes: facts, name } of events) live.event(name, nanos(at), facts)
         live.end(nanos(endedAt), exitOf(outcome))
       }

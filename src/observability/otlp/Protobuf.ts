@@ -88,10 +88,13 @@ export const text = (value: string): void => {
   at += room - written
 }
 
+/** Value of a hexadecimal digit, of which letters have the bit 64 and end in 1 to 6. */
+const digitOf = (code: number): number => (code & 15) + (code > 64 ? 9 : 0)
+
 /** Bytes of hexadecimal digits. */
 export const bytesOfHex = (hex: string): void => {
   claim(hex.length / 2)
-  for (let index = 0; index < hex.length; index += 2) buffer[at + index / 2] = Number.parseInt(hex.slice(index, index + 2), 16)
+  for (let index = 0; index < hex.length; index += 2) buffer[at + index / 2] = digitOf(hex.charCodeAt(index)) * 16 + digitOf(hex.charCodeAt(index + 1))
 }
 
 /** A field that is an integer. */
@@ -142,7 +145,9 @@ const maxKept = 1_048_576
 export const written = (write: () => void): Uint8Array<ArrayBuffer> => {
   at = buffer.length
   write()
-  const out = buffer.slice(at)
-  if (buffer.length > maxKept) buffer = new Uint8Array(65_536)
+  const isKept = buffer.length <= maxKept
+  // One that is nearly full is given away, which copies nothing.
+  const out = isKept || at > buffer.length / 4 ? buffer.slice(at) : buffer.subarray(at)
+  if (!isKept) buffer = new Uint8Array(65_536)
   return out
 }

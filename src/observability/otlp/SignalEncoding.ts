@@ -5,7 +5,8 @@
  * Source: OpenTelemetry Protocol, "OTLP/HTTP", `opentelemetry/proto/common/v1/common.proto`.
  */
 import type { Resource } from "effect/observability/OtlpResource"
-import { type Attributes, JoinedText, scope, type TextPart, type Value } from "../RunSpans.ts"
+import { JoinedText, type TextPart } from "../JoinedText.ts"
+import { type Attributes, scope, type Value } from "../RunSpans.ts"
 import * as Protobuf from "./Protobuf.ts"
 
 /** Content of a request. */
@@ -68,7 +69,8 @@ const partText = (part: TextPart): string => {
   return made
 }
 
-const joinedText = ({ before, parts, after }: JoinedText): string => {
+const joinedText = ({ before, parts: { list }, after }: JoinedText): string => {
+  const parts = list()
   let out = `{"stringValue":"${quoted(before)}`
   for (let index = 0; index < parts.length; index++) {
     const part = parts[index]
@@ -132,13 +134,19 @@ const bytesOf = (part: TextPart): Uint8Array => {
 
 const joined = ({ after, before, parts }: JoinedText): void => {
   Protobuf.text(after)
+  const known = parts.bytes()
+  if (known === undefined) list(parts.list())
+  else Protobuf.bytes(known)
+  Protobuf.text(before)
+}
+
+const list = (parts: ReadonlyArray<TextPart>): void => {
   for (let index = parts.length - 1; index >= 0; index--) {
     const part = parts[index]
     if (part === undefined) continue
     Protobuf.bytes(bytesOf(part))
     if (index > 0) Protobuf.text(",")
   }
-  Protobuf.text(before)
 }
 
 const values = (list: ReadonlyArray<string>): void => {

@@ -9,6 +9,7 @@ export const sentOf = (messages: ReadonlyArray<Prompt.Message | undefined>): Sen
     system: messages.filter((message) => message?.role === "system"),
     said: said.length,
     newest: (wants) => void said.toReversed().every(wants),
+    messages: () => messages,
     fresh: []
   }
 }

@@ -6,7 +6,7 @@
 const encoder = new TextEncoder()
 
 /** Bytes of the first buffer, and the most that {@link GrowingBytes.clear} keeps. */
-const [smallest, largest] = [4096, 1_048_576]
+const [smallest, largest] = [4096, 4_194_304]
 
 /** Most bytes that a character of a text has. */
 const maxBytes = 3
@@ -14,6 +14,8 @@ const maxBytes = 3
 /** Bytes that grow at their end. */
 export interface GrowingBytes {
   readonly length: () => number
+  /** Makes room for so many more bytes at once: a buffer that grows step by step is copied at each. */
+  readonly reserve: (count: number) => void
   /** Adds text, or bytes that are text in UTF-8. */
   readonly add: (more: string | Uint8Array) => void
   /** A part of the bytes; what is added later does not change it, {@link clear} does. */
@@ -34,6 +36,7 @@ export const make = (): GrowingBytes => {
   }
   return {
     length: () => at,
+    reserve: claim,
     add: (more) => {
       if (typeof more === "string") {
         claim(more.length * maxBytes)
