@@ -123,16 +123,14 @@ const said = (message: Prompt.Message): ReadonlyArray<string> => {
 /** Prints one session. */
 const show = Command.make("show", { session }, Effect.fn("hermes sessions show")(function*({ session }) {
   const text = yield* opened(session, (found) =>
-    SessionStore.use((store) =>
-      Effect.map(store.messages(found.id), (messages) =>
-        [
-          [`${found.id}${found.title === undefined ? "" : `  ${found.title}`}`,
-          `${when(found.startedAt)}, ${found.model} (${found.provider}), ${found.source}, ${
-            found.endReason ?? "not ended"
-          }, ${Usage.totalTokens(found.usage)} tokens`].join("\n"),
-          ...messages.flatMap(said)
-        ].join("\n\n"))
-    ), forReading)
+    Effect.map(SessionExport.messages(found.id), (messages) =>
+      [
+        [`${found.id}${found.title === undefined ? "" : `  ${found.title}`}`,
+        `${when(found.startedAt)}, ${found.model} (${found.provider}), ${found.source}, ${
+          found.endReason ?? "not ended"
+        }, ${Usage.totalTokens(found.usage)} tokens`].join("\n"),
+        ...messages.flatMap(said)
+      ].join("\n\n")), forReading)
   yield* line(Redaction.redactText(text))
 }, Effect.provide(Home.layer))).pipe(Command.withDescription("Show the messages of a session"))
 
@@ -156,8 +154,7 @@ interface Exported {
 /** A document of sessions in a format. */
 const written = Effect.fnUntraced(function*(format: Format, sessions: ReadonlyArray<Session>) {
   if (format === "jsonl") return (yield* Effect.forEach(sessions, SessionExport.whole)).map((whole) => `${SafeText.json(whole)}\n`).join("")
-  const store = yield* SessionStore
-  const all = yield* Effect.forEach(sessions, (session) => Effect.map(store.messages(session.id), (messages) => ({ session, messages })))
+  const all = yield* Effect.forEach(sessions, (session) => Effect.map(SessionExport.messages(session.id), (messages) => ({ session, messages })))
   return format === "md" ? SessionDocument.markdown(all) : SessionDocument.html(all)
 })
 

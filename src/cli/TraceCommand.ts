@@ -29,9 +29,9 @@ import * as Trace from "../observability/Trace.ts"
 import * as Pool from "../observability/trace/Pool.ts"
 import * as TraceStats from "../observability/TraceStats.ts"
 import * as TraceView from "../observability/TraceView.ts"
-import { RunRecord } from "../session/RunRecord.ts"
 import * as SessionChain from "../session/SessionChain.ts"
 import * as SessionExport from "../session/SessionExport.ts"
+import * as Unread from "../session/Unread.ts"
 import { Outlives } from "../platform/ChildProcesses.ts"
 import { failed, type Failure, notDone, silent, unwritable, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
@@ -61,14 +61,8 @@ const ofSession = (reference: string, pictures: Pictures | undefined) =>
   opened(reference, (session) =>
     Effect.gen(function*() {
       const runs = yield* StoredRuns.read(session)
-      const unread = yield* RunRecord.use((record) => record.unread({ sessionId: session.id }))
-      if (unread > 0) {
-        yield* Effect.logWarning(
-          `${unread === 1 ? "1 entry" : `${unread} entries`} of the run record of ${session.id} cannot be read: a newer version wrote ${
-            unread === 1 ? "it" : "them"
-          }, or the file is damaged. Update hermes to see all.`
-        )
-      }
+      const unread = yield* StoredRuns.unread(session.id, runs)
+      for (const notice of Unread.notices(unread, `the run record of ${session.id}`)) yield* Effect.logWarning(notice)
       const trajectory = FromRuns.trajectory(runs, session.id, { pictures })
       const next = yield* SessionChain.next(session)
       return {

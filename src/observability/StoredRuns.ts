@@ -13,6 +13,8 @@ import * as RecordEvent from "../domain/RecordEvent.ts"
 import * as StoredForm from "../session/StoredForm.ts"
 import { RunRecord } from "../session/RunRecord.ts"
 import { type Session, SessionStore } from "../session/SessionStore.ts"
+import * as Unread from "../session/Unread.ts"
+import * as RunSpans from "./RunSpans.ts"
 import * as RunTree from "./RunTree.ts"
 
 const originOf = (role: string): RecordEvent.Origin => role === "user" ? "user" : role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
@@ -25,11 +27,11 @@ const beforeRecord = Effect.fnUntraced(function*(
   const recorded = new Set(entries.flatMap(({ event }) => event._tag === "MessageAppended" ? event.position ?? [] : []))
   if (recorded.size >= session.messageCount) return []
   const store = yield* SessionStore
-  const messages = yield* store.messages(session.id)
+  const { messages } = yield* store.readable(session.id)
   const all = yield* store.list({ limit: Number.MAX_SAFE_INTEGER })
   const known = new Set(entries.flatMap(({ event }) => event._tag === "ChildStarted" ? [event.sessionId] : []))
   const children = all.filter(({ continues, id, parentId }) => parentId === session.id && continues === undefined && !known.has(id))
-  const missing = messages.flatMap((message, position) => recorded.has(position) ? [] : [{ message, position }])
+  const missing = messages.filter(({ position }) => !recorded.has(position))
   const place = { sessionId: session.id, turnId: TurnId.make(`${session.id}:before`), at: 0 }
   const { cwd = "", model, provider, source, systemPrompt } = session
   const start: RecordEvent.RecordEvent = {
@@ -70,16 +72,16 @@ const completed = Effect.fnUntraced(function*(
   const turns = new Map(entries.flatMap(({ event, turnId }) =>
     event._tag === "MessageAppended" && event.position !== undefined ? [[event.position, turnId] as const] : []))
   if (turns.size === 0 || turns.size >= session.messageCount) return entries
-  const messages = yield* (yield* SessionStore).messages(session.id)
+  const { messages } = yield* (yield* SessionStore).readable(session.id)
   const behind = new Map<string, Array<RecordEvent.Entry>>()
   let turnId: TurnId | undefined
-  messages.forEach((message, position) => {
+  for (const { message, position } of messages) {
     turnId = turns.get(position) ?? turnId
-    if (turnId === undefined || turns.has(position)) return
+    if (turnId === undefined || turns.has(position)) continue
     const more = behind.get(turnId) ?? []
     more.push({ sessionId: session.id, turnId, at: 0, event: { _tag: "MessageAppended", origin: originOf(message.role), position, message } })
     behind.set(turnId, more)
-  })
+  }
   const last = new Map(entries.map((entry, index) => [entry.turnId, index]))
   return entries.flatMap((entry, index) => {
     const more = last.get(entry.turnId) === index ? behind.get(entry.turnId) ?? [] : []
@@ -113,6 +115,15 @@ const entriesOf = (
 /** Reads the runs of a session and of its children, without secrets. */
 export const read = (session: Session): Effect.Effect<RunTree.Tree, SessionStoreError, SessionStore | RunRecord> =>
   Effect.zipWith(entriesOf(session, undefined), StoredForm.forExport, (entries, safe) => RunTree.of(safe(entries)))
+
+const sessionsBelow = (run: RunTree.Run): ReadonlyArray<string> =>
+  RunSpans.childrenOf(run).flatMap(({ run: inner, start }) => [start.sessionId, ...(inner === undefined ? [] : sessionsBelow(inner))])
+
+/** Counts the entries of a session and of its children that {@link read} leaves out, or reads in part. */
+export const unread = (sessionId: string, tree: RunTree.Tree): Effect.Effect<Unread.Unread, SessionStoreError, RunRecord> =>
+  RunRecord.use((record) =>
+    Effect.reduce(new Set([sessionId, ...tree.roots.flatMap(sessionsBelow)]), () => Unread.none, (sum, id) =>
+      Effect.map(record.unread({ sessionId: id }), (one) => Unread.plus(sum, one))))
 
 /**
  * Reads what the record has of a session before a turn of it, with its children. Nothing where the store does not know the

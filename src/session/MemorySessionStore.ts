@@ -238,6 +238,7 @@ const make = (): Context.Context<SessionStore.SessionStore | SessionSearch.Sessi
     remove: (id) => Effect.map(existing("remove", id), () => void entries.delete(id)),
     get: (id) => Effect.sync(() => first(entries.get(id))),
     messages: (id, range) => Effect.sync(() => entries.get(id)?.messages.slice(range?.from, range?.to) ?? []),
+    readable: (id) => Effect.sync(() => ({ messages: entries.get(id)?.messages.map((message, position) => ({ position, message })) ?? [], faults: [] })),
     list: (options) =>
       Effect.sync(() =>
         all(

@@ -6,7 +6,8 @@
  *
  * `append` takes the entries of a step at once and returns when they are safe. It never fails a run: what cannot be written is
  * reported once, and a `Gap` says how many entries are missing. `read` streams entries in the order in which they were
- * written; entries of a newer version that this one cannot read are left out and counted in `unread`.
+ * written. Of an entry of a newer version what this one knows is read; one that it cannot read, and a damaged one, is left out. `unread`
+ * counts both.
  *
  * **Gotchas**
  *
@@ -43,6 +44,7 @@ import type { SessionId, TurnId } from "../domain/Ids.ts"
 import type { Entry, Kind, Origin, RecordEvent } from "../domain/RecordEvent.ts"
 import type { Together } from "../domain/RunRecorder.ts"
 import * as StoredForm from "./StoredForm.ts"
+import * as Unread from "./Unread.ts"
 
 /**
  * Entries to read; every field that is absent lets all through. A turn comes with what was written once for its session: tool
@@ -68,8 +70,8 @@ export interface Service {
   readonly append: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>
   /** Entries in the order in which they were written. */
   readonly read: (filter?: Filter) => Stream.Stream<Entry, SessionStoreError>
-  /** Entries of the filter that a newer version wrote, or that are damaged: `read` leaves them out. */
-  readonly unread: (filter?: Filter) => Effect.Effect<number, SessionStoreError>
+  /** Counts the entries of the filter that `read` leaves out, or reads in part. */
+  readonly unread: (filter?: Filter) => Effect.Effect<Unread.Unread, SessionStoreError>
   /** Passes new entries of this process to a listener until the scope closes. */
   readonly listen: (listener: Listener) => Effect.Effect<void, never, Scope.Scope>
   /** Makes one transaction of several writes; a session store in the same place has the same function. Absent where writing is no transaction. */
@@ -163,7 +165,7 @@ const makeMemory = (capacity: number): Service => {
   return {
     ...masking(keep),
     read: (filter = {}) => Stream.suspend(() => Stream.fromIterable(kept.filter(fits(filter)))),
-    unread: () => Effect.succeed(0)
+    unread: () => Effect.succeed(Unread.none)
   }
 }
 

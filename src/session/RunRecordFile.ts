@@ -6,7 +6,7 @@
  *
  * `{ "v": 1, "sessionId": …, "turnId": …, "at": …, "event": { "_tag": … } }`; a message stands in the form of the session store.
  * A file that cannot be written is one warning; the next entry that can be is preceded by a `Gap`. A line that was cut in the
- * middle, and one of a newer version, is left out by `read` and counted by `unread`. With `maxBytes` the oldest entries are removed
+ * middle, and one of a newer version that this one cannot read, is left out by `read` and counted by `unread`. With `maxBytes` the oldest entries are removed
  * when the file is full.
  *
  * **Example** (A file beside the program)
@@ -36,6 +36,7 @@ import { SessionStoreError } from "../domain/AgentError.ts"
 import type { Entry } from "../domain/RecordEvent.ts"
 import * as StoredForm from "./StoredForm.ts"
 import * as RunRecord from "./RunRecord.ts"
+import * as Unread from "./Unread.ts"
 
 /** Place and size of the file. */
 export interface Options {
@@ -55,14 +56,21 @@ const newest = (lines: ReadonlyArray<string>, maxBytes: number): ReadonlyArray<s
     if (bytes > maxBytes && first < lines.length) break
   }
   const kept = lines.slice(first)
-  const sessions = new Set(kept.flatMap((line) => Option.match(StoredForm.decodeEntry(line), { onNone: () => [], onSome: ({ sessionId }) => [sessionId] })))
+  const sessions = new Set(kept.flatMap((line) => Option.match(StoredForm.placeOf(line), { onNone: () => [], onSome: ({ sessionId }) => [sessionId] })))
   const once = new Map(lines.slice(0, first).flatMap((line) => {
-    const entry = Option.getOrUndefined(StoredForm.decodeEntry(line))
+    const entry = Option.getOrUndefined(StoredForm.valueOf(StoredForm.readEntry(line)))
     const key = entry === undefined || !sessions.has(entry.sessionId) ? undefined : RunRecord.contentKey(entry)
     return entry === undefined || key === undefined ? [] : [[`${entry.sessionId} ${key}`, line] as const]
   }))
   return [...once.values(), ...kept]
 }
+
+/** Tests for a line of a filter's session and turn; one that does not say where it belongs may be of any. */
+const mayFit = ({ sessionId, turnId }: RunRecord.Filter, line: string): boolean =>
+  Option.match(StoredForm.placeOf(line), {
+    onNone: () => true,
+    onSome: (place) => (sessionId === undefined || place.sessionId === sessionId) && (turnId === undefined || place.turnId === turnId)
+  })
 
 const encoder = new TextEncoder()
 
@@ -134,11 +142,11 @@ const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
       ...RunRecord.masking(keep),
       read: (filter = {}) =>
         lines.pipe(
-          Stream.flatMap((line) => Option.match(StoredForm.decodeEntry(line), { onNone: () => Stream.empty, onSome: Stream.succeed })),
+          Stream.flatMap((line) => Option.match(StoredForm.valueOf(StoredForm.readEntry(line)), { onNone: () => Stream.empty, onSome: Stream.succeed })),
           Stream.filter(RunRecord.fits(filter)),
           RunRecord.onceEach
         ),
-      unread: () => Stream.runFold(lines, () => 0, (count, line) => Option.isNone(StoredForm.decodeEntry(line)) ? count + 1 : count)
+      unread: (filter = {}) => Stream.runFold(lines, () => Unread.none, (sum, line) => mayFit(filter, line) ? Unread.count(sum, StoredForm.readEntry(line)) : sum)
     })
   })
 

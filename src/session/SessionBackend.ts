@@ -71,6 +71,7 @@ const shared = (backend: Effect.Effect<SharedBackend, SessionStoreError>) => {
     remove: (id) => use(({ store }) => store.remove(id)),
     get: (id) => use(({ store }) => store.get(id)),
     messages: (id, range) => use(({ store }) => store.messages(id, range)),
+    readable: (id) => use(({ store }) => store.readable(id)),
     list: (options) => use(({ store }) => store.list(options)),
     resolve: (reference) => use(({ store }) => store.resolve(reference)),
     usageByModel: (id) => use(({ store }) => store.usageByModel(id)),

@@ -44,12 +44,24 @@ const encoded = (message: Prompt.Message): Effect.Effect<unknown, SessionStoreEr
     onSuccess: (stored) => Effect.succeed(Option.getOrNull(Json.parse(stored)))
   })
 
-/** Reads a session with its messages; secrets are redacted. */
+/** Warns of messages that cannot be read: the first, and how many there are more. */
+const warnOf = (faults: ReadonlyArray<string>): Effect.Effect<void> => {
+  const [first, ...more] = faults
+  return first === undefined ? Effect.void : Effect.logWarning(
+    `A message is left out: ${first}${more.length === 0 ? "" : `. So ${more.length === 1 ? "is 1 more message" : `are ${more.length} more messages`} of this session.`}`
+  )
+}
+
+/** Reads the messages of a session that can be read; others are one warning. */
+export const messages = (id: Session["id"]): Effect.Effect<ReadonlyArray<Prompt.Message>, SessionStoreError, SessionStore> =>
+  Effect.flatMap(SessionStore.use((store) => store.readable(id)), ({ faults, messages }) =>
+    Effect.as(warnOf(faults), messages.map(({ message }) => message)))
+
+/** Reads a session with its messages, secrets redacted. Messages that cannot be read are one warning, and the rest is there. */
 export const whole = (session: Session): Effect.Effect<unknown, SessionStoreError, SessionStore> =>
   Effect.gen(function*() {
-    const store = yield* SessionStore
-    const messages = yield* Effect.forEach(yield* store.messages(session.id), encoded)
-    return Redaction.redactValue({ ...summary(session), system_prompt: session.systemPrompt, messages })
+    const encodings = yield* Effect.forEach(yield* messages(session.id), encoded)
+    return Redaction.redactValue({ ...summary(session), system_prompt: session.systemPrompt, messages: encodings })
   })
 
 /** Tells by its name that a file is to be an archive with a file for each session. */

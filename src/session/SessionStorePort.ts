@@ -65,6 +65,12 @@ export interface NewSession {
   readonly cwd?: string | undefined
 }
 
+/** Messages that can be read, oldest first, and a sentence for each that cannot: a newer version wrote it, or it is damaged. */
+export interface ReadableMessages {
+  readonly messages: ReadonlyArray<{ readonly position: number; readonly message: Prompt.Message }>
+  readonly faults: ReadonlyArray<string>
+}
+
 /** A session that goes on from a compacted one, with its messages. */
 export interface Continuation {
   readonly id: SessionId
@@ -150,6 +156,8 @@ export interface Service {
   readonly get: (id: SessionId) => Effect.Effect<Option.Option<Session>, SessionStoreError>
   /** All messages, oldest first; with a range those from position `from` up to `to`, which is not among them. */
   readonly messages: (id: SessionId, range?: MessageRange) => Effect.Effect<ReadonlyArray<Prompt.Message>, SessionStoreError>
+  /** The messages that can be read, for whoever shows or exports a session; `messages` fails where one cannot. */
+  readonly readable: (id: SessionId) => Effect.Effect<ReadableMessages, SessionStoreError>
   readonly list: (options?: ListOptions) => Effect.Effect<ReadonlyArray<Session>, SessionStoreError>
   /**
    * Resolves a text that a user typed to a session: exact id, unique id prefix, title, or `latest`. `SessionNotFound` lists

@@ -213,18 +213,33 @@ export const encodeEvent = (event: RecordEvent, isJoined: boolean): Result.Resul
 }
 
 /**
- * The event of its JSON; none where a newer version wrote it, or where it is damaged. `joined` is the stored form of a message
- * that the session has.
+ * What became of a stored entry: it was read whole; read as far as it is known, because a newer version wrote it; not read, because a
+ * newer version wrote it; not read, because it is damaged or was cut.
  */
-export const decodeEventOf = (body: unknown, joined: string | undefined): Option.Option<RecordEvent> => {
-  if (!Predicate.isObject(body)) return Option.none()
+export type Reading<A> =
+  | { readonly _tag: "Whole" | "Partial"; readonly value: A }
+  | { readonly _tag: "Newer" | "Damaged" }
+
+const kinds: ReadonlySet<unknown> = new Set(RecordEvent.members.map(({ fields }) => fields._tag.schema.literal))
+
+const damaged: Reading<never> = { _tag: "Damaged" }
+
+/** Reads an event of its JSON and the version that it was written in. `joined` is the stored form of a message that the session has. */
+export const readEvent = (body: unknown, joined: string | undefined, written: number): Reading<RecordEvent> => {
+  if (!Predicate.isObject(body)) return written > version ? { _tag: "Newer" } : damaged
   const { _tag, message: own }: { readonly _tag?: unknown; readonly message?: unknown } = body
-  if (_tag !== "MessageAppended") return Result.getSuccess(decodeEvent(body))
+  const isNewer = written > version || (typeof _tag === "string" && !kinds.has(_tag))
+  const isMessage = _tag === "MessageAppended"
+  const decoded = decodeEvent(isMessage ? { ...body, message: undefined } : body)
+  if (Result.isFailure(decoded)) return isNewer ? { _tag: "Newer" } : damaged
+  const event = decoded.success
   const stored = joined ?? (typeof own === "string" ? own : undefined)
-  const message = stored === undefined ? undefined : Option.getOrUndefined(Result.getSuccess(decode(stored)))
-  return Option.map(Result.getSuccess(decodeEvent({ ...body, message: undefined })), (event) =>
-    event._tag === "MessageAppended" ? { ...event, message } : event)
+  const message = stored === undefined || !isMessage ? undefined : Option.getOrUndefined(Result.getSuccess(decode(stored)))
+  return { _tag: isNewer ? "Partial" : "Whole", value: event._tag === "MessageAppended" ? { ...event, message } : event }
 }
+
+/** The value of a reading; none where it was not read. */
+export const valueOf = <A>(reading: Reading<A>): Option.Option<A> => "value" in reading ? Option.some(reading.value) : Option.none()
 
 /** One line of a file. */
 export const encodeEntry = ({ at, event, sessionId, turnId }: Entry): Result.Result<string, Problem> =>
@@ -234,12 +249,20 @@ export const encodeEntry = ({ at, event, sessionId, turnId }: Entry): Result.Res
 const Place = Schema.Struct({ sessionId: SessionId, turnId: TurnId, at: Schema.Finite })
 const decodePlace = Schema.decodeUnknownOption(Place)
 
-/** The entry of a line; none where a newer version wrote it, or where it is damaged or cut. */
-export const decodeEntry = (line: string): Option.Option<Entry> => {
+/** Reads the entry of a line. */
+export const readEntry = (line: string): Reading<Entry> => {
   const read = Option.getOrUndefined(Json.parse(line))
-  if (!Predicate.hasProperty(read, "event")) return Option.none()
-  return Option.flatMap(decodePlace(read), (place) => Option.map(decodeEventOf(read.event, undefined), (event) => ({ ...place, event })))
+  if (!Predicate.isObject(read)) return damaged
+  const { event: body, v: written }: { readonly event?: unknown; readonly v?: unknown } = read
+  const place = Option.getOrUndefined(decodePlace(read))
+  const isNewer = typeof written === "number" && written > version
+  if (place === undefined) return isNewer ? { _tag: "Newer" } : damaged
+  const event = readEvent(body, undefined, typeof written === "number" ? written : version)
+  return "value" in event ? { _tag: event._tag, value: { ...place, event: event.value } } : event
 }
+
+/** Session and turn of a line, where they can be read. */
+export const placeOf = (line: string): Option.Option<Omit<Entry, "event">> => Option.flatMap(Json.parse(line), decodePlace)
 
 const maxDepth = 64
 

@@ -63,7 +63,7 @@ const recordIsTrue = Effect.fnUntraced(function*(
     const ends = yield* Stream.runCollect(record.read({ kinds: ["RunEnded"] }))
     return { ends, tree: yield* StoredRuns.read(session), unread: yield* record.unread() }
   }), SessionStore.layerSqlite({ path }), { local: true })
-  assert.strictEqual(unread, 0)
+  assert.deepStrictEqual(unread, { newer: 0, damaged: 0, partial: 0 })
   const conversation = tree.conversation("s")
   assert.deepStrictEqual(conversation.map(({ position }) => position), messages.map((_, position) => position))
   assert.deepStrictEqual(JSON.stringify(conversation.map(({ message }) => message)), JSON.stringify(messages))

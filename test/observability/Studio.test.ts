@@ -185,7 +185,7 @@ describe("hermes trace serve", () => {
       database.close()
       assert.strictEqual((yield* ask("/api/about")).json.unread, 1)
       const again = (yield* ask(`/api/sessions/${id}`)).json
-      const unread = "1 entry of the run record cannot be read: a newer version wrote it, or the file is damaged."
+      const unread = "1 entry of the run record cannot be read, because a newer version wrote it. Update hermes to see all."
       assert.deepStrictEqual([again.warnings, again.messages], [[unread], json.messages])
       const damaged = new DatabaseSync(join(home, "state.db"))
       damaged.prepare("UPDATE messages SET envelope = '{\"v\":1,' WHERE session_id = ? AND position = 3").run(id)

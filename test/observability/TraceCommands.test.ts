@@ -96,6 +96,8 @@ describe("a record that is not all there", () => {
       )
       const add = database.prepare("INSERT INTO run_record (session_id, turn_id, at, version, kind, body) VALUES (?, 't', 1, ?, ?, ?)")
       add.run(id, 9, "FutureThing", "{\"_tag\":\"FutureThing\"}")
+      add.run(id, 9, "Notice", "{\"_tag\":\"Notice\"}")
+      add.run(id, 9, "Noted", "{\"_tag\":\"Noted\",\"text\":\"known\",\"since\":\"to come\"}")
       add.run(id, 1, "Notice", "damaged")
       database.exec("BEGIN IMMEDIATE")
       for (const args of [["stats", id], ["convert", id, "--output", at("out.json")], ["view", id, "--output", at("out.html")]]) {
@@ -103,7 +105,9 @@ describe("a record that is not all there", () => {
         assert.strictEqual(ended.code, 0, ended.stderr)
         assert.strictEqual(
           ended.stderr,
-          `Warning: 2 entries of the run record of ${id} cannot be read: a newer version wrote them, or the file is damaged. Update hermes to see all.\n`
+          `Warning: 2 entries of the run record of ${id} cannot be read, because a newer version wrote them. Update hermes to see all.\n` +
+            `Warning: 1 entry of the run record of ${id} is of a newer version and shown as far as this one knows it. Update hermes to see all.\n` +
+            `Warning: 1 entry of the run record of ${id} cannot be read, because it is damaged.\n`
         )
       }
       database.exec("ROLLBACK")

@@ -12,7 +12,7 @@ import * as Stream from "effect/Stream"
 import * as AiError from "effect/ai/AiError"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import { statSync, truncateSync } from "node:fs"
+import { statSync, truncateSync, writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import {
   Agent, Auxiliary, Delegate, Ids, SessionStore, type RecordEvent, RunRecord, RunRecordFile, Runtime, Scripted, Toolset
@@ -277,7 +277,7 @@ describe("RunRecord", () => {
       const first = yield* run("one")
       truncateSync(path, statSync(path).size - 20)
       const second = yield* run("two")
-      assert.strictEqual(second.unread, 1)
+      assert.deepStrictEqual(second.unread, { newer: 0, damaged: 1, partial: 0 })
       assert.deepStrictEqual(of(second.all, "RunEnded").map(({ text }) => text), ["one", "two"])
       // The last line is the end of the session, which comes when its runtime is closed.
       assert.deepStrictEqual(of(second.all, "SessionEnded"), [])
@@ -318,7 +318,16 @@ describe("RunRecord", () => {
       assert.deepStrictEqual(foreignKeys.filter(([, key]) => rows.includes(key)).map(([kind]) => kind), [])
     }))
 
-  it.effect("entries of a newer version are left out and counted", () =>
+  const known = { _tag: "Notice", level: "info", message: "known" }
+  const ofOthers = [
+    { version: 9, event: { ...known, since: "to come" } },
+    { version: 9, event: { _tag: "Dream" } },
+    { version: 9, event: { _tag: "Notice", text: 7 } },
+    { version: 1, event: { _tag: "Dream" } },
+    { version: 1, event: { _tag: "Notice" } }
+  ]
+
+  it.effect("of a newer version what is known is read, the rest and what is damaged is left out, and each is counted", () =>
     Effect.gen(function*() {
       const path = `${yield* temporaryDirectory}/state.db`
       const store = SessionStore.layerSqlite({ path })
@@ -327,14 +336,31 @@ describe("RunRecord", () => {
         const { sessionId } = yield* Agent.run({ prompt: "go" })
         const before = yield* readAll({ sessionId })
         const database = new DatabaseSync(path)
-        database.prepare(
-          "INSERT INTO run_record (session_id, turn_id, at, version, kind, body) VALUES (?, 't', 1, 9, 'Dream', '{\"_tag\":\"Dream\"}'), (?, 't', 1, 1, 'Notice', '{\"_tag\":\"No')"
-        ).run(sessionId, sessionId)
+        const add = database.prepare("INSERT INTO run_record (session_id, turn_id, at, version, kind, body) VALUES (?, 't', 1, ?, ?, ?)")
+        for (const { event, version } of ofOthers) add.run(sessionId, version, event._tag, JSON.stringify(event))
+        add.run(sessionId, 1, "Notice", "{\"_tag\":\"No")
         database.close()
         const record = yield* RunRecord.RunRecord
-        assert.deepStrictEqual(yield* readAll({ sessionId }), before)
-        assert.strictEqual(yield* record.unread({ sessionId }), 2)
+        const after = yield* readAll({ sessionId })
+        assert.deepStrictEqual(after.slice(0, -1), before)
+        assert.deepStrictEqual<unknown>(after.at(-1)?.event, known)
+        assert.deepStrictEqual(yield* record.unread({ sessionId }), { newer: 3, damaged: 2, partial: 1 })
+        assert.deepStrictEqual(yield* record.unread({ sessionId: "another" }), { newer: 0, damaged: 0, partial: 0 })
       }).pipe(Effect.provide(runtime))
+    }))
+
+  it.effect("so it is in a file", () =>
+    Effect.gen(function*() {
+      const path = `${yield* temporaryDirectory}/runs.jsonl`
+      const place = { sessionId: "s", turnId: "t", at: 1 }
+      const lines = [...ofOthers.map(({ event, version }) => JSON.stringify({ v: version, ...place, event })), JSON.stringify({ v: 9, place, event: known }), "{\"v\":1,\"sess"]
+      writeFileSync(path, `${lines.join("\n")}\n`)
+      yield* Effect.gen(function*() {
+        const record = yield* RunRecord.RunRecord
+        assert.deepStrictEqual<unknown>(yield* readAll(), [{ ...place, event: known }])
+        assert.deepStrictEqual(yield* record.unread(), { newer: 4, damaged: 2, partial: 1 })
+        assert.deepStrictEqual(yield* record.unread({ sessionId: "another" }), { newer: 1, damaged: 1, partial: 0 }, "those that do not say where they belong")
+      }).pipe(Effect.provide(recordFile(path)))
     }))
 
   it.effect("what cannot be written is a gap in the record, and no failure of the run", () =>

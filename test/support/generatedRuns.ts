@@ -390,7 +390,7 @@ export const runPlan = (plan: Plan) =>
         const messages = new Map<string, ReadonlyArray<Prompt.Message>>()
         for (const { id } of sessions) messages.set(id, yield* store.messages(id))
         const stored = yield* Stream.runCollect(record.read())
-        assert.strictEqual(yield* record.unread(), 0)
+        assert.deepStrictEqual(yield* record.unread(), { newer: 0, damaged: 0, partial: 0 })
         return {
           plan, path, files, sessionId, asked: isDead ? answerable(asked, stored, (id) => conversationOf(sessions, id), plan.dies) : asked, heard, stored, sessions, messages, isDead
         } satisfies Outcome

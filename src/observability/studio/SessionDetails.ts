@@ -2,6 +2,7 @@
  * A session whole: rows of its timeline, its conversation, totals of its runs, agents and models; and two of them compared.
  */
 import type { Session } from "../../session/SessionStore.ts"
+import * as Unread from "../../session/Unread.ts"
 import type * as Atif from "../Atif.ts"
 import * as FromRuns from "../atif/FromRuns.ts"
 import type { Tree } from "../RunTree.ts"
@@ -22,7 +23,7 @@ export interface Source {
   /** Its system prompt, without secrets. */
   readonly systemPrompt: string
   /** Entries of its record that cannot be read. */
-  readonly unread: number
+  readonly unread: Unread.Unread
 }
 
 const nameOf = ({ id, prompts }: { readonly id: string; readonly prompts: ReadonlyMap<string, string> }, title: string | undefined): string =>
@@ -71,9 +72,9 @@ const emptyTrajectory = (id: string): Atif.Trajectory => ({
 
 const counted = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`
 
-const warningsOf = (lost: number, unread: number, damaged: number): ReadonlyArray<string> => [
+const warningsOf = (lost: number, unread: Unread.Unread, damaged: number): ReadonlyArray<string> => [
   ...(lost === 0 ? [] : [`${counted(lost, "entry of the run record could not be written and is", "entries of the run record could not be written and are")} missing.`]),
-  ...(unread === 0 ? [] : [`${counted(unread, "entry", "entries")} of the run record cannot be read: a newer version wrote ${unread === 1 ? "it" : "them"}, or the file is damaged.`]),
+  ...Unread.notices(unread),
   ...(damaged === 0 ? [] : [`${counted(damaged, "message", "messages")} cannot be read: a newer version wrote ${damaged === 1 ? "it" : "them"}, or the file is damaged.`])
 ]
 

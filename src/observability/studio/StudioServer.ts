@@ -25,6 +25,7 @@ import { SessionSearch } from "../../session/SessionSearch.ts"
 import { type Session, SessionStore } from "../../session/SessionStore.ts"
 import * as SessionExport from "../../session/SessionExport.ts"
 import * as StoredForm from "../../session/StoredForm.ts"
+import * as Unread from "../../session/Unread.ts"
 import * as StoredRuns from "../StoredRuns.ts"
 import * as Aggregation from "./Aggregation.ts"
 import * as SessionDetails from "./SessionDetails.ts"
@@ -90,7 +91,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
     }
 
     /** Entries that cannot be read, of sessions that were shown. */
-    const unread = new Map<string, number>()
+    const unread = new Map<string, Unread.Unread>()
     /** Reads a session. Entries that cannot be read are counted anew unless it is followed: that reads the whole record once more. */
     const sourceOf = (session: Session, isFollowed = false): Effect.Effect<SessionDetails.Source, SessionStoreError> =>
       Effect.gen(function*() {
@@ -98,8 +99,8 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
         const stored = yield* store.get(session.id)
         const systemPrompt = Option.isSome(stored) ? clean(stored.value.systemPrompt) : ""
         const count = isFollowed ? unread.get(session.id) : undefined
-        unread.set(session.id, count ?? (yield* record.unread({ sessionId: session.id })))
-        return { session, tree, systemPrompt, unread: unread.get(session.id) ?? 0 }
+        unread.set(session.id, count ?? (yield* StoredRuns.unread(session.id, tree)))
+        return { session, tree, systemPrompt, unread: unread.get(session.id) ?? Unread.none }
       }).pipe(Effect.provide(context))
 
     const details = new Map<string, SessionDetail>()
@@ -206,11 +207,12 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
 
     const about: Effect.Effect<About, SessionStoreError> = Effect.gen(function*() {
       const world = yield* index.current
+      const { damaged, newer } = world.sessions.size === 0 ? Unread.none : yield* record.unread()
       return {
         version: options.version,
         home: options.home,
         write: writes !== undefined,
-        unread: world.sessions.size === 0 ? 0 : yield* record.unread(),
+        unread: newer + damaged,
         models: options.models
       }
     })

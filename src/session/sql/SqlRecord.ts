@@ -19,6 +19,7 @@ import * as RecordEvent from "../../domain/RecordEvent.ts"
 import * as RunRecord from "../RunRecord.ts"
 import type { Service as SessionActivity } from "../SessionActivity.ts"
 import * as StoredForm from "../StoredForm.ts"
+import * as Unread from "../Unread.ts"
 import type { SqlPlace } from "./SqlStore.ts"
 
 /** Rows of one statement at most: SQLite bounds its variables. */
@@ -51,11 +52,11 @@ const toColumns = (entry: RecordEvent.Entry): Result.Result<Columns, StoredForm.
     [sessionId, turnId, at, RecordEvent.version, event._tag, RunRecord.contentKey(entry) ?? null, position, body])
 }
 
-const fromRow = ({ at, body, envelope, session_id: sessionId, turn_id: turnId }: EntryRow): Option.Option<RecordEvent.Entry> =>
-  Option.map(
-    StoredForm.decodeEventOf(Option.getOrUndefined(Json.parse(body)), envelope ?? undefined),
-    (event) => ({ sessionId, turnId, at, event })
-  )
+const readRow = ({ body, envelope, version }: EntryRow): StoredForm.Reading<RecordEvent.RecordEvent> =>
+  StoredForm.readEvent(Option.getOrUndefined(Json.parse(body)), envelope ?? undefined, version)
+
+const fromRow = (row: EntryRow): Option.Option<RecordEvent.Entry> =>
+  Option.map(StoredForm.valueOf(readRow(row)), (event) => ({ sessionId: row.session_id, turnId: row.turn_id, at: row.at, event }))
 
 /** The record in a database: what is masked already is kept, and read again. */
 export interface SqlRecord extends Pick<RunRecord.Service, "read" | "unread">, Pick<SessionActivity, "sequence" | "since"> {
@@ -158,6 +159,6 @@ export const make = ({ afterwards, keep: keepRows, read, sql }: RecordPlace): Sq
         Option.match(fromRow(row), { onNone: () => Stream.empty, onSome: (entry) => Stream.succeed({ sequence: row.id, entry }) })).pipe(
         Stream.filter(({ entry }) => RunRecord.fits({ origins: filter.origins })(entry))
       ),
-    unread: (filter = {}) => Stream.runFold(rows(filter), () => 0, (count, row) => Option.isNone(fromRow(row)) ? count + 1 : count)
+    unread: (filter = {}) => Stream.runFold(rows(filter), () => Unread.none, (sum, row) => Unread.count(sum, readRow(row)))
   }
 }

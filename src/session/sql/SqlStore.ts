@@ -3,6 +3,7 @@
  *
  * Source: `ARCHITECTURE.md` §8.
  */
+import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -83,6 +84,11 @@ interface ReadSession {
   readonly next: number
 }
 
+interface StoredMessage {
+  readonly envelope: string
+  readonly position: number
+}
+
 /** Sessions whose decoded messages are kept, so that a turn of a long session reads what is new in it. */
 const maxSessionsRead = 4
 
@@ -130,21 +136,16 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
       ([owner]) => owner === undefined ? Effect.void : Effect.fail(StoreFailure.titleTaken(operation, title, owner.id))
     )
 
-  const decoded = Effect.fnUntraced(function*(id: SessionId, from: number, to: number): Effect.fn.Return<Pick<ReadSession, "messages" | "next">, SessionStoreError> {
-    const rows = yield* read("messages", sql<{ readonly envelope: string; readonly position: number }>`
+  const stored = (id: SessionId, from: number, to: number) =>
+    read("messages", sql<StoredMessage>`
       SELECT envelope, position FROM messages WHERE session_id = ${id} AND position >= ${from} AND position < ${to} ORDER BY position`)
-    const messages = yield* Effect.forEach(rows, ({ envelope, position }) =>
-      Result.match(StoredForm.decode(envelope), {
-        onSuccess: Effect.succeed,
-        onFailure: (problem) =>
-          Effect.fail(
-            new SessionStoreError({
-              operation: "messages",
-              message: `message ${position} of session ${id} ${problem.message}`,
-              cause: problem.cause
-            })
-          )
-      }))
+  const readMessage = (id: SessionId, { envelope, position }: StoredMessage): Result.Result<Prompt.Message, SessionStoreError> =>
+    Result.mapError(StoredForm.decode(envelope), ({ cause, message }) =>
+      new SessionStoreError({ operation: "messages", message: `message ${position} of session ${id} ${message}`, cause }))
+
+  const decoded = Effect.fnUntraced(function*(id: SessionId, from: number, to: number): Effect.fn.Return<Pick<ReadSession, "messages" | "next">, SessionStoreError> {
+    const rows = yield* stored(id, from, to)
+    const messages = yield* Effect.forEach(rows, (row) => Effect.fromResult(readMessage(id, row)))
     // Positions of a repaired session may have gaps.
     return { messages, next: (rows.at(-1)?.position ?? from - 1) + 1 }
   })
@@ -280,6 +281,12 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
     get: byId,
 
     messages: (id, range) => range === undefined ? whole(id) : Effect.map(decoded(id, range.from, range.to), ({ messages }) => messages),
+
+    readable: (id) =>
+      Effect.map(stored(id, 0, Number.MAX_SAFE_INTEGER), (rows) => {
+        const [messages, faults] = Arr.partition(rows, (row) => Result.map(readMessage(id, row), (message) => ({ position: row.position, message })))
+        return { messages, faults: faults.map(({ message }) => message) }
+      }),
 
     list: (options) =>
       many(

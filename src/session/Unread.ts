@@ -1,0 +1,51 @@
+/**
+ * Counts of the entries of a run record that a reader does not have as they were written, and the notices that say so, the same for
+ * everybody who shows runs.
+ *
+ * Source: `ARCHITECTURE.md` §8 (run record).
+ */
+import type { Reading } from "./StoredForm.ts"
+
+/** Entries that are not read as they were written. */
+export interface Unread {
+  /** Left out, because a newer version wrote them. */
+  readonly newer: number
+  /** Left out, because they are damaged or were cut. */
+  readonly damaged: number
+  /** Read as far as they are known, because a newer version wrote them. */
+  readonly partial: number
+}
+
+/** Counts of a record that is all there. */
+export const none: Unread = { newer: 0, damaged: 0, partial: 0 }
+
+/** Adds the counts of two parts of a record. */
+export const plus = (one: Unread, other: Unread): Unread => ({
+  newer: one.newer + other.newer,
+  damaged: one.damaged + other.damaged,
+  partial: one.partial + other.partial
+})
+
+/** Counts readings. */
+export const count = (sum: Unread, { _tag }: Reading<unknown>): Unread => {
+  switch (_tag) {
+    case "Whole":
+      return sum
+    case "Partial":
+      return { ...sum, partial: sum.partial + 1 }
+    case "Newer":
+      return { ...sum, newer: sum.newer + 1 }
+    case "Damaged":
+      return { ...sum, damaged: sum.damaged + 1 }
+  }
+}
+
+/** Says what of a record is not shown, a sentence each; `place` says which record. */
+export const notices = ({ damaged, newer, partial }: Unread, place = "the run record"): ReadonlyArray<string> => {
+  const entries = (count: number): string => count === 1 ? `1 entry of ${place}` : `${count} entries of ${place}`
+  return [
+    ...(newer === 0 ? [] : [`${entries(newer)} cannot be read, because a newer version wrote ${newer === 1 ? "it" : "them"}. Update hermes to see all.`]),
+    ...(partial === 0 ? [] : [`${entries(partial)} ${partial === 1 ? "is" : "are"} of a newer version and shown as far as this one knows ${partial === 1 ? "it" : "them"}. Update hermes to see all.`]),
+    ...(damaged === 0 ? [] : [`${entries(damaged)} cannot be read, because ${damaged === 1 ? "it is" : "they are"} damaged.`])
+  ]
+}
