@@ -213,7 +213,7 @@ export const encodeEvent = (event: RecordEvent, isJoined: boolean): Result.Resul
 }
 
 /**
- * What became of a stored entry: it was read whole; read as far as it is known, because a newer version wrote it; not read, because a
+ * Outcome of reading a stored entry: read whole; read as far as it is known, because a newer version wrote it; not read, because a
  * newer version wrote it; not read, because it is damaged or was cut.
  */
 export type Reading<A> =
