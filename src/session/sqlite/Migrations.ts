@@ -171,6 +171,30 @@ export const migrations: ReadonlyArray<Migration> = [
         UPDATE state_meta SET value = min(CAST(value AS INTEGER), new.id - 1) WHERE key = 'signs_until';
       END`
     ]
+  },
+  {
+    version: 8,
+    name: "index of words is filled by searches",
+    statements: [
+      "DROP TRIGGER messages_fts_insert",
+      "DROP TRIGGER messages_fts_delete",
+      "DROP TRIGGER messages_fts_update",
+      "INSERT OR REPLACE INTO state_meta (key, value) SELECT 'words_until', coalesce(max(id), 0) FROM messages",
+      `CREATE TRIGGER messages_fts_delete AFTER DELETE ON messages
+      WHEN old.id <= (SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = 'words_until') BEGIN
+        INSERT INTO messages_fts (messages_fts, rowid, content, tool_name, tool_calls)
+        VALUES ('delete', old.id, old.content, old.tool_name, old.tool_calls);
+        UPDATE state_meta SET value = (SELECT coalesce(max(id), 0) FROM messages)
+        WHERE key = 'words_until' AND NOT EXISTS (SELECT 1 FROM messages WHERE id > old.id);
+      END`,
+      `CREATE TRIGGER messages_fts_update AFTER UPDATE OF content, tool_name, tool_calls ON messages
+      WHEN old.id <= (SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = 'words_until') BEGIN
+        INSERT INTO messages_fts (messages_fts, rowid, content, tool_name, tool_calls)
+        VALUES ('delete', old.id, old.content, old.tool_name, old.tool_calls);
+        INSERT INTO messages_fts (rowid, content, tool_name, tool_calls)
+        VALUES (new.id, new.content, new.tool_name, new.tool_calls);
+      END`
+    ]
   }
 ]
 

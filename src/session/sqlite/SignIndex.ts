@@ -8,17 +8,12 @@
  * signs has no row. The signs of a word must follow one another there; a text that only looks so (`会 a 議` for `会議`) is told apart by
  * reading it.
  *
- * Nothing is written to the index when a message is stored: it is filled up to the newest message when somebody searches for signs, at
- * most {@link signsAtOnce} in one search; `hermes sessions optimize` adds the rest. Messages behind that place are read and scanned.
- * `state_meta` has the place. A message that is removed leaves the index by a trigger; the place moves back where the ids of removed
- * messages are given again.
+ * It is filled as every {@link MessageIndex}, by at most {@link signsAtOnce} signs in one search.
  */
-import * as Effect from "effect/Effect"
-import type { SqlError } from "effect/sql/SqlError"
-import type { SessionStoreError } from "../../domain/AgentError.ts"
 import type * as SearchQuery from "../SearchQuery.ts"
 import * as SearchWords from "../SearchWords.ts"
 import type { Database } from "./Database.ts"
+import * as MessageIndex from "./MessageIndex.ts"
 
 /** Signs that one search adds to the index, in about a quarter of a second. */
 const signsAtOnce = 400_000
@@ -30,13 +25,11 @@ const signsPerWrite = 100_000
 /** Row of `state_meta` with the id up to which messages are in the index. */
 export const placeKey = "signs_until"
 
-const readPlace = "SELECT value FROM state_meta WHERE key = ?"
 // Most texts have a byte for each character, and so none of the signs.
 const readTexts = `SELECT id, iif(octet_length(content) + octet_length(tool_name) + octet_length(tool_calls)
     = length(content) + length(tool_name) + length(tool_calls), '', content || char(10) || tool_name || char(10) || tool_calls) AS text
   FROM messages WHERE id > ? ORDER BY id LIMIT ?`
 const addSigns = "INSERT OR REPLACE INTO signs_fts (rowid, signs) VALUES (?, ?)"
-const writePlace = "INSERT OR REPLACE INTO state_meta (key, value) VALUES (?, ?)"
 
 /**
  * The signs of a query's alternatives in the language of FTS5: every message that fits is found by it. `undefined` where an alternative
@@ -51,24 +44,9 @@ export const toFts = (query: SearchQuery.SearchQuery): string | undefined => {
   return alternatives.some((phrases) => phrases.length === 0) ? undefined : alternatives.map((phrases) => `(${phrases.join(" AND ")})`).join(" OR ")
 }
 
-/** The index of signs of an open database. */
-export interface SignIndex {
-  /** The id up to which messages are in the index. */
-  readonly place: Effect.Effect<number, SessionStoreError>
-  /** Adds messages that are not in the index yet, until all are or `most` signs were added. */
-  readonly fill: (most?: number) => Effect.Effect<void, SqlError>
-}
-
 /** Makes the index of an open database. */
-export const make = ({ read, sql }: Database): SignIndex => {
-  const isFilled = Effect.map(
-    sql<{ readonly isFilled: number }>`
-      SELECT coalesce((SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = ${placeKey}), 0) >= coalesce(max(id), 0) AS isFilled FROM messages`,
-    ([row]) => row?.isFilled === 1
-  )
-  // A file that another process writes to is not waited for as a write of a session is: what is missing is scanned.
-  const addSome = sql.transaction(sql.statements((all) => {
-    const place = Number(all(readPlace, [placeKey])[0]?.["value"] ?? 0)
+export const make = (database: Database): MessageIndex.MessageIndex =>
+  MessageIndex.make(database, placeKey, signsAtOnce, (all, place) => {
     let last = place
     let added = 0
     for (const { id, text } of all(readTexts, [place, messagesPerWrite])) {
@@ -77,25 +55,5 @@ export const make = ({ read, sql }: Database): SignIndex => {
       last = Number(id)
       if ((added += signs.length) >= signsPerWrite) break
     }
-    if (last === place) return undefined
-    all(writePlace, [placeKey, String(last)])
-    return added
-  }))
-
-  return {
-    place: Effect.map(
-      read("search", sql<{ readonly value: string }>`SELECT value FROM state_meta WHERE key = ${placeKey}`),
-      ([row]) => Number(row?.value ?? 0)
-    ),
-    fill: Effect.fnUntraced(function*(most = signsAtOnce) {
-      if (yield* isFilled) return
-      for (let left = most; left > 0;) {
-        const added = yield* addSome
-        if (added === undefined) return
-        left -= added
-        // Others of this program go on in between.
-        yield* Effect.yieldNow
-      }
-    })
-  }
-}
+    return last === place ? undefined : { last, added }
+  })

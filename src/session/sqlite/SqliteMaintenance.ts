@@ -9,6 +9,7 @@ import type { Service, SourceCount } from "../SessionMaintenance.ts"
 import type { Service as SessionStore } from "../SessionStorePort.ts"
 import * as StoreFailure from "../StoreFailure.ts"
 import type * as Database from "./Database.ts"
+import * as MessageIndex from "./MessageIndex.ts"
 import * as SignIndex from "./SignIndex.ts"
 import { families, openName } from "./SqliteRetention.ts"
 
@@ -114,7 +115,7 @@ export const make = (database: Database.Database, store: SessionStore): Service 
       })),
 
     optimize: read("optimize", Effect.gen(function*() {
-      yield* SignIndex.make(database).fill(Number.MAX_SAFE_INTEGER)
+      for (const index of [MessageIndex.words(database), SignIndex.make(database)]) yield* index.fill(Number.MAX_SAFE_INTEGER)
       const before = yield* pages
       for (const index of ["messages_fts", "signs_fts"]) yield* sql.unsafe(`INSERT INTO ${index} (${index}) VALUES ('optimize')`).unprepared
       yield* sql.unsafe("PRAGMA optimize").unprepared

@@ -28,6 +28,7 @@ import type { RepairReport } from "../SessionMaintenance.ts"
 import * as StoredForm from "../StoredForm.ts"
 import * as Database from "./Database.ts"
 import * as Migrations from "./Migrations.ts"
+import * as MessageIndex from "./MessageIndex.ts"
 import * as SignIndex from "./SignIndex.ts"
 
 type Sql = SqlClient
@@ -56,11 +57,23 @@ const integrity = Effect.fnUntraced(function*(sql: Sql) {
   return { file: bad.filter((row) => !isOfIndex(row)), isIndexNamed: bad.some(isOfIndex) }
 })
 
-const isIndexRight = (sql: Sql) =>
-  Effect.match(sql.unsafe("INSERT INTO messages_fts (messages_fts, rank) VALUES ('integrity-check', 1)").unprepared, {
-    onSuccess: () => true,
-    onFailure: () => false
-  })
+/** In an older schema a trigger adds every message to the index of words. */
+const addingTrigger = "SELECT 1 FROM sqlite_schema WHERE name = 'messages_fts_insert'"
+
+/** Compares the index of words with the messages, those too that no search has added yet; adds none for good. */
+const isIndexRight = (sql: SqliteClient.Client) =>
+  Effect.match(
+    sql.transaction(sql.statements((all) => {
+      all("SAVEPOINT compared", [])
+      try {
+        if (all(addingTrigger, []).length === 0) MessageIndex.addWords(all)
+        all("INSERT INTO messages_fts (messages_fts, rank) VALUES ('integrity-check', 1)", [])
+      } finally {
+        all("ROLLBACK TO compared", [])
+      }
+    })),
+    { onSuccess: () => true, onFailure: () => false }
+  )
 
 /** Makes the table of an index anew, empty. */
 const recreate = Effect.fnUntraced(function*(sql: Sql, table: string) {
@@ -70,9 +83,14 @@ const recreate = Effect.fnUntraced(function*(sql: Sql, table: string) {
 })
 
 /** Builds the search index anew, also when its own tables are damaged; that of signs is emptied, and searches fill it. */
-const rebuildIndex = (sql: Sql) => {
-  const rebuild = sql.unsafe("INSERT INTO messages_fts (messages_fts) VALUES ('rebuild')").unprepared
-  const anew = sql.withTransaction(Effect.andThen(recreate(sql, "messages_fts"), rebuild))
+const rebuildIndex = (sql: SqliteClient.Client) => {
+  const fill = Effect.gen(function*() {
+    yield* sql.unsafe("INSERT INTO messages_fts (messages_fts) VALUES ('rebuild')").unprepared
+    if ((yield* sql.unsafe(addingTrigger).unprepared).length > 0) return
+    yield* sql`INSERT OR REPLACE INTO state_meta (key, value) SELECT ${MessageIndex.wordsKey}, coalesce(max(id), 0) FROM messages`
+  })
+  const rebuild = sql.withTransaction(fill)
+  const anew = sql.withTransaction(Effect.andThen(recreate(sql, "messages_fts"), fill))
   const words = Effect.flatMap(rebuild, () => isIndexRight(sql)).pipe(
     Effect.orElseSucceed(() => false),
     Effect.flatMap((isRight) => isRight ? Effect.void : Effect.asVoid(anew))

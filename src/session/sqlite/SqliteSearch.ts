@@ -1,6 +1,7 @@
 /**
  * Search on an open database: by its full-text index, which ranks. Words in scripts that do not put blanks between them are
- * not in it: for these the messages that the index of signs names are read, and those that it does not have yet are scanned.
+ * not in it: for these the messages that the index of signs names are read. Messages that an index does not have yet are added to it
+ * first; where that cannot be done they are scanned.
  *
  * **Details**
  *
@@ -15,6 +16,7 @@ import * as SearchScan from "../SearchScan.ts"
 import * as SearchWords from "../SearchWords.ts"
 import * as SessionSearch from "../SessionSearch.ts"
 import type { Database } from "./Database.ts"
+import * as MessageIndex from "./MessageIndex.ts"
 import * as SignIndex from "./SignIndex.ts"
 
 type Role = SessionSearch.Role
@@ -72,6 +74,7 @@ const unspacedWords = (terms: ReadonlyArray<SearchQuery.Term>): ReadonlyArray<st
 /** Makes the search on an open database. */
 export const make = (database: Database): SessionSearch.Service => {
   const { read, sql } = database
+  const words = MessageIndex.words(database)
   const signs = SignIndex.make(database)
   const place = sql`
     m.session_id, m.position, m.role,
@@ -94,12 +97,12 @@ export const make = (database: Database): SessionSearch.Service => {
       (SELECT min(id) FROM messages WHERE session_id = ${sessionId}) AND (SELECT max(id) FROM messages WHERE session_id = ${sessionId})`]
   const isOldestFirst = ({ sort }: SessionSearch.SearchOptions): boolean => sort === "oldest"
 
-  const indexed = (query: SearchQuery.SearchQuery, options: SessionSearch.SearchOptions, limit: number) => {
+  const indexed = (query: SearchQuery.SearchQuery, options: SessionSearch.SearchOptions, limit: number, until: number) => {
     const isRanked = options.sort === undefined
     const hits = sql`
       SELECT messages_fts.rowid AS id, ${isRanked ? sql`bm25(messages_fts)` : sql`0`} AS rank
       FROM messages_fts CROSS JOIN messages m ON m.id = messages_fts.rowid CROSS JOIN sessions s ON s.id = m.session_id
-      WHERE ${sql.and([sql`messages_fts MATCH ${toFts(query)}`, ...within(sql`messages_fts`, options.sessionId), ...filters(options)])}
+      WHERE ${sql.and([sql`messages_fts MATCH ${toFts(query)}`, sql`messages_fts.rowid <= ${until}`, ...within(sql`messages_fts`, options.sessionId), ...filters(options)])}
       ORDER BY messages_fts.rowid ${isOldestFirst(options) ? sql`ASC` : sql`DESC`} LIMIT ${isRanked ? mostRanked : limit}`
     return Effect.map(
       sql<TextRow>`
@@ -140,6 +143,18 @@ export const make = (database: Database): SessionSearch.Service => {
     }
   })
 
+  const byWords = Effect.fnUntraced(function*(query: SearchQuery.SearchQuery, options: SessionSearch.SearchOptions, limit: number) {
+    const until = yield* words.place
+    const behind = fitting({ id: sql`m.id`, from: sql`messages m ${joins} WHERE m.id > ${until}` }, query, options, limit)
+    // The index has the older messages.
+    if (isOldestFirst(options)) {
+      const hits = yield* indexed(query, options, limit, until)
+      return hits.length < limit ? [...hits, ...(yield* behind).slice(0, limit - hits.length)] : hits
+    }
+    const hits = yield* behind
+    return hits.length < limit ? [...hits, ...yield* indexed(query, options, limit - hits.length, until)] : hits
+  })
+
   const bySigns = Effect.fnUntraced(function*(query: SearchQuery.SearchQuery, options: SessionSearch.SearchOptions, limit: number) {
     const match = SignIndex.toFts(query)
     const until = match === undefined ? 0 : yield* signs.place
@@ -162,10 +177,11 @@ export const make = (database: Database): SessionSearch.Service => {
       const limit = Math.max(0, options.limit ?? SessionSearch.defaultLimit)
       if (query.length === 0 || limit === 0) return Effect.succeed([])
       const inIndex = unspacedWords(query.flatMap(({ all, none }) => [...all, ...none])).length === 0
-      return inIndex
-        ? read("search", indexed(query, options, limit))
-        // A file that takes no more is searched as far as it is filled.
-        : Effect.andThen(Effect.ignore(signs.fill(), { log: "Debug" }), read("search", bySigns(query, options, limit)))
+      // A file that takes no more is searched as far as it is filled.
+      return Effect.andThen(
+        Effect.ignore((inIndex ? words : signs).fill(), { log: "Debug" }),
+        read("search", inIndex ? byWords(query, options, limit) : bySigns(query, options, limit))
+      )
     }
   }
 }

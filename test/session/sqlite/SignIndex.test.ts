@@ -13,6 +13,7 @@ import * as Database from "../../../src/session/sqlite/Database.ts"
 import * as Migrations from "../../../src/session/sqlite/Migrations.ts"
 import * as SignIndex from "../../../src/session/sqlite/SignIndex.ts"
 import * as SqliteRepair from "../../../src/session/sqlite/SqliteRepair.ts"
+import * as SqliteSearch from "../../../src/session/sqlite/SqliteSearch.ts"
 import * as SqliteStore from "../../../src/session/sqlite/SqliteStore.ts"
 import { newSession, user } from "../../support/sessionStoreConformance.ts"
 import { effectProp } from "../../support/property.ts"
@@ -22,7 +23,8 @@ const id = SessionId.make("s")
 
 const opened = Effect.fnUntraced(function*(path: string) {
   const database = yield* Database.open(path)
-  const { search, store } = yield* SqliteStore.open(path)
+  const store = SqliteStore.make(database)
+  const search = SqliteSearch.make(database)
   const places = (query: string, options?: SearchOptions) =>
     Effect.map(search.search(query, { limit: 100, ...options }), (hits) => hits.map(({ messageId, sessionId }) => `${sessionId}:${messageId}`))
   const rows = Effect.map(database.sql<{ readonly id: number }>`SELECT rowid AS id FROM signs_fts`, (all) => all.map((row) => row.id))
@@ -145,11 +147,11 @@ describe("the index of signs", () => {
     }))
 })
 
-const Text = Schema.Literals(["会議", "議会 の", "会、議", "APIの仕様", "サーバー", "ก็", "กั", "가나", "plain words", "会 a 議", "𠮷野家"])
+const Text = Schema.Literals(["会議", "議会 の", "会、議", "APIの仕様", "サーバー", "ก็", "กั", "가나", "plain words", "会 a 議", "𠮷野家", "words of a fox"])
 const Action = Schema.Union([
   Schema.Struct({ do: Schema.Literal("append"), session: Schema.Literals(["a", "b", "c"]), text: Text }),
   Schema.Struct({ do: Schema.Literal("remove"), session: Schema.Literals(["a", "b", "c"]) }),
-  Schema.Struct({ do: Schema.Literal("search"), query: Schema.Literals(["会議", "会", "API仕様", "の仕様", "サーバ", "ก็", "가나", "吉野", "𠮷野", "会議 OR 가", "会 NOT 議会", "の*"]) })
+  Schema.Struct({ do: Schema.Literal("search"), query: Schema.Literals(["会議", "会", "API仕様", "の仕様", "サーバ", "ก็", "가나", "吉野", "𠮷野", "会議 OR 가", "会 NOT 議会", "の*", "fox", "words NOT fox", "pla* OR fox"]) })
 ])
 
 effectProp(
