@@ -15,7 +15,8 @@ const options: InputOptions = {
   cwd: root,
   platform: "node",
   tsconfig: false,
-  external: ["sharp", "nemo-relay-node"],
+  // The last is for a module of `@effect/platform-node` that only a plugin could ask for: it brings its own.
+  external: ["sharp", "nemo-relay-node", "redis"],
   onLog: (level, log, handle) => {
     if (log.code !== "INEFFECTIVE_DYNAMIC_IMPORT") handle(level, log)
   }
