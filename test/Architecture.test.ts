@@ -29,7 +29,7 @@ below["server"] = [...upToAgent, "host"]
 below["cli"] = [...upToAgent, "host", "runner", "cluster", "server"]
 // The root, `Runtime.ts`, is the room without a name.
 below["testing"] = [...upToAgent, ""]
-below["promise"] = [...upToAgent, ""]
+below["promise"] = [...upToAgent, "host", ""]
 below["entry"] = [...upToAgent, "", "host", "runner", "cluster", "server", "testing", "promise"]
 
 const roomOf = (path: string): string => path.includes("/") ? path.slice(0, path.indexOf("/")) : ""

@@ -40,6 +40,11 @@ export interface RunOptions {
   readonly onInterrupt?: "close" | "leave" | undefined
   /** Tag of a new session: who made it. `library` when absent. */
   readonly source?: string | undefined
+  /**
+   * Conversation that a new session begins with, before `prompt`: messages of the user and of the agent, calls and results of tools. It is
+   * stored with the session; one that is stored already has its own.
+   */
+  readonly history?: ReadonlyArray<Prompt.Message> | undefined
   /** System prompt of a new session, as it is. */
   readonly systemPrompt?: string | undefined
   /** Text behind the system prompt in the requests of this run; never stored. */

@@ -181,13 +181,18 @@ const openSession = Effect.fnUntraced(function*(
   id: Ids.SessionId,
   input: RunOptions,
   place: SessionPlace
-): Effect.fn.Return<OpenedSession, SessionStoreError, Services> {
+): Effect.fn.Return<OpenedSession, InvalidInput | SessionStoreError, Services> {
   const { interceptors, settings, store } = yield* Services
+  const { history = [] } = input
+  if (history.some(({ role }) => role === "system")) {
+    return yield* new InvalidInput({ message: "history has a system message: give the instructions of the run as systemPrompt or ephemeralSystemPrompt" })
+  }
   const known = input.sessionId === undefined ? Option.none() : yield* store.get(id)
   if (Option.isSome(known)) {
-    const history = yield* store.messages(id)
+    if (history.length > 0) return yield* new InvalidInput({ message: `session "${id}" is stored already and has its own messages: leave history out, or begin a new session` })
+    const stored = yield* store.messages(id)
     const conversationId = yield* Effect.provideService(SessionChain.first(known.value), SessionStore, store)
-    return { id, conversationId, systemPrompt: known.value.systemPrompt, history, ...yield* closingOf(id, history, input) }
+    return { id, conversationId, systemPrompt: known.value.systemPrompt, history: stored, ...yield* closingOf(id, stored, input) }
   }
   const systemPrompt = TextHygiene.wellFormed(input.systemPrompt ?? SystemPrompt.render(yield* layersOf(input, { ...place, id })))
   yield* store.create({ id, source: input.source ?? "library", systemPrompt, hasOwnPrompt: input.systemPrompt !== undefined, ...place })
@@ -196,7 +201,8 @@ const openSession = Effect.fnUntraced(function*(
     model: place.model,
     platform: platformOf(settings)
   }))
-  return { id, conversationId: id, systemPrompt, history: [], ...nothingOpen }
+  if (history.length > 0) yield* store.append(id, history)
+  return { id, conversationId: id, systemPrompt, history, ...nothingOpen }
 })
 
 /** The user's message with blocks that the model is to see before it. */

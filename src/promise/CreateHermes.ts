@@ -41,6 +41,7 @@ import type { AgentSettings, RunInput } from "../agent/RunInput.ts"
 import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import type { HookEvents, HookName } from "../hooks/Payloads.ts"
+import type { Provider } from "../provider/Provider.ts"
 import type { ModelRoute } from "../routing/EmbeddedRoutes.ts"
 import * as Runtime from "../Runtime.ts"
 import * as SessionStore from "../session/SessionStore.ts"
@@ -69,8 +70,11 @@ type BuiltinNeeds = NeedsOf<typeof Files.toolset | typeof Terminal.toolset | typ
 export interface HermesOptions extends
   Pick<AgentSettings, "budget" | "cwd" | "identity" | "instructions" | "maxIterations" | "maxOutputTokens" | "reasoningEffort" | "temperature">
 {
-  /** The first is asked first, the others when it cannot answer. `offline` is the stand-in without a network. */
-  readonly model: "offline" | HermesModel | ReadonlyArray<HermesModel>
+  /**
+   * The first is asked first, the others when it cannot answer. `offline` is the stand-in without a network. A layer is a provider of its
+   * own, such as a model of the AI SDK (`FromAiSdk.layer` of `hermes-effect/ai-sdk`).
+   */
+  readonly model: "offline" | HermesModel | ReadonlyArray<HermesModel> | Layer.Layer<Provider>
   /** Tools of functions (`tool`), and toolsets of the package: `Files.toolset`, `Terminal.toolset`, … */
   readonly tools?: ReadonlyArray<HermesTool | Toolset.Toolset<never, BuiltinNeeds>> | undefined
   readonly on?: Listeners | undefined
@@ -105,6 +109,8 @@ const keyOf = (key: string | ReadonlyArray<string>): Redacted.Redacted<string> |
 
 const routesOf = (model: HermesModel | ReadonlyArray<HermesModel>): ReadonlyArray<ModelRoute> =>
   (isList(model) ? model : [model]).map(({ apiKey, ...route }) => apiKey === undefined ? route : { ...route, apiKey: keyOf(apiKey) })
+
+const isProvider = (model: HermesOptions["model"]): model is Layer.Layer<Provider> => Layer.isLayer(model)
 
 const isList = (model: HermesModel | ReadonlyArray<HermesModel>): model is ReadonlyArray<HermesModel> => Array.isArray(model)
 
@@ -177,5 +183,6 @@ export const createHermes = ({ approve, model, on = {}, store, tools = [], ...se
     approvals: approve && Approvals.layerCallback((question) =>
       Effect.map(Effect.tryPromise(async () => await approve(question)), (answer) => answer === true ? "once" : answer === false ? "deny" : answer))
   }
-  return fromLayer(model === "offline" ? Runtime.layer(parts) : Runtime.layer({ ...parts, routes: routesOf(model) }))
+  if (model === "offline") return fromLayer(Runtime.layer(parts))
+  return fromLayer(isProvider(model) ? Runtime.layer({ ...parts, provider: model }) : Runtime.layer({ ...parts, routes: routesOf(model) }))
 }

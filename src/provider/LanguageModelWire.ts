@@ -30,7 +30,11 @@ const Request = Schema.Struct({
     Schema.Struct({ tool: Schema.String })
   ]),
   stream: Schema.optional(Schema.Boolean),
-  response_format: Schema.optional(Schema.Struct({ name: Schema.String, schema: Schema.Unknown }))
+  response_format: Schema.optional(Schema.Struct({ name: Schema.String, schema: Schema.Unknown })),
+  max_output_tokens: Schema.optional(Schema.Int),
+  temperature: Schema.optional(Schema.Finite),
+  seed: Schema.optional(Schema.Int),
+  reasoning_effort: Schema.optional(Schema.Literals(["none", "minimal", "low", "medium", "high", "xhigh"]))
 })
 type Request = typeof Request.Type
 
@@ -108,10 +112,24 @@ const withSchema = (
     : [Prompt.systemMessage({ content: text }), ...messages]
 }
 
+/** A request with the settings of the call that a model takes beside it. */
+export const prepareWithSettings = (call: ModelCall): ModelRequest => ({
+  ...prepare(call),
+  ...(call.maxOutputTokens === undefined ? {} : { max_output_tokens: call.maxOutputTokens }),
+  ...(call.temperature === undefined ? {} : { temperature: call.temperature }),
+  ...(call.seed === undefined ? {} : { seed: call.seed }),
+  ...(call.reasoningEffort === undefined ? {} : { reasoning_effort: call.reasoningEffort })
+})
+
+/** The members of a request, and its messages. */
+export const read = Effect.fnUntraced(function*(request: ModelRequest) {
+  const found = yield* decodeRequest(request)
+  return { found, messages: yield* Effect.forEach(found.prompt.content, fromWire) }
+})
+
 /** The options that a request stands for, with what makes a model leave its tool calls alone. */
 export const readRequest = Effect.fnUntraced(function*(request: ModelRequest) {
-  const found = yield* decodeRequest(request)
-  const messages = yield* Effect.forEach(found.prompt.content, fromWire)
+  const { found, messages } = yield* read(request)
   const format = found.response_format
   return {
     stream: found.stream === true,

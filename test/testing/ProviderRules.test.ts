@@ -1,10 +1,14 @@
 // The rules of providers over the four protocols through the official SDKs, and over the providers without a network.
+import { APICallError, type LanguageModelV4Content, type LanguageModelV4StreamPart } from "@ai-sdk/provider"
 import { assert, describe, it } from "@effect/vitest"
+import { simulateReadableStream } from "ai"
+import { MockLanguageModelV4 } from "ai/test"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as AiError from "effect/ai/AiError"
 import type { Configurable } from "../../src/domain/ApiMode.ts"
+import * as FromAiSdk from "../../src/provider/FromAiSdk.ts"
 import * as Offline from "../../src/provider/Offline.ts"
 import { Provider, type Service } from "../../src/provider/Provider.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
@@ -48,6 +52,31 @@ describe("rules of providers", () => {
         assert.deepStrictEqual(broken(yield* Conformance.report(ProviderRules.rules, Layer.effect(ProviderRules.Subject, Effect.orDie(overWire(mode))))), [])
       }))
   }
+
+  it.live("models of the AI SDK keep them", () =>
+    Effect.gen(function*() {
+      const usage = { inputTokens: { total: 9, noCache: 9, cacheRead: 0, cacheWrite: 0 }, outputTokens: { total: 2, text: 2, reasoning: 0 } }
+      const finish = (unified: "stop" | "tool-calls") => ({ type: "finish", finishReason: { unified, raw: unified }, usage }) as const
+      const saying = (content: LanguageModelV4Content, pieces: ReadonlyArray<LanguageModelV4StreamPart>, unified: "stop" | "tool-calls") =>
+        FromAiSdk.make(new MockLanguageModelV4({
+          doGenerate: { content: [content], finishReason: { unified, raw: unified }, usage, warnings: [] },
+          doStream: async () => ({ stream: simulateReadableStream({ chunks: [...pieces, finish(unified)], initialDelayInMs: null, chunkDelayInMs: null }) })
+        }))
+      const call: LanguageModelV4Content & LanguageModelV4StreamPart = { type: "tool-call", toolCallId: "call_a", toolName: "lookup", input: "{\"key\": \"a\"}" }
+      const overloaded = new APICallError({ message: "overloaded", url: "https://api.example.com", requestBodyValues: {}, statusCode: 503 })
+      const tested = {
+        answering: saying({ type: "text", text: "hello to you" }, [
+          { type: "text-start", id: "0" },
+          { type: "text-delta", id: "0", delta: "hello " },
+          { type: "text-delta", id: "0", delta: "to you" },
+          { type: "text-end", id: "0" }
+        ], "stop"),
+        calling: saying(call, [call], "tool-calls"),
+        failing: FromAiSdk.make(new MockLanguageModelV4({ doGenerate: () => Promise.reject(overloaded), doStream: () => Promise.reject(overloaded) })),
+        silent: FromAiSdk.make(new MockLanguageModelV4({ doGenerate: () => new Promise(() => {}), doStream: () => new Promise(() => {}) }))
+      }
+      assert.deepStrictEqual(broken(yield* Conformance.report(ProviderRules.rules, Layer.succeed(ProviderRules.Subject, tested))), [])
+    }))
 
   it.live("those without a network keep them", () =>
     Effect.gen(function*() {

@@ -1,0 +1,112 @@
+/** Prompt of the AI SDK as a run: its instructions, the conversation before it, and what the user says now. */
+import type { LanguageModelV4FilePart, LanguageModelV4Message, LanguageModelV4Prompt, LanguageModelV4TextPart, LanguageModelV4ToolResultPart } from "@ai-sdk/provider"
+import * as Prompt from "effect/ai/Prompt"
+import { HermesError } from "./HermesError.ts"
+
+/** Question to an agent, with all that belongs to it. */
+export interface Conversation {
+  readonly system: ReadonlyArray<string>
+  readonly history: ReadonlyArray<Prompt.Message>
+  readonly prompt: string | ReadonlyArray<Prompt.UserMessagePart>
+}
+
+const dataOf = ({ data, filename }: Pick<LanguageModelV4FilePart, "data" | "filename">): Prompt.FilePart["data"] => {
+  switch (data.type) {
+    case "data":
+      return data.data
+    case "url":
+      return data.url
+    case "text":
+      return new TextEncoder().encode(data.text)
+    case "reference":
+      throw new HermesError("InvalidInput", `the file ${filename ?? ""} is kept by a provider, and an agent cannot read it: give its bytes or its address`)
+  }
+}
+
+const fileOf = (part: Pick<LanguageModelV4FilePart, "data" | "filename" | "mediaType">): Prompt.FilePart =>
+  Prompt.filePart({
+    // A top-level type alone stands for all of them.
+    mediaType: part.mediaType.includes("/") ? part.mediaType : `${part.mediaType}/*`,
+    data: dataOf(part),
+    ...(part.filename === undefined ? {} : { fileName: part.filename })
+  })
+
+const userPart = (part: LanguageModelV4TextPart | LanguageModelV4FilePart): Prompt.UserMessagePart =>
+  part.type === "text" ? Prompt.textPart({ text: part.text }) : fileOf(part)
+
+const resultOf = ({ output, toolCallId, toolName }: LanguageModelV4ToolResultPart): Prompt.ToolMessage => {
+  const made = (result: unknown, isFailure: boolean) =>
+    Prompt.toolMessage({ content: [Prompt.toolResultPart({ id: toolCallId, name: toolName, isFailure, result, providerExecuted: false })] })
+  switch (output.type) {
+    case "text":
+    case "json":
+      return made(output.value, false)
+    case "error-text":
+    case "error-json":
+      return made(output.value, true)
+    case "execution-denied":
+      return made(`denied${output.reason === undefined ? "" : `: ${output.reason}`}`, true)
+    case "content":
+      return made(output.value.map((part) => part.type === "text" ? part.text : `[${part.type}]`).join("\n"), false)
+  }
+}
+
+type AssistantContent = Extract<LanguageModelV4Message, { readonly role: "assistant" }>["content"]
+
+/** An answer: the agent's calls stand in it together with their results, which are messages of their own here. */
+const answerOf = (content: AssistantContent): ReadonlyArray<Prompt.Message> => {
+  const messages: Array<Prompt.Message> = []
+  let own: Array<Prompt.AssistantMessagePart> = []
+  const close = (): void => {
+    if (own.length > 0) messages.push(Prompt.assistantMessage({ content: own }))
+    own = []
+  }
+  for (const part of content) {
+    switch (part.type) {
+      case "text":
+        // Blank lines set the texts of a run's steps apart.
+        if (part.text.trim() !== "") own.push(Prompt.textPart({ text: part.text.replace(/^\n+/u, "") }))
+        break
+      case "tool-call":
+        own.push(Prompt.toolCallPart({ id: part.toolCallId, name: part.toolName, params: part.input, providerExecuted: false }))
+        break
+      case "tool-result":
+        close()
+        messages.push(resultOf(part))
+        break
+      default:
+        // Reasoning and files of an earlier answer are the model's that gave it.
+        break
+    }
+  }
+  close()
+  return messages
+}
+
+const messagesOf = (message: LanguageModelV4Message): ReadonlyArray<Prompt.Message> => {
+  switch (message.role) {
+    case "system":
+      return []
+    case "user":
+      return [Prompt.userMessage({ content: message.content.map(userPart) })]
+    case "assistant":
+      return answerOf(message.content)
+    case "tool":
+      return message.content.flatMap((part) => part.type === "tool-result" ? [resultOf(part)] : [])
+  }
+}
+
+const isText = (part: Prompt.UserMessagePart): part is Prompt.TextPart => part.type === "text"
+
+/** Reads a prompt; its last message has to be the user's. */
+export const conversationOf = (prompt: LanguageModelV4Prompt): Conversation => {
+  const said = prompt.filter(({ role }) => role !== "system")
+  const start = said.findLastIndex(({ role }) => role !== "user") + 1
+  const parts = said.slice(start).flatMap((message) => message.role === "user" ? message.content.map(userPart) : [])
+  if (parts.length === 0) throw new HermesError("InvalidInput", "the last message of the prompt has to be the user's: an agent runs its own tools")
+  return {
+    system: prompt.flatMap((message) => message.role === "system" && message.content.trim() !== "" ? [message.content] : []),
+    history: said.slice(0, start).flatMap(messagesOf),
+    prompt: parts.every(isText) ? parts.map(({ text }) => text).join("\n\n") : parts
+  }
+}

@@ -1,0 +1,205 @@
+/**
+ * An agent as a language model of the AI SDK (`ai`, specification v4): `generateText`, `streamText` and the hooks of its user interface work
+ * on a whole run, with its tools.
+ *
+ * **Details**
+ *
+ * Text and reasoning stream as the run makes them. The agent runs its tools itself: each call is a provider-executed, dynamic tool part with
+ * its result, so that the AI SDK shows it and runs nothing. The usage is that of the whole run; the finish reason is `stop` for a completed
+ * one, `length` where a limit ended it. `providerMetadata.hermes` has the session, the exit and the cost.
+ *
+ * The conversation of the prompt begins a new session. With `providerOptions: { hermes: { sessionId } }` the run goes on in that session,
+ * and only the last message of the prompt counts. System messages stand behind the agent's own instructions, for this run alone. An aborted
+ * call interrupts the run.
+ *
+ * **Gotchas**
+ *
+ * Settings that belong to the agent (temperature, output limits, tools of the caller) are left out with a warning: give them to
+ * `createHermes`. Text that a run takes back cannot be taken back here; what stands in its place follows it.
+ *
+ * **Example** (Text of an agent)
+ *
+ * ```ts
+ * import { generateText } from "ai"
+ * import { languageModel } from "hermes-effect/ai-sdk"
+ * import { createHermes } from "hermes-effect/promise"
+ *
+ * const hermes = createHermes({ model: "offline" })
+ *
+ * const { text, finishReason } = await generateText({ model: languageModel(hermes), prompt: "Reply exactly hello" })
+ * await hermes.dispose()
+ *
+ * console.log(text, finishReason)
+ * // => hello stop
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §4.
+ */
+import type {
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4Content,
+  LanguageModelV4GenerateResult,
+  LanguageModelV4StreamPart,
+  SharedV4Warning
+} from "@ai-sdk/provider"
+import type { ReasoningEffort } from "../domain/Model.ts"
+import * as AiSdkConversation from "./AiSdkConversation.ts"
+import * as AiSdkEvents from "./AiSdkEvents.ts"
+import type { Hermes, HermesInput } from "./CreateHermes.ts"
+import { HermesError } from "./HermesError.ts"
+
+/** Names under which the AI SDK knows the agent, and settings of each of its runs. */
+export interface LanguageModelOptions extends Pick<HermesInput, "budget" | "cwd" | "maxIterations" | "source" | "tools"> {
+  /** `agent` when absent. */
+  readonly modelId?: string | undefined
+  /** `hermes` when absent. */
+  readonly provider?: string | undefined
+}
+
+const efforts: Readonly<Record<Exclude<NonNullable<LanguageModelV4CallOptions["reasoning"]>, "provider-default">, ReasoningEffort>> = {
+  none: "none",
+  minimal: "minimal",
+  low: "low",
+  medium: "medium",
+  high: "high",
+  xhigh: "xhigh",
+  max: "xhigh"
+}
+
+/** Settings of the caller that a run has no place for. */
+const ofAgent = ["maxOutputTokens", "temperature", "stopSequences", "topP", "topK", "presencePenalty", "frequencyPenalty"] as const
+
+const warningsOf = (options: LanguageModelV4CallOptions): ReadonlyArray<SharedV4Warning> => [
+  ...ofAgent.flatMap((name): ReadonlyArray<SharedV4Warning> => options[name] === undefined ? [] : [{ type: "unsupported", feature: name, details: "a setting of the agent: give it to createHermes" }]),
+  ...(options.tools ?? []).length === 0 ? [] : [{ type: "unsupported", feature: "tools", details: "the agent runs its own tools: give yours to createHermes" } as const],
+  ...options.reasoning === "max" ? [{ type: "compatibility", feature: "reasoning max", details: "the highest effort is xhigh" } as const] : [],
+  ...options.responseFormat?.type === "json" ? [{ type: "compatibility", feature: "responseFormat", details: "the agent is asked for JSON in its instructions" } as const] : []
+]
+
+const formatOf = ({ responseFormat }: LanguageModelV4CallOptions): ReadonlyArray<string> => {
+  if (responseFormat?.type !== "json") return []
+  const { schema } = responseFormat
+  return [schema === undefined
+    ? "Answer with one JSON object, and nothing else."
+    : `Answer with one JSON object that fits this JSON Schema, and nothing else:\n${JSON.stringify(schema)}`]
+}
+
+const sessionOf = ({ providerOptions }: LanguageModelV4CallOptions): string | undefined => {
+  const given = providerOptions?.["hermes"]?.["sessionId"]
+  if (given === undefined || typeof given === "string") return given
+  throw new HermesError("InvalidInput", "providerOptions.hermes.sessionId is the id of a session: give a text")
+}
+
+const inputOf = (options: LanguageModelV4CallOptions, settings: LanguageModelOptions): HermesInput => {
+  const { history, prompt, system } = AiSdkConversation.conversationOf(options.prompt)
+  const { modelId: _, provider: __, ...run } = settings
+  const sessionId = sessionOf(options)
+  const instructions = [...system, ...formatOf(options)]
+  const { reasoning = "provider-default" } = options
+  return {
+    source: "ai-sdk",
+    ...run,
+    prompt,
+    ...(sessionId === undefined ? { history } : { sessionId }),
+    ...(instructions.length === 0 ? {} : { ephemeralSystemPrompt: instructions.join("\n\n") }),
+    ...(options.seed === undefined ? {} : { seed: options.seed }),
+    ...(reasoning === "provider-default" ? {} : { reasoningEffort: efforts[reasoning] }),
+    ...(options.abortSignal === undefined ? {} : { signal: options.abortSignal })
+  }
+}
+
+/** The failure of a run as the AI SDK knows it: its own signal's reason for a call that was aborted. */
+const failureOf = (error: unknown, { abortSignal }: LanguageModelV4CallOptions): unknown =>
+  abortSignal?.aborted === true && error instanceof HermesError && error.tag === "Aborted" ? abortSignal.reason : error
+
+async function* partsOf(hermes: Hermes, options: LanguageModelV4CallOptions, settings: LanguageModelOptions): AsyncGenerator<LanguageModelV4StreamPart> {
+  const input = inputOf(options, settings)
+  const next = AiSdkEvents.make()
+  yield { type: "stream-start", warnings: [...warningsOf(options)] }
+  for await (const event of hermes.stream(input)) {
+    if (options.includeRawChunks === true) yield { type: "raw", rawValue: event }
+    yield* next(event)
+  }
+}
+
+/** The parts of a run that fails end with its error. */
+async function* withError(parts: AsyncGenerator<LanguageModelV4StreamPart>, options: LanguageModelV4CallOptions): AsyncGenerator<LanguageModelV4StreamPart> {
+  try {
+    yield* parts
+  } catch (error) {
+    yield { type: "error", error: failureOf(error, options) }
+  }
+}
+
+/** Puts a whole answer together. */
+const collected = async (parts: AsyncIterable<LanguageModelV4StreamPart>): Promise<LanguageModelV4GenerateResult> => {
+  const content: Array<LanguageModelV4Content> = []
+  let warnings: Array<SharedV4Warning> = []
+  let response: LanguageModelV4GenerateResult["response"] = {}
+  for await (const part of parts) {
+    switch (part.type) {
+      case "stream-start":
+        warnings = part.warnings
+        break
+      case "response-metadata":
+        response = { ...(part.id === undefined ? {} : { id: part.id }), ...(part.modelId === undefined ? {} : { modelId: part.modelId }) }
+        break
+      case "text-start":
+      case "reasoning-start":
+        content.push({ type: part.type === "text-start" ? "text" : "reasoning", text: "" })
+        break
+      case "text-delta":
+      case "reasoning-delta": {
+        const last = content.at(-1)
+        if (last?.type === "text" || last?.type === "reasoning") last.text += part.delta
+        break
+      }
+      case "tool-call":
+        content.push(part)
+        break
+      case "tool-result":
+        if (part.preliminary !== true) content.push(part)
+        break
+      case "finish":
+        return {
+          content,
+          finishReason: part.finishReason,
+          usage: part.usage,
+          warnings,
+          response,
+          ...(part.providerMetadata === undefined ? {} : { providerMetadata: part.providerMetadata })
+        }
+      default:
+        break
+    }
+  }
+  throw new HermesError("Unexpected", "the run ended without a result")
+}
+
+/** An agent as a language model. */
+export const languageModel = (hermes: Hermes, settings: LanguageModelOptions = {}): LanguageModelV4 => ({
+  specificationVersion: "v4",
+  provider: settings.provider ?? "hermes",
+  modelId: settings.modelId ?? "agent",
+  // Files are given as bytes: which addresses the agent's model can load is not known here.
+  supportedUrls: {},
+  doGenerate: async (options) => {
+    try {
+      return await collected(partsOf(hermes, options, settings))
+    } catch (error) {
+      throw failureOf(error, options)
+    }
+  },
+  doStream: async (options) => {
+    const parts = partsOf(hermes, options, settings)
+    // A prompt that cannot be read fails the call, not its stream.
+    const first = await parts.next()
+    const rest = withError(parts, options)
+    const all = async function*(): AsyncGenerator<LanguageModelV4StreamPart> {
+      if (first.done !== true) yield first.value
+      yield* rest
+    }
+    return { stream: ReadableStream.from(all()) }
+  }
+})

@@ -1,0 +1,62 @@
+/**
+ * An agent as a tool of the AI SDK: another model hands it a task, and gets its final text.
+ *
+ * **Details**
+ *
+ * Each call is a run in a session of its own. A run that fails is an error of the tool, with the tag and the message of its
+ * `HermesError`; one that a limit ended is a result that says so. An aborted call interrupts the run.
+ *
+ * **Gotchas**
+ *
+ * The agent sees the task and nothing else of the conversation. What it is allowed to do is a matter of its own tools and approvals; the
+ * approvals of the AI SDK ask about the tool as a whole.
+ *
+ * **Example** (A model with an agent among its tools)
+ *
+ * ```ts
+ * import { agentTool } from "hermes-effect/ai-sdk"
+ * import { createHermes } from "hermes-effect/promise"
+ *
+ * const hermes = createHermes({ model: "offline" })
+ * const research = agentTool(hermes, { description: "Looks things up in the project and answers" })
+ *
+ * // In an application: generateText({ model, prompt, tools: { research } })
+ * console.log(await research.execute({ task: "Reply exactly hello" }, {}))
+ * await hermes.dispose()
+ * // => hello
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §4.
+ */
+import * as Schema from "effect/Schema"
+import type { Hermes, HermesInput } from "./CreateHermes.ts"
+
+/** Input of the tool. */
+const Task = Schema.Struct({
+  task: Schema.String.annotate({ description: "The task, with everything that has to be known about it: the agent sees nothing else of this conversation" })
+})
+
+const inputSchema = Schema.toStandardJSONSchemaV1(Schema.toStandardSchemaV1(Task))
+
+/** Description of the tool, and settings of each of its runs. */
+export interface AgentToolOptions extends Omit<HermesInput, "goesOn" | "history" | "prompt" | "sessionId" | "signal"> {
+  /** Tells the model when to use it. */
+  readonly description: string
+}
+
+/** An agent as a tool. */
+export interface AgentTool {
+  readonly description: string
+  readonly inputSchema: typeof inputSchema
+  readonly execute: (input: { readonly task: string }, options: { readonly abortSignal?: AbortSignal | undefined }) => Promise<string>
+}
+
+/** Makes an agent a tool for `generateText`, `streamText` and agents of the AI SDK. */
+export const agentTool = (hermes: Hermes, { description, ...run }: AgentToolOptions): AgentTool => ({
+  description,
+  inputSchema,
+  execute: async ({ task }, { abortSignal }) => {
+    const { exit, text } = await hermes.run({ source: "ai-sdk", ...run, prompt: task, ...(abortSignal === undefined ? {} : { signal: abortSignal }) })
+    return exit === "text_response" ? text : `${text}\n\n[The run ended early: ${exit}.]`.trim()
+  }
+})

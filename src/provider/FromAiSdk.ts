@@ -1,0 +1,163 @@
+/**
+ * A language model of the AI SDK (`ai`, specification v4) as a provider: `openai("gpt-5.2")`, a gateway's model, a wrapped one.
+ *
+ * **Details**
+ *
+ * The request is that of `FromLanguageModel`, `{ prompt, tools, tool_choice }` encoded, with `max_output_tokens`, `temperature`, `seed`,
+ * `reasoning_effort` and `response_format` where they are asked for: middleware reads and rewrites it like every other. Messages with
+ * images and files, calls and results of tools, reasoning with the signatures of its provider, and streaming pass both ways. Usage is
+ * what the model reports.
+ *
+ * Failures are typed: those of HTTP by status and body as in every other protocol, `retry-after` included, so that retries, other routes
+ * and the breaker work on them; a missing key, an unknown model and an answer that cannot be read by the kind that the AI SDK names. The
+ * model's own retries are none: `generateText` makes them, and it is not called. Interruption aborts the call.
+ *
+ * **Gotchas**
+ *
+ * Files that the model cannot load from their address must be given as bytes. Sources, and what the provider's own tools did, are not
+ * passed on. A warning of the model, such as a setting that it does not know, is logged once.
+ *
+ * **Example** (An agent on a model of the AI SDK)
+ *
+ * ```ts
+ * import { MockLanguageModelV4 } from "ai/test"
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { FromAiSdk } from "hermes-effect/ai-sdk"
+ *
+ * // In an application: openai("gpt-5.2") of @ai-sdk/openai.
+ * const model = new MockLanguageModelV4({
+ *   doGenerate: {
+ *     content: [{ type: "text", text: "hello" }],
+ *     finishReason: { unified: "stop", raw: "stop" },
+ *     usage: { inputTokens: { total: 9, noCache: 9, cacheRead: 0, cacheWrite: 0 }, outputTokens: { total: 1, text: 1, reasoning: 0 } },
+ *     warnings: []
+ *   }
+ * })
+ *
+ * const program = Agent.run({ prompt: "Say hello" }).pipe(Effect.provide(Runtime.layer({ provider: FromAiSdk.layer(model) })))
+ *
+ * console.log((await Effect.runPromise(program)).text)
+ * // => hello
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §2.
+ */
+import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart, SharedV4Headers, SharedV4Warning } from "@ai-sdk/provider"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as AiError from "effect/ai/AiError"
+import * as Json from "../domain/Json.ts"
+import type { ExecuteOptions, ModelRequest, ModelResponse } from "../domain/Model.ts"
+import * as AiSdkAnswer from "./aisdk/AiSdkAnswer.ts"
+import * as AiSdkFailure from "./aisdk/AiSdkFailure.ts"
+import * as AiSdkPrompt from "./aisdk/AiSdkPrompt.ts"
+import * as Exchange from "./Exchange.ts"
+import * as LanguageModelWire from "./LanguageModelWire.ts"
+import { Provider, type Service } from "./Provider.ts"
+import * as SdkError from "./SdkError.ts"
+
+/** A model of the AI SDK. */
+export type AiSdkModel = LanguageModelV4
+
+type Answered<A> = Effect.Effect<A, AiError.AiError>
+
+const invalid = (context: SdkError.Context, description: string): AiError.AiError =>
+  AiError.make({ module: context.module, method: context.method, reason: new AiError.InvalidRequestError({ description }) })
+
+/** The options of the call that a request stands for. */
+const optionsOf = (request: ModelRequest, context: SdkError.Context) =>
+  Effect.mapBoth(LanguageModelWire.read(request), {
+    onFailure: (error) => invalid(context, `the request does not fit: ${error.message}`),
+    onSuccess: ({ found, messages }) => ({
+      isStreamed: found.stream === true,
+      options: AiSdkPrompt.callOptions({
+        messages,
+        tools: found.tools,
+        toolChoice: found.tool_choice,
+        responseFormat: found.response_format,
+        maxOutputTokens: found.max_output_tokens,
+        temperature: found.temperature,
+        seed: found.seed,
+        reasoning: found.reasoning_effort
+      })
+    })
+  })
+
+/** Asks the model; interruption aborts the call. */
+const asked = <A>(ask: () => PromiseLike<A>, context: SdkError.Context): Answered<A> =>
+  // The runtime's secrets are known here, and not in the promise's own callbacks.
+  Effect.mapError(Effect.tryPromise({ try: async () => await ask(), catch: (error) => error }), (error) => AiSdkFailure.fromAiSdk(error, context))
+
+const tellHeaders = (headers: SharedV4Headers | undefined, { onHeaders }: ExecuteOptions): Effect.Effect<void> => {
+  if (onHeaders === undefined || headers === undefined) return Effect.void
+  const known = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+  return onHeaders((name) => known.get(name))
+}
+
+/** A model as a provider. */
+export const make = (model: AiSdkModel): Service => {
+  const context = (method: string): SdkError.Context => ({ module: "FromAiSdk", method, url: undefined, model: model.modelId })
+  const executing = context("execute")
+  const warned = new Set<string>()
+
+  const warn = (warnings: ReadonlyArray<SharedV4Warning>): Effect.Effect<void> =>
+    Effect.forEach(warnings.map(Json.toText).filter((text) => !warned.has(text)), (text) => {
+      warned.add(text)
+      return Effect.logWarning(`${model.provider} (${model.modelId}) warns: ${text}`)
+    }, { discard: true })
+
+  const whole = Effect.fnUntraced(function*(options: LanguageModelV4CallOptions, execution: ExecuteOptions): Effect.fn.Return<ModelResponse, AiError.AiError> {
+    const result = yield* asked(() => model.doGenerate(options), executing)
+    yield* tellHeaders(result.response?.headers, execution)
+    yield* warn(result.warnings)
+    if (AiSdkAnswer.isCut(result.finishReason)) return yield* SdkError.cut(executing)
+    return LanguageModelWire.make(AiSdkAnswer.whole(result))
+  })
+
+  const inPieces = Effect.fnUntraced(function*(options: LanguageModelV4CallOptions, execution: ExecuteOptions): Effect.fn.Return<ModelResponse, AiError.AiError> {
+    const { response, stream } = yield* asked(() => model.doStream(options), executing)
+    yield* tellHeaders(response?.headers, execution)
+    const heard = Exchange.hear(execution.onPart)
+    const piecesOf = AiSdkAnswer.makePieces()
+    const reader = stream.getReader()
+    const take = Effect.fnUntraced(function*(part: LanguageModelV4StreamPart): Effect.fn.Return<void, AiError.AiError> {
+      if (part.type === "stream-start") return yield* warn(part.warnings)
+      if (part.type === "error") return yield* AiSdkFailure.fromAiSdk(part.error, executing)
+      if (part.type === "finish" && AiSdkAnswer.isCut(part.finishReason)) return yield* SdkError.cut(executing)
+      const pieces = piecesOf(part)
+      if (pieces.length > 0) yield* heard.add(pieces)
+    })
+    const all = Effect.gen(function*() {
+      while (heard.sent.overflow() === undefined) {
+        const { done, value } = yield* asked(() => reader.read(), executing)
+        if (done) return
+        yield* take(value)
+        if (value.type === "finish") return
+      }
+    })
+    // A reader that nobody reads any more ends the connection behind it.
+    yield* Effect.ensuring(all, Effect.sync(() => void reader.cancel().catch(() => {})))
+    const answer = heard.sent.result()
+    if (!answer.finished && heard.sent.overflow() === undefined) return yield* SdkError.cut(executing)
+    return LanguageModelWire.make(heard.seen().result(), answer)
+  })
+
+  return {
+    info: { provider: model.provider, model: model.modelId, apiMode: "language_model", baseUrl: undefined },
+    apiMode: "language_model",
+    prepare: (call) => Effect.sync(() => LanguageModelWire.prepareWithSettings(call)),
+    execute: (request, execution = {}) =>
+      Effect.flatMap(optionsOf(request, executing), ({ isStreamed, options }) =>
+        Effect.suspend(() => {
+          const abort = new AbortController()
+          const signalled = { ...options, abortSignal: abort.signal }
+          return Effect.onError(isStreamed ? inPieces(signalled, execution) : whole(signalled, execution), () => Effect.sync(() => abort.abort()))
+        })),
+    decode: (raw) =>
+      Effect.mapError(LanguageModelWire.decode(raw), (reason) => AiError.make({ module: "FromAiSdk", method: "decode", reason }))
+  }
+}
+
+/** {@link make} as the run's `Provider`. */
+export const layer = (model: AiSdkModel): Layer.Layer<Provider> => Layer.succeed(Provider, make(model))

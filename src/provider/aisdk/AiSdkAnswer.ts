@@ -1,0 +1,122 @@
+/** Answers of an AI SDK model as parts, whole and in pieces. */
+import type {
+  LanguageModelV4Content,
+  LanguageModelV4FinishReason,
+  LanguageModelV4GenerateResult,
+  LanguageModelV4StreamPart,
+  LanguageModelV4Usage,
+  SharedV4ProviderMetadata
+} from "@ai-sdk/provider"
+import * as Result from "effect/Result"
+import * as Response from "effect/ai/Response"
+import * as Base64 from "effect/encoding/Base64"
+import * as Assembler from "../../domain/Assembler.ts"
+import { type ContentPart, type ModelResponse, reasoningDelta, type StreamPart, textDelta } from "../../domain/Model.ts"
+import { count, toResponse } from "../../domain/Usage.ts"
+
+/** Metadata of the provider, in the words of `effect/ai`; both are JSON by the name of the provider. */
+const metadataOf = (metadata: SharedV4ProviderMetadata | undefined): { readonly metadata?: Response.ProviderMetadata } =>
+  // The AI SDK allows a member to be undefined, which is left out of JSON.
+  metadata === undefined ? {} : { metadata: metadata as Response.ProviderMetadata }
+
+const finishes: Readonly<Record<LanguageModelV4FinishReason["unified"], Response.FinishReason>> = {
+  stop: "stop",
+  length: "length",
+  "content-filter": "content-filter",
+  "tool-calls": "tool-calls",
+  error: "error",
+  interrupted: "unknown",
+  other: "other"
+}
+
+/** True of an answer whose stream ended without its provider saying so: there is more of it. */
+export const isCut = ({ unified }: LanguageModelV4FinishReason): boolean => unified === "interrupted"
+
+/** Counts of a model, which may be any numbers. */
+const usageOf = ({ inputTokens: { cacheRead, cacheWrite, noCache, total }, outputTokens }: LanguageModelV4Usage): Response.Usage =>
+  toResponse({
+    input: noCache ?? count(total) - count(cacheRead) - count(cacheWrite),
+    output: outputTokens.total ?? count(outputTokens.text) + count(outputTokens.reasoning),
+    cacheRead,
+    cacheWrite,
+    reasoning: outputTokens.reasoning
+  })
+
+type FileData = Extract<LanguageModelV4Content, { readonly type: "file" }>["data"]
+
+/** The bytes of a file; none of one that is elsewhere. */
+const bytesOf = (data: FileData): Uint8Array | undefined => {
+  if (data.type === "url") return undefined
+  return typeof data.data === "string" ? Result.getOrElse(Base64.decode(data.data), () => undefined) : data.data
+}
+
+const fileOf = ({ data, mediaType, providerMetadata }: Extract<LanguageModelV4Content, { readonly type: "file" }>): ReadonlyArray<Response.FilePart> => {
+  const bytes = bytesOf(data)
+  return bytes === undefined ? [] : [Response.makePart("file", { mediaType, data: bytes, ...metadataOf(providerMetadata) })]
+}
+
+const callOf = ({ input, providerMetadata, toolCallId, toolName }: Extract<LanguageModelV4Content, { readonly type: "tool-call" }>): Response.ToolCallPart<string, unknown> =>
+  Response.makePart("tool-call", { id: toolCallId, name: toolName, params: Assembler.params(input), providerExecuted: false, ...metadataOf(providerMetadata) })
+
+/** Parts of an answer; sources, and what the provider's own tools did, are left out. */
+const contentOf = (part: LanguageModelV4Content): ReadonlyArray<ContentPart> => {
+  switch (part.type) {
+    case "text":
+    case "reasoning":
+      return [Response.makePart(part.type, { text: part.text, ...metadataOf(part.providerMetadata) })]
+    case "file":
+      return fileOf(part)
+    case "tool-call":
+      return part.providerExecuted === true ? [] : [callOf(part)]
+    default:
+      return []
+  }
+}
+
+/** An answer in one piece, without its raw form. */
+export const whole = ({ content, finishReason, response, usage }: LanguageModelV4GenerateResult): Omit<ModelResponse, "raw"> => ({
+  parts: content.flatMap(contentOf),
+  finishReason: finishes[finishReason.unified],
+  usage: usageOf(usage),
+  model: response?.modelId,
+  id: response?.id
+})
+
+/** Pieces of an answer; none of what is left out. */
+export const makePieces = (): (part: LanguageModelV4StreamPart) => ReadonlyArray<StreamPart> => {
+  /** Calls that the provider itself runs. */
+  const theirs = new Set<string>()
+  return (part) => {
+    switch (part.type) {
+      case "text-start":
+      case "text-end":
+      case "reasoning-start":
+      case "reasoning-end":
+        return [Response.makePart(part.type, { id: part.id, ...metadataOf(part.providerMetadata) })]
+      case "text-delta":
+        return part.delta === "" && part.providerMetadata === undefined ? [] : [{ ...textDelta(part.id, part.delta), ...metadataOf(part.providerMetadata) }]
+      case "reasoning-delta":
+        return part.delta === "" && part.providerMetadata === undefined ? [] : [{ ...reasoningDelta(part.id, part.delta), ...metadataOf(part.providerMetadata) }]
+      case "tool-input-start":
+        if (part.providerExecuted === true) theirs.add(part.id)
+        return theirs.has(part.id) ? [] : [Response.makePart("tool-params-start", { id: part.id, name: part.toolName, providerExecuted: false, ...metadataOf(part.providerMetadata) })]
+      case "tool-input-delta":
+        return theirs.has(part.id) ? [] : [Response.makePart("tool-params-delta", { id: part.id, delta: part.delta })]
+      case "tool-input-end":
+        return theirs.has(part.id) ? [] : [Response.makePart("tool-params-end", { id: part.id, ...metadataOf(part.providerMetadata) })]
+      case "tool-call":
+        return part.providerExecuted === true ? [] : [callOf(part)]
+      case "file":
+        return fileOf(part)
+      case "response-metadata":
+        return [Response.makePart("response-metadata", {
+          ...(part.id === undefined ? {} : { id: part.id }),
+          ...(part.modelId === undefined ? {} : { modelId: part.modelId })
+        })]
+      case "finish":
+        return [Response.makePart("finish", { reason: finishes[part.finishReason.unified], usage: usageOf(part.usage), response: undefined, ...metadataOf(part.providerMetadata) })]
+      default:
+        return []
+    }
+  }
+}

@@ -1,0 +1,266 @@
+// An agent under the AI SDK: as a language model for `generateText` and `streamText`, and as a tool.
+import { generateText, type ModelMessage, Output, simulateReadableStream, stepCountIs, streamText } from "ai"
+import { MockLanguageModelV4 } from "ai/test"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as AiError from "effect/ai/AiError"
+import { assert, describe, it } from "vitest"
+import * as z from "zod"
+import { agentTool, FromAiSdk, languageModel } from "../../src/entry/ai-sdk.ts"
+import { createHermes, fromLayer, type Hermes, HermesError, tool } from "../../src/entry/promise.ts"
+import { Provider } from "../../src/provider/Provider.ts"
+import * as Scripted from "../../src/provider/Scripted.ts"
+import * as Runtime from "../../src/Runtime.ts"
+
+// A warning of the model would be written to the console.
+Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false })
+
+const double = tool({ name: "double", description: "Doubles a number", input: z.object({ n: z.number() }), execute: ({ n }) => n * 2 })
+const broken = tool({ name: "broken", description: "Fails", input: z.object({}), execute: () => { throw new Error("no luck") } })
+
+/** A runtime that plays turns, and the requests that it got. */
+const scripted = (turns: ReadonlyArray<Scripted.Turn>) => {
+  const { inspection, provider } = Effect.runSync(Scripted.make(turns))
+  const hermes = fromLayer(Runtime.layer({
+    provider: Layer.succeed(Provider, provider),
+    tools: [double.toolset, broken.toolset],
+    retry: { maxAttempts: 1 }
+  }))
+  const messages = async () => (await Effect.runPromise(inspection.calls)).map(({ messages }) => messages)
+  return { hermes, messages, calls: () => Effect.runPromise(inspection.calls), interruptions: () => Effect.runPromise(inspection.interruptions) }
+}
+
+const used = async <A>(hermes: Hermes, use: () => Promise<A>): Promise<A> => {
+  try {
+    return await use()
+  } finally {
+    await hermes.dispose()
+  }
+}
+
+const usage = { input: 10, output: 4, cacheRead: 3, reasoning: 1 }
+const twoSteps: ReadonlyArray<Scripted.Turn> = [
+  Scripted.complete({ text: "I double it.", reasoning: "hm", toolCalls: [{ name: "double", params: { n: 21 }, id: "c1" }], usage }),
+  Scripted.complete({ text: "It is 42.", usage })
+]
+
+describe("languageModel", () => {
+  it("generates: text of all steps, calls that the agent ran with their results, usage of the whole run", async () => {
+    const { calls, hermes } = scripted(twoSteps)
+    await used(hermes, async () => {
+      const result = await generateText({ model: languageModel(hermes), prompt: "Double 21.", instructions: "Be kind.", reasoning: "low" })
+      assert.strictEqual(result.text, "I double it.\n\nIt is 42.")
+      assert.strictEqual(result.reasoningText, "hm")
+      assert.deepStrictEqual(result.toolCalls.map(({ dynamic, input, providerExecuted, toolName }) => ({ dynamic, input, providerExecuted, toolName })), [
+        { dynamic: true, input: { n: 21 }, providerExecuted: true, toolName: "double" }
+      ])
+      assert.deepStrictEqual(result.toolResults.map(({ output, toolCallId }) => [toolCallId, output]), [["c1", "42"]])
+      assert.deepStrictEqual([result.finishReason, result.rawFinishReason, result.steps.length], ["stop", "text_response", 1])
+      assert.deepStrictEqual(
+        [result.usage.inputTokens, result.usage.outputTokens, result.usage.inputTokenDetails.cacheReadTokens, result.usage.outputTokenDetails.reasoningTokens],
+        [26, 8, 6, 2]
+      )
+      const { exit, sessionId, steps } = result.providerMetadata?.["hermes"] ?? {}
+      assert.deepStrictEqual([exit, steps, typeof sessionId], ["text_response", 2, "string"])
+      assert.deepStrictEqual(result.warnings, [])
+      const [first] = await calls()
+      assert.deepStrictEqual([first?.reasoningEffort, first?.messages.map(({ role }) => role)], ["low", ["system", "user"]])
+      const [system] = first?.messages ?? []
+      assert.isTrue(system?.role === "system" && system.content.endsWith("\n\nBe kind."))
+    })
+  })
+
+  it("streams the same in pieces, in order", async () => {
+    const { hermes } = scripted(twoSteps)
+    await used(hermes, async () => {
+      const result = streamText({ model: languageModel(hermes), prompt: "Double 21." })
+      const parts: Array<string> = []
+      for await (const part of result.stream) {
+        const last = parts.at(-1)
+        if (last !== part.type) parts.push(part.type)
+      }
+      assert.deepStrictEqual(parts, [
+        "start", "start-step",
+        "reasoning-start", "reasoning-delta", "reasoning-end",
+        "text-start", "text-delta", "text-end",
+        "tool-input-start", "tool-input-delta", "tool-input-end", "tool-call", "tool-result",
+        "text-start", "text-delta", "text-end",
+        "finish-step", "finish"
+      ])
+      assert.strictEqual(await result.text, "I double it.\n\nIt is 42.")
+      assert.deepStrictEqual([await result.finishReason, (await result.usage).outputTokens], ["stop", 8])
+    })
+  })
+
+  it("a tool that fails is an error of that call, and the run goes on", async () => {
+    const { hermes } = scripted([Scripted.complete({ toolCalls: [{ name: "broken", id: "c1" }] }), Scripted.complete("Sorry.")])
+    await used(hermes, async () => {
+      const { content, text } = await generateText({ model: languageModel(hermes), prompt: "Break." })
+      const errors = content.flatMap((part) => part.type === "tool-error" ? [[part.toolCallId, String(part.error).includes("no luck")]] : [])
+      assert.deepStrictEqual([errors, text], [[["c1", true]], "Sorry."])
+    })
+  })
+
+  it("begins a session with the conversation of the prompt, its own calls among it", async () => {
+    const first = scripted(twoSteps)
+    const messages: Array<ModelMessage> = [{ role: "user", content: "Double 21." }]
+    await used(first.hermes, async () => {
+      const { response } = await generateText({ model: languageModel(first.hermes), messages })
+      messages.push(...response.messages, { role: "user", content: [{ type: "text", text: "And this?" }, { type: "file", mediaType: "image/png", data: new Uint8Array([1, 2]) }] })
+    })
+    const second = scripted([Scripted.complete("Fine.")])
+    await used(second.hermes, async () => {
+      const { text } = await generateText({ model: languageModel(second.hermes), messages })
+      assert.strictEqual(text, "Fine.")
+      const [, ...asked] = (await second.messages())[0] ?? []
+      assert.deepStrictEqual(asked.map((message) => message.role === "system" ? [] : [message.role, ...message.content.map((part) =>
+        part.type === "text" ? part.text : part.type === "tool-call" ? [part.name, part.params] : part.type === "tool-result" ? part.result : part.type)]), [
+        ["user", "Double 21."],
+        ["assistant", "I double it.", ["double", { n: 21 }]],
+        ["tool", "42"],
+        ["assistant", "It is 42."],
+        ["user", "And this?", "file"]
+      ])
+    })
+  })
+
+  it("goes on in a session that is named, with the last message alone", async () => {
+    const { hermes, messages } = scripted([Scripted.complete("One."), Scripted.complete("Two.")])
+    await used(hermes, async () => {
+      const model = languageModel(hermes)
+      const providerOptions = { hermes: { sessionId: "s-1" } }
+      await generateText({ model, prompt: "First.", providerOptions })
+      const said: Array<ModelMessage> = [{ role: "user", content: "Not sent again." }, { role: "assistant", content: "One." }, { role: "user", content: "Second." }]
+      const { text } = await generateText({ model, messages: said, providerOptions })
+      assert.strictEqual(text, "Two.")
+      assert.deepStrictEqual((await messages())[1]?.slice(1).map(({ content }) => typeof content === "string" ? content : content.map((part) => part.type === "text" ? part.text : part.type).join("")), ["First.", "One.", "Second."])
+    })
+  })
+
+  it("answers in JSON where it is asked to, and warns of settings that are the agent's", async () => {
+    const { hermes, messages } = scripted([Scripted.complete("{\"n\": 42}")])
+    await used(hermes, async () => {
+      const result = await generateText({
+        model: languageModel(hermes),
+        prompt: "Double 21.",
+        temperature: 0.3,
+        maxOutputTokens: 100,
+        output: Output.object({ schema: z.object({ n: z.number() }) })
+      })
+      assert.deepStrictEqual(result.output, { n: 42 })
+      assert.deepStrictEqual((result.warnings ?? []).map((warning) => "feature" in warning ? [warning.type, warning.feature] : []), [
+        ["unsupported", "maxOutputTokens"],
+        ["unsupported", "temperature"],
+        ["compatibility", "responseFormat"]
+      ])
+      const [system] = (await messages())[0] ?? []
+      assert.isTrue(system?.role === "system" && system.content.includes("\"n\":{\"type\":\"number\"}"))
+    })
+  })
+
+  it("says why a run ended early, and fails with the error of one that failed", async () => {
+    const { hermes } = scripted([Scripted.complete({ text: "cut", finishReason: "content-filter" }), Scripted.fail(new AiError.AuthenticationError({ kind: "InvalidKey" })), Scripted.fail(new AiError.AuthenticationError({ kind: "InvalidKey" }))])
+    await used(hermes, async () => {
+      const model = languageModel(hermes)
+      const { finishReason, rawFinishReason } = await generateText({ model, prompt: "?" })
+      assert.deepStrictEqual([finishReason, rawFinishReason], ["content-filter", "content_filtered"])
+      const error: unknown = await generateText({ model, prompt: "?", maxRetries: 0 }).then(() => undefined, (error: unknown) => error)
+      assert.deepStrictEqual(error instanceof HermesError ? [error.tag, error.reason] : error, ["AiError", "AuthenticationError"])
+      const errors: Array<unknown> = []
+      const streamed = streamText({ model, prompt: "?", maxRetries: 0, onError: ({ error }) => void errors.push(error) })
+      for await (const _ of streamed.stream);
+      assert.deepStrictEqual(errors.map((error) => error instanceof HermesError ? error.reason : error), ["AuthenticationError"])
+    })
+  })
+
+  it("refuses a prompt that does not end in a message of the user", async () => {
+    const { hermes } = scripted([])
+    await used(hermes, async () => {
+      const messages: Array<ModelMessage> = [{ role: "user", content: "Hello." }, { role: "assistant", content: "Hello." }]
+      const error: unknown = await generateText({ model: languageModel(hermes), messages, maxRetries: 0 }).then(() => undefined, (error: unknown) => error)
+      assert.deepStrictEqual(error instanceof HermesError ? [error.tag, error.message] : error, ["InvalidInput", "the last message of the prompt has to be the user's: an agent runs its own tools"])
+    })
+  })
+
+  it("an aborted call interrupts the run, streamed or not", async () => {
+    const { hermes, interruptions } = scripted([Scripted.hang(), Scripted.hang()])
+    await used(hermes, async () => {
+      const model = languageModel(hermes)
+      const begun = async (count: number) => {
+        while (!(await interruptionsAnd(count))) await new Promise((resolve) => setTimeout(resolve, 5))
+      }
+      const interruptionsAnd = async (count: number) => (await interruptions()) >= count
+      const first = new AbortController()
+      const generated = generateText({ model, prompt: "?", abortSignal: first.signal, maxRetries: 0 }).then(() => "", (error: unknown) => error instanceof Error ? error.name : "")
+      setTimeout(() => first.abort(), 50)
+      assert.strictEqual(await generated, "AbortError")
+      await begun(1)
+      const second = new AbortController()
+      const streamed = streamText({ model, prompt: "?", abortSignal: second.signal })
+      const parts: Array<string> = []
+      setTimeout(() => second.abort(), 50)
+      for await (const { type } of streamed.stream) parts.push(type)
+      assert.strictEqual(parts.at(-1), "abort")
+      await begun(2)
+    })
+  })
+})
+
+describe("agentTool", () => {
+  const usage = { inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 }, outputTokens: { total: 1, text: 1, reasoning: 0 } }
+  const caller = () =>
+    new MockLanguageModelV4({
+      doGenerate: [
+        { content: [{ type: "tool-call", toolCallId: "t1", toolName: "research", input: "{\"task\":\"Double 21.\"}" }], finishReason: { unified: "tool-calls", raw: undefined }, usage, warnings: [] },
+        { content: [{ type: "text", text: "Done." }], finishReason: { unified: "stop", raw: undefined }, usage, warnings: [] }
+      ]
+    })
+
+  it("hands a task to the agent, and its text to the model", async () => {
+    const { hermes } = scripted(twoSteps)
+    await used(hermes, async () => {
+      const model = caller()
+      const { steps, text } = await generateText({
+        model,
+        prompt: "Ask.",
+        tools: { research: agentTool(hermes, { description: "Doubles numbers" }) },
+        stopWhen: stepCountIs(3)
+      })
+      assert.deepStrictEqual([text, steps[0]?.toolResults.map(({ output }) => output)], ["Done.", ["It is 42."]])
+      const [offered] = model.doGenerateCalls[0]?.tools ?? []
+      assert.deepStrictEqual(offered?.type === "function" ? [offered.name, offered.description, offered.inputSchema.required] : [], ["research", "Doubles numbers", ["task"]])
+    })
+  })
+
+  it("fails as a tool where the run fails", async () => {
+    const { hermes } = scripted([Scripted.fail(new AiError.AuthenticationError({ kind: "InvalidKey" }))])
+    await used(hermes, async () => {
+      const { steps } = await generateText({ model: caller(), prompt: "Ask.", tools: { research: agentTool(hermes, { description: "Doubles" }) }, stopWhen: stepCountIs(3) })
+      const errors = steps[0]?.content.flatMap((part) => part.type === "tool-error" ? [part.error instanceof HermesError ? part.error.tag : part.error] : [])
+      assert.deepStrictEqual(errors, ["AiError"])
+    })
+  })
+})
+
+describe("createHermes", () => {
+  it("runs on a model of the AI SDK", async () => {
+    const model = new MockLanguageModelV4({
+      doStream: {
+        stream: simulateReadableStream({
+          chunks: [
+            { type: "text-start", id: "0" },
+            { type: "text-delta", id: "0", delta: "hello" },
+            { type: "text-end", id: "0" },
+            { type: "finish", finishReason: { unified: "stop", raw: undefined }, usage: { inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 }, outputTokens: { total: 1, text: 1, reasoning: 0 } } }
+          ]
+        })
+      }
+    })
+    const hermes = createHermes({ model: FromAiSdk.layer(model), instructions: "Be brief." })
+    await used(hermes, async () => {
+      let text = ""
+      for await (const event of hermes.stream("Say hello.")) if (event._tag === "TextDelta") text += event.text
+      assert.strictEqual(text, "hello")
+    })
+  })
+})
