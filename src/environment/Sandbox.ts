@@ -14,9 +14,10 @@
  *
  * **Gotchas**
  *
- * On Linux a command that is stopped is killed at once, without the time that `SIGTERM` gives it on the host. Repositories that commands make
- * below the working tree are its ordinary files: what a command put there runs when the user runs git in them. The kernel is shared: this holds a program that goes astray or was talked into
- * something, not an exploit of the kernel.
+ * On Linux a command that is stopped is killed at once, without the time that `SIGTERM` gives it on the host. A repository that a command
+ * makes below the working tree has the settings and hooks that this command gave it: git of the user runs them there. Later commands and
+ * file tools do not change them. The kernel is shared: this holds a program that goes astray or was talked into something, not an
+ * exploit of the kernel.
  *
  * **Example** (An agent whose commands write below the working tree only)
  *
@@ -44,6 +45,7 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
@@ -175,16 +177,26 @@ const makeRules = Effect.fnUntraced(function*(options: Options, temporary: Effec
   const absent = (file: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
     Effect.map(present("read")(file), (found) => found.length > 0 ? found : [{ path: file, allows: "read", isAbsent: true }])
 
-  /** Repositories below each tree that were there before its first command: what commands make is theirs. */
-  const inner = new Map<string, ReadonlyArray<string>>()
+  const scope = yield* Effect.scope
+  /** Repositories below each tree: looked for once more after each command, while nobody waits for it. */
+  const inner = new Map<string, Fiber.Fiber<ReadonlyArray<string>>>()
+  let running = 0
+
+  const lookInto = (tree: string) =>
+    Effect.tap(Effect.forkIn(Effect.provideContext(WorkingTree.nestedIn(tree), services), scope), (fiber) => Effect.sync(() => void inner.set(tree, fiber)))
+
+  const nestedOf = Effect.fnUntraced(function*(tree: string) {
+    const known = inner.get(tree)
+    // A command that runs may make one at any time.
+    return yield* Fiber.join(known === undefined || running > 0 ? yield* lookInto(tree) : known)
+  })
 
   const ofTree = Effect.fnUntraced(function*(directory: string) {
     const tree = yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () => directory)
     if (tree === "/") return []
     // It is seen even where a home directory lies in /tmp, which is another one inside.
     if (options.home !== undefined && within(options.home, tree)) return yield* present("read")(tree)
-    const nested = inner.get(tree) ?? (options.policy === "read-only" ? [] : yield* WorkingTree.nestedIn(tree))
-    inner.set(tree, nested)
+    const nested = options.policy === "read-only" ? [] : yield* nestedOf(tree)
     return yield* WorkingTree.rulesOf(tree, { ...options, nested }, { reserved, absent })
   }, Effect.provideContext(services))
 
@@ -204,6 +216,15 @@ const makeRules = Effect.fnUntraced(function*(options: Options, temporary: Effec
 
   const known = new Map<string, { readonly until: number; readonly list: ReadonlyArray<Rule> }>()
   const forget = Effect.sync(() => known.clear())
+  /** The life of a command that may make repositories, until the scope ends. */
+  const whileRunning = Effect.acquireRelease(
+    Effect.sync(() => void running++),
+    () =>
+      Effect.suspend(() => {
+        running--
+        return Effect.andThen(forget, Effect.forEach([...inner.keys()], lookInto, { discard: true }))
+      })
+  )
   const rules = Effect.gen(function*() {
     const directory = yield* CallDirectory
     const now = yield* Clock.currentTimeMillis
@@ -214,7 +235,7 @@ const makeRules = Effect.fnUntraced(function*(options: Options, temporary: Effec
     known.set(key, { until: now + rulesMillis, list })
     return list
   })
-  return { forget, rules }
+  return { forget, rules, whileRunning }
 })
 
 /** Explains the output of a command that this sandbox stopped; `refused` are the hosts that its proxy kept it from. */
@@ -248,16 +269,16 @@ const build = Effect.fnUntraced(function*(options: Options) {
   const { network } = options
   const wall = yield* raise({ spawner: outer, base, network })
   const temporary = yield* makeTemporary(base, kind.paths)
-  const { forget, rules } = yield* makeRules(options, temporary)
+  const { forget, rules, whileRunning } = yield* makeRules(options, temporary)
   /** Rules for commands of an agent that plans. */
   const readOnly = yield* makeRules({ ...options, policy: "read-only" }, temporary)
 
-  const rulesFor = (policy: Options["policy"]): Effect.Effect<ReadonlyArray<Rule>, PlatformError, Scope.Scope> =>
-    policy === "read-only"
-      ? readOnly.rules
-      : kind.paths === "mounted"
-      ? Effect.flatMap(rules, (list) => NewRepository.inPlace(host, path, list, { base, forget }))
-      : rules
+  const rulesFor = Effect.fnUntraced(function*(policy: Options["policy"]) {
+    if (policy === "read-only") return yield* readOnly.rules
+    const list = yield* rules
+    yield* whileRunning
+    return kind.paths === "mounted" ? yield* NewRepository.inPlace(host, path, list, { base, forget }) : list
+  })
 
   const confined = Effect.fnUntraced(function*(command: ChildProcess.StandardCommand) {
     const policy = (yield* PermissionMode.current) === "plan" ? "read-only" : options.policy

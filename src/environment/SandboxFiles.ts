@@ -47,6 +47,9 @@ interface Admitted {
 /** Links to temporary directories lead to those of the host first. */
 const longestChain = 8
 
+/** Settings and hooks of any repository: git runs the programs that are named there. */
+const runByGit = /\/\.git(?:$|\/(?:hooks|config(?:\.[^/]*)?|commondir|modules|worktrees)(?:$|\/))/i
+
 const otherProcess = /^\/proc\/\d+(?:\/|$)/
 
 /** Flags that make a file and fail where one is, in place of those that take the one that is there. */
@@ -62,7 +65,9 @@ export const make = (
   const judged = (list: ReadonlyArray<Rule>, method: string, place: string, access: Access): Effect.Effect<void, PlatformError> => {
     const allows = otherProcess.test(place) ? "nothing" : ruleOf(list, place)?.allows ?? "read"
     if (allows === "nothing") return Effect.fail(denied(method, place, "the sandbox hides it"))
-    return access === "write" && allows !== "write" ? Effect.fail(denied(method, place, "the sandbox does not let it be written")) : Effect.void
+    if (access === "read") return Effect.void
+    if (runByGit.test(place)) return Effect.fail(denied(method, place, "git runs programs that are named there"))
+    return allows === "write" ? Effect.void : Effect.fail(denied(method, place, "the sandbox does not let it be written"))
   }
 
   /** Holds what is at a path, and finds where that is in the sandbox. */

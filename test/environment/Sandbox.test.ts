@@ -343,6 +343,41 @@ describe("commands", () => {
     assert.deepStrictEqual(["hooks/post-commit", "commondir", "c"].filter((name) => existsSync(join(home, "project/packages/clone/.git", name))), [])
   }))
 
+  live("cannot change settings and hooks of a repository that an earlier command made below the tree, nor can file tools", Effect.gen(function*() {
+    const { files, has, inTree, read, sh, tree } = yield* inSandbox()
+    const made = yield* sh("git init -q --template= packages/fresh && cp -r packages/fresh copy && echo made")
+    assert.strictEqual(made.out, "made\n")
+    const settings = ["packages/fresh", "copy"].map((name) => read(`project/${name}/.git/config`))
+    const { out } = yield* sh([
+      "for r in packages/fresh copy; do echo x >> $r/.git/config; mkdir -p $r/.git/hooks; echo x > $r/.git/hooks/pre-commit; git -C $r config core.fsmonitor evil; rm -f $r/.git/config; mv $r/.git $r/g; mv $r $r-gone; done",
+      "cd copy && echo a > a && git add a && git -c user.name=a -c user.email=a@b commit -qm made && git log --format=%s"
+    ].join("\n"))
+    assert.match(out, /^made$/m)
+    assert.deepStrictEqual(["packages/fresh", "copy"].map((name) => read(`project/${name}/.git/config`)), settings)
+    assert.deepStrictEqual(["copy/.git/hooks/pre-commit", "packages/fresh/.git/hooks/pre-commit", "copy-gone", "packages/fresh-gone"].filter((name) => has(`project/${name}`)), [])
+    // One that nobody looked for yet.
+    mkdirSync(join(tree, "new/.git/hooks"), { recursive: true })
+    const refused = (effect: Effect.Effect<unknown, PlatformError>) => Effect.map(Effect.flip(inTree(effect)), ({ reason }) => reason._tag)
+    assert.deepStrictEqual(yield* Effect.all([
+      refused(files.writeFileString(join(tree, "copy/.git/config"), "x")),
+      ...["config", "CONFIG", "config.worktree", "commondir", "hooks/pre-commit", "modules/a/config"].map((name) => refused(files.writeFileString(join(tree, "new/.git", name), "x"))),
+      refused(files.makeDirectory(join(tree, "other/.git"), { recursive: true })),
+      refused(files.writeFileString(join(tree, "packages/.git"), "gitdir: /evil")),
+      refused(files.rename(join(tree, "new/.git"), join(tree, "new/g"))),
+      refused(files.symlink("/evil", join(tree, "new/.git/commondir")))
+    ]), Array.from({ length: 11 }, () => "PermissionDenied"))
+    yield* inTree(files.writeFileString(join(tree, "new/.git/HEAD"), "ref: refs/heads/main"))
+  }))
+
+  live("cannot change those of a repository that another command made, which still runs", Effect.gen(function*() {
+    const { read, sh } = yield* inSandbox()
+    yield* Effect.forkScoped(sh("git init -q fresh && touch made; while [ ! -e done ]; do sleep 0.05; done"))
+    yield* sh("while [ ! -e made ]; do sleep 0.05; done")
+    const settings = read("project/fresh/.git/config")
+    yield* sh("echo x >> fresh/.git/config; git -C fresh config core.fsmonitor evil; touch done")
+    assert.strictEqual(read("project/fresh/.git/config"), settings)
+  }))
+
   live("write nothing where the tree holds the home directory, or where the policy is to read", Effect.gen(function*() {
     const atHome = yield* inSandbox()
     assert.include((yield* atHome.sh("echo x > new && echo WROTE", atHome.home)).out, "Read-only file system")

@@ -149,10 +149,10 @@ describe("a command that the sandbox stopped", () => {
   it.live.skipIf(!stands)("is judged whole before it leaves: what the wall had stopped is in the question", () =>
     Effect.gen(function*() {
       const home = yield* project
-      const line = `python3 -c 'open("${home}/planted", "w")'`
+      const line = `head -c 9 ${home}/.aws/credentials; touch ${home}/planted`
       const { asked } = yield* commands(home, [line], answering("deny"))
       assert.strictEqual(asked.length, 1, "behind the wall it needs no question")
-      assert.deepStrictEqual(asked[0]?.keys.map((key) => key.replace(/ (?:for|of) .*/, "")), ["script", "run outside"])
+      assert.deepStrictEqual(asked[0]?.keys.map((key) => key.replace(/ (?:for|of) .*/, "")), ["reading", "run outside"])
       assert.isFalse(existsSync(join(home, "planted")))
     }))
 

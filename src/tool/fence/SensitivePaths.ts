@@ -56,8 +56,8 @@ export const credentialFiles = [
 ]
 
 /** A file of variables; {@link environmentTemplate} are none. */
-export const environmentFile = /(?:^|\/)\.env(?:\.[^/]+)?$/
-export const environmentTemplate = /\.(?:example|sample|template|dist|defaults)$/
+const environmentFile = /(?:^|\/)\.env(?:\.[^/]+)?$/
+const environmentTemplate = /\.(?:example|sample|template|dist|defaults)$/
 const keyFile = /(?:^|\/)id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$/
 const machineSecret =
   /^(?:\/private)?\/etc\/(?:g?shadow-?|sudoers(?:\.d\/.*)?|master\.passwd|ssl\/private\/.*|ssh\/ssh_host_[^/]*_key|kubernetes\/.*\.conf)$|^\/proc\/[^/]+\/(?:task\/[^/]+\/)?(?:environ|mem|auxv)$/
