@@ -138,6 +138,8 @@ const make: WallKind["make"] = (files) => Effect.map(findPrograms(files), ({ bwr
           ...net === undefined ? [] : ["--user", "--net", "--preserve-credentials", "--target", String(net.pid), "--", bwrap],
           ...isolation,
           "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
+          // Settings of the kernel ask who a process is, not what it may: root without capabilities would change them for the machine.
+          "--ro-bind-try", "/proc/sys", "/proc/sys",
           ...mounts(rules),
           "--chdir", directory, ...init(command)
         ],

@@ -24,7 +24,7 @@ import type * as SshHost from "../environment/SshHost.ts"
 import type * as Sandbox from "../environment/Sandbox.ts"
 import type { Hosts } from "../environment/SandboxNetwork.ts"
 import * as UserPrograms from "../environment/UserPrograms.ts"
-import { StartDirectory } from "../platform/CurrentProcess.ts"
+import { operatingSystem, StartDirectory } from "../platform/CurrentProcess.ts"
 import * as Places from "./builtin/file/Places.ts"
 import { credentialDirectories, credentialFiles } from "./fence/SensitivePaths.ts"
 import type * as Urls from "./fence/Urls.ts"
@@ -41,12 +41,37 @@ interface Host {
 
 type Platform = ChildProcessSpawner | FileSystem.FileSystem | Path.Path
 
-/** Directories below the home directory in which package managers keep what they fetched. */
-const caches = [".cache", ".npm", ".cargo/registry", ".cargo/git", "go/pkg/mod", ".gradle/caches", ".m2/repository"]
-/** Directories below the home directory in which browsers keep what they know of the user. */
-const browserProfiles = [
-  ".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge", ".thunderbird", ".config/Signal"
-]
+const application = (names: ReadonlyArray<string>): ReadonlyArray<string> => names.map((name) => `Library/Application Support/${name}`)
+const cached = (names: ReadonlyArray<string>): ReadonlyArray<string> => names.map((name) => `Library/Caches/${name}`)
+
+/** Places below the home directory, by the operating system. */
+interface UserPlaces {
+  /** Package managers keep there what they fetched. */
+  readonly caches: ReadonlyArray<string>
+  /** Profiles of browsers, key stores, and sockets of agents of keys and of container machines. */
+  readonly hidden: ReadonlyArray<string>
+}
+
+/** Places below the home directory that commands may write, and that they do not see besides credentials. Pure. */
+export const userPlaces = (system: string): UserPlaces => {
+  const caches = [".cache", ".npm", ".cargo/registry", ".cargo/git", "go/pkg/mod", ".gradle/caches", ".m2/repository"]
+  const agents = [".1password", ".bitwarden-ssh-agent.sock", ".colima", ".lima", ".orbstack", ".rd"]
+  return system === "darwin"
+    ? {
+      caches: [...caches, ...cached(["CocoaPods", "Yarn", "deno", "go-build", "node-gyp", "pip", "pnpm", "pypoetry"])],
+      hidden: [
+        ...agents, "Library/Keychains", "Library/Cookies", "Library/Safari", "Library/Mail", "Library/Messages", "Library/Containers/com.apple.Safari", "Library/Group Containers",
+        ...application(["1Password", "BraveSoftware", "Chromium", "Firefox", "Google/Chrome", "Microsoft Edge", "Signal", "Thunderbird", "com.apple.TCC"])
+      ]
+    }
+    : {
+      caches,
+      hidden: [...agents, ".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge", ".thunderbird", ".config/Signal"]
+    }
+}
+
+/** Secrets of the machine that only root could read, which a sandbox of root would too. */
+const machineSecrets = ["/etc/shadow", "/etc/gshadow", "/etc/ssl/private"]
 
 /** True when a host is one of some names; `*.example.com` stands for every host below it. */
 const isHostOf = (names: ReadonlyArray<string>, host: string): boolean =>
@@ -79,6 +104,7 @@ const optionsOf = (
   fence: Pick<Urls.Service, "admit">
 ): Sandbox.Options => {
   const userHome = environment.get("HOME")
+  const { caches, hidden } = userPlaces(operatingSystem)
   const below = (names: ReadonlyArray<string>) => userHome === undefined ? [] : names.map((name) => `${userHome}/${name}`)
   const expanded = (paths: ReadonlyArray<string>) => paths.map((path) => Places.expandHome(path, userHome))
   return {
@@ -86,7 +112,7 @@ const optionsOf = (
     network: network === "hosts" ? hostsOf(hosts, setting, fence) : network,
     home: userHome,
     writable: [...below(caches), ...expanded(write)],
-    hidden: [...below([...credentialDirectories, ...credentialFiles, ...browserProfiles]), home.root, ...expanded(hide)],
+    hidden: [...below([...credentialDirectories, ...credentialFiles, ...hidden]), ...machineSecrets, home.root, ...expanded(hide)],
     shown: [home.skills],
     hidesEnvFiles: hideEnvFiles
   }

@@ -233,6 +233,15 @@ describe("a command behind Seatbelt", () => {
   }))
 })
 
+describe("the home directory on macOS", () => {
+  it("has its key stores and browser profiles hidden, and of its caches those of package managers written", () => {
+    const { caches, hidden } = ConfiguredEnvironment.userPlaces("darwin")
+    for (const name of ["Library/Keychains", "Library/Cookies", "Library/Application Support/Google/Chrome", "Library/Application Support/Firefox", ".orbstack"]) assert.include([...hidden], name)
+    assert.notInclude([...caches], "Library/Caches")
+    assert.deepStrictEqual(ConfiguredEnvironment.userPlaces("linux").hidden.filter((name) => name.startsWith("Library")), [])
+  })
+})
+
 describe("hermes doctor on macOS", () => {
   /** The place that the settings choose over a program that plays `sandbox-exec`. */
   const found = (program: string, home: string) => {
