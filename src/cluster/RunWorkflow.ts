@@ -178,11 +178,15 @@ interface Idle {
  *
  * **Details**
  *
- * The workflow waits for nothing but its attempts and short pauses, which need no wake. But the engine answers an attempt with `Suspended`
- * where it has none of that name, as may be after a change of shards, and then the workflow may be answered so too. Nobody would wake it
- * again. A run that is not over and has no attempt here for two looks is asked for; after that at the fourth look,
- * the eighth, and so on. A suspended workflow is resumed. One that is complete could not write its end: its run fails with the reason,
- * so that the next turn of its session can begin. One without a reply stays as it is.
+ * The workflow waits for nothing but its attempts and short pauses, which need no wake. But the engine may answer it with `Suspended`, and
+ * nobody would wake it again: it registers an attempt by the name of the run alone. A runner that loses a shard and gets it back has the
+ * run twice until the earlier one has ended. The later one finds the registration of the earlier and adds none, the end of the earlier
+ * removes it, and an attempt without a registration is answered `Suspended` (`ClusterWorkflowEngine`, `activityExecute` and `activity`;
+ * `test/cluster/Suspension.test.ts` shows it).
+ *
+ * A run that is not over and has no attempt here for two looks is asked for; after that at the fourth look, the eighth, and so on. A
+ * suspended workflow is resumed. One that is complete could not write its end: its run fails with the reason, so that the next turn of its
+ * session can begin. One without a reply stays as it is.
  */
 export const resumption: Layer.Layer<never, never, Worker | Runs | Sharding | WorkflowEngine> = Layer.effectDiscard(Effect.gen(function*() {
   const worker = yield* Worker

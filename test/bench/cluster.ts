@@ -1,17 +1,19 @@
 // `npm run bench:cluster`: rows in a second on one runner and on two, over a Postgres that this starts, with the processor time of each
-// row on the runners and in the database. Rows make three model calls and four tool calls. Arguments: rows, pause of the model in ms, runs
-// at a time of a runner.
+// row on the runners, in the database and in the client, and the share of the machine that all of them and whoever else is there use. Rows
+// make three model calls and four tool calls; the model answers inside of the runner. The rate is that of the time in which every runner
+// has rows left: the end, where one waits for the other, is told apart. Arguments: rows, pause of the model in ms, runs at a time of a
+// runner.
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { spawn, type ChildProcess } from "node:child_process"
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { cpus, tmpdir } from "node:os"
 import { createInterface } from "node:readline"
 import { Cluster } from "../../src/index.ts"
 import { startServer } from "../support/postgresServer.ts"
 import { commandOf } from "../support/runScript.ts"
 
-const [rows = 300, pause = 500, concurrency = 8] = process.argv.slice(2).map(Number)
+const [rows = 600, pause = 500, concurrency = 8] = process.argv.slice(2).map(Number)
 
 /** Processor time in ms of all processes of the server. */
 const serverTime = (): number =>
@@ -46,26 +48,56 @@ const startRunner = (url: string, traces: string) =>
     })
   })
 
+/** Processor time in ms that the whole machine has used. */
+const machineTime = (): number => cpus().reduce((sum, { times: { idle: _, ...busy } }) => sum + Object.values(busy).reduce((all, one) => all + one, 0), 0)
+
+/** Processor time in ms of this process, which is the client. */
+const clientTime = (): number => {
+  const { system, user } = process.cpuUsage()
+  return (system + user) / 1000
+}
+
 const measure = async (url: string, runners: number, count: number, folder: string) => {
   const started = await Promise.all(Array.from({ length: runners }, () => startRunner(url, `${folder}/traces`)))
+  /** Submits rows and returns when they were over, in ms since the first was submitted. */
   const submitted = (prefix: string, count: number) => Effect.gen(function*() {
     const ids = Array.from({ length: count }, (_, index) => `${prefix}-${index}`)
-    yield* Effect.forEach(ids, (id) => Cluster.submit(Cluster.turn({ id, sessionId: id, prompt: id.replace(/^.*-/, "row ") })), { concurrency: 4 })
-    yield* Cluster.settled(ids)
-  })
-  const warm = await Effect.runPromise(Effect.provide(Effect.gen(function*() {
-    yield* submitted(`warm${runners}`, 16 * runners)
-    const server = serverTime()
     const began = performance.now()
-    yield* submitted(`row${runners}`, count)
-    return { millis: performance.now() - began, server: serverTime() - server }
+    const ends: Array<number> = []
+    yield* Effect.forEach(ids, (id) => Cluster.submit(Cluster.turn({ id, sessionId: id, prompt: id.replace(/^.*-/, "row ") })), { concurrency: 4 })
+    yield* Cluster.settled(ids, (some) => Effect.sync(() => {
+      const at = performance.now() - began
+      for (let index = 0; index < some.size; index++) ends.push(at)
+    }))
+    return ends
+  })
+  const used = await Effect.runPromise(Effect.provide(Effect.gen(function*() {
+    yield* submitted(`warm${runners}`, 16 * runners)
+    const before = [serverTime(), clientTime(), machineTime()]
+    const ends = yield* submitted(`row${runners}`, count)
+    const [server = 0, client = 0, machine = 0] = [serverTime(), clientTime(), machineTime()].map((time, index) => time - (before[index] ?? 0))
+    return { ends, server, client, machine }
   }), Cluster.layerClient({ url: Redacted.make(url) })))
   for (const { child } of started) child.kill("SIGTERM")
   const times = await Promise.all(started.map(({ time }) => time))
   // They would wait for the server, which goes now.
   await new Promise((resolve) => setTimeout(resolve, 2_000))
   for (const { child } of started) child.kill("SIGKILL")
-  return { rate: count / warm.millis * 1000, server: warm.server / count, runner: times.reduce((sum, time) => sum + time, 0) / (count + 16 * runners) }
+  const { client, ends, machine, server: database } = used
+  const whole = ends.at(-1) ?? 0
+  // Rows are spread over the runners by their names: after three quarters each of them still has some.
+  const [from, to] = [Math.floor(count / 8), Math.floor(count * 3 / 4)]
+  const runner = times.reduce((sum, time) => sum + time, 0) / (count + 16 * runners)
+  return {
+    rate: (to - from) / ((ends[to] ?? whole) - (ends[from] ?? 0)) * 1000,
+    withEnd: count / whole * 1000,
+    runner,
+    server: database / count,
+    client: client / count,
+    /** Shares of all processors. */
+    ours: (runner * count + database + client) / whole / cpus().length,
+    busy: machine / whole / cpus().length
+  }
 }
 
 const server = await startServer({ fsync: "on", synchronous_commit: "on" })
@@ -77,14 +109,19 @@ try {
   idle.child.kill("SIGTERM")
   const start = await idle.time
   idle.child.kill("SIGKILL")
-  const print = (what: string, { rate, runner, server }: Awaited<ReturnType<typeof measure>>, runners: number) =>
-    process.stdout.write(`${what}: ${rate.toFixed(1)} rows/s, ${(runner - start * runners / (rows + 16 * runners)).toFixed(1)} ms of a runner and ${server.toFixed(1)} ms of Postgres a row\n`)
+  const percent = (share: number): string => `${Math.round(share * 100)} %`
+  const print = (what: string, { busy, client, ours, rate, runner, server, withEnd }: Awaited<ReturnType<typeof measure>>, runners: number) =>
+    process.stdout.write(
+      `${what}: ${rate.toFixed(2)} rows/s (${withEnd.toFixed(2)} with the end); ${(runner - start * runners / (rows + 16 * runners)).toFixed(1)} ms of a runner, ` +
+        `${server.toFixed(1)} ms of Postgres and ${client.toFixed(1)} ms of the client a row; ` +
+        `they use ${percent(ours)} of ${cpus().length} processors, which are busy for ${percent(busy)}\n`
+    )
   process.stdout.write(`${rows} rows of 3 model calls (${pause} ms) and 4 tool calls, ${concurrency} runs at a time of a runner; a runner that idles: ${start} ms in 10 s\n`)
   const one = await measure(server.url("one"), 1, rows, folder)
   print("1 runner", one, 1)
   const two = await measure(server.url("two"), 2, rows, folder)
   print("2 runners", two, 2)
-  process.stdout.write(`ratio ${(two.rate / one.rate).toFixed(2)}\n`)
+  process.stdout.write(`ratio ${(two.rate / one.rate).toFixed(2)} (${(two.withEnd / one.withEnd).toFixed(2)} with the end)\n`)
 } finally {
   await server.remove()
   rmSync(folder, { recursive: true, force: true })

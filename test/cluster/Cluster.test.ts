@@ -174,9 +174,15 @@ describe.skipIf(missing !== undefined)(`a cluster over Postgres${missing === und
           const owner = server.query(`SELECT runner FROM kills.runs WHERE id = '${turns[1]}'`)
           const at = runners.findIndex(({ child }) => owner.includes(`-${child.pid}-`))
           assert.isAtLeast(at, 0, owner)
+          // It has the session to itself.
+          assert.strictEqual(server.query(`SELECT pid FROM kills.leases WHERE name = 'session ${talk}'`), String(runners[at]?.child.pid))
           runners[at]?.child.kill("SIGKILL")
           talks.set(talk, turns)
           yield* end(`kill ${kill + 1}`, turns)
+          // The conversation went on elsewhere, also the turn that waited behind the one that was cut.
+          const owners = server.query(`SELECT string_agg((runner = '${owner}')::text, ', ' ORDER BY made) FROM kills.runs WHERE id IN ('${turns[1]}', '${turns[2]}')`)
+          assert.strictEqual(owners, "false, false")
+          assert.strictEqual(server.query(`SELECT count(*) FROM kills.leases WHERE name = 'session ${talk}'`), "0")
           if (kill + 1 < kills) runners[at] = yield* startRunner(url, traces)
         }
         const alive = runners.filter(({ child }) => child.signalCode === null)
