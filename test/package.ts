@@ -142,6 +142,10 @@ try {
   for (const [name, text] of Object.entries(programs)) write(`${name}.ts`, text)
   write("sdk.js", sdk)
   for (const name of ["embed", "promise", "suites"] as const) expect(`an application runs it: ${name}`, run(process.execPath, [`${name}.ts`], folder), printed[name])
+  const schemas = readdirSync(join(modules, "hermes-effect/dist/schemas"), { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".json")).toSorted()
+  write("schemas.js", schemas.map((name) => `{ const { default: schema } = await import("hermes-effect/schemas/${name.replaceAll("\\", "/")}", { with: { type: "json" } }); console.log(schema.$schema) }\n`).join(""))
+  const dialects = new Set(run(process.execPath, ["schemas.js"], folder).trim().split("\n"))
+  holds("every JSON Schema is imported", schemas.length > 20 && dialects.size === 1, `${schemas.length} of ${Array.from(dialects).join(", ")}`)
   write("all.js", consumers.map(({ name }) => `await import("./${name}")\n`).join("") +
     "const refused = await import('hermes-effect/internal/Assembly').then(() => 'imported', ({ code }) => code)\nconsole.log(refused)\n")
   expect("every entry is imported, and nothing else", run(process.execPath, ["all.js"], folder), "ERR_PACKAGE_PATH_NOT_EXPORTED\n")
