@@ -110,6 +110,15 @@ describe("the schema of config.yaml", () => {
 })
 
 describe("the schemas of events", () => {
+  it("describe every hook and every field of its payload", () => {
+    const missing = Payloads.names.flatMap((name) => {
+      const schema = schemas[`hooks/${name}.json`]
+      const properties = Object.entries(Object.assign({}, schema?.["properties"])).filter(([, value]) => !Object.hasOwn(Object.assign({}, value), "description"))
+      return [...schema?.["description"] === undefined ? [name] : [], ...properties.map(([key]) => `${name}.${key}`)]
+    })
+    assert.deepStrictEqual(missing, [])
+  })
+
   it.effect("take every event, entry and payload of a run with a tool, and nothing that is none", () =>
     Effect.gen(function*() {
       const payloads: Array<readonly [string, unknown]> = []

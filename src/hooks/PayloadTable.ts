@@ -67,12 +67,16 @@ const JsonObject = Schema.Record(Schema.String, Schema.Json)
 const Messages = Schema.Array(Schema.Json)
 
 /** Ids of the conversation, task and run. */
-const run = { session_id: SessionId, task_id: TaskId, turn_id: TurnId }
+const run = {
+  /** Session of the run. */ session_id: SessionId,
+  /** Task of the run: its session, or the child that it is. */ task_id: TaskId,
+  /** The run itself. */ turn_id: TurnId
+}
 
 /** Ids of an attempt to call a provider: one id per attempt, one count per step. */
 const attempt = {
   ...run,
-  api_request_id: ApiRequestId,
+  /** The attempt. */ api_request_id: ApiRequestId,
   /** Steps of the run so far, from 1. */
   api_call_count: Schema.Int,
   /** Attempts of this step before this one, from 0. */
@@ -81,27 +85,32 @@ const attempt = {
 
 /** Ids of a tool call and of the attempt that asked for it; empty strings where a call has no such origin. */
 const call = {
-  tool_name: Schema.String,
-  task_id: orEmpty(TaskId),
-  session_id: orEmpty(SessionId),
-  tool_call_id: orEmpty(ToolCallId),
-  turn_id: orEmpty(TurnId),
-  api_request_id: orEmpty(ApiRequestId)
+  /** Name of the tool. */ tool_name: Schema.String,
+  /** Task of the run. */ task_id: orEmpty(TaskId),
+  /** Session of the run. */ session_id: orEmpty(SessionId),
+  /** The call, as the model named it. */ tool_call_id: orEmpty(ToolCallId),
+  /** Run of the call. */ turn_id: orEmpty(TurnId),
+  /** Attempt whose answer has the call. */ api_request_id: orEmpty(ApiRequestId)
 }
 
 /** The program's surface and the model behind it. */
 const model = {
-  model: Schema.String,
+  /** Name of the model, as its provider knows it. */ model: Schema.String,
   /** `cli`, `oneshot`, `batch`, `library`, … */
   platform: Schema.String
 }
 
-/** Route of the request. `base_url` is empty when the SDK's own address is used. */
-const route = { ...model, provider: Schema.String, base_url: Schema.String, api_mode: ApiMode }
+/** Route of the request. */
+const route = {
+  ...model,
+  /** Name of the provider. */ provider: Schema.String,
+  /** Address of the API; empty when the SDK's own is used. */ base_url: Schema.String,
+  /** Protocol of the request. */ api_mode: ApiMode
+}
 
 /** Request middleware that rewrote the request, in order. */
 const trace = {
-  middleware_trace: Schema.Array(Schema.Struct({
+  /** Request middleware that rewrote it, in order, with its reasons. */ middleware_trace: Schema.Array(Schema.Struct({
     source: Schema.optionalKey(Schema.String),
     reason: Schema.optionalKey(Schema.String),
     name: Schema.optionalKey(Schema.String)
@@ -121,11 +130,12 @@ const timing = {
 
 /** Change of a session's identity. */
 const identity = {
+  /** `cli`, `oneshot`, `batch`, `library`, … */
   platform: Schema.String,
   /** `shutdown`, `session_boundary`, `new_session`, `session_expired`, `subagent_end`, `compression`. */
   reason: Schema.optionalKey(Schema.String),
-  old_session_id: Schema.optionalKey(SessionId),
-  new_session_id: Schema.optionalKey(SessionId)
+  /** The session that is given up. */ old_session_id: Schema.optionalKey(SessionId),
+  /** The session in its place. */ new_session_id: Schema.optionalKey(SessionId)
 }
 
 const outcome = {
@@ -136,20 +146,20 @@ const outcome = {
   result: Schema.Json,
   /** 0 for a call that never ran. */
   duration_ms: Schema.Int,
-  status: ToolStatus,
+  /** Outcome of the call. */ status: ToolStatus,
   /** Null when `status` is `ok`. Of a blocked call: a `ToolOutcome.BlockReason`. */
   error_type: Schema.NullOr(Schema.String),
-  error_message: Schema.NullOr(Schema.String)
+  /** Text of the error; null when `status` is `ok`. */ error_message: Schema.NullOr(Schema.String)
 }
 
 const question = {
-  session_id: orEmpty(SessionId),
-  turn_id: orEmpty(TurnId),
-  tool_call_id: orEmpty(ToolCallId),
-  command: Schema.String,
-  description: Schema.String,
-  pattern_key: Schema.String,
-  pattern_keys: Schema.Array(Schema.String),
+  /** Session of the call. */ session_id: orEmpty(SessionId),
+  /** Run of the call. */ turn_id: orEmpty(TurnId),
+  /** The call that is asked about. */ tool_call_id: orEmpty(ToolCallId),
+  /** The command, or the call in words. */ command: Schema.String,
+  /** The question in words. */ description: Schema.String,
+  /** First of the reasons to ask. */ pattern_key: Schema.String,
+  /** All reasons to ask. */ pattern_keys: Schema.Array(Schema.String),
   /** Meaning of "for this session" where the question is asked. */
   session_key: Schema.String,
   /** `cli`, `smart`, or where else the question is shown. */
@@ -158,14 +168,14 @@ const question = {
 
 /** Ids of a parent and its child; the closing event has them too, so that a consumer joins the two without a table of its own. */
 const link = {
-  parent_session_id: SessionId,
-  parent_turn_id: orEmpty(TurnId),
+  /** Session of the parent. */ parent_session_id: SessionId,
+  /** Run of the parent. */ parent_turn_id: orEmpty(TurnId),
   /** The call that delegates, where it is known: with it a consumer needs no guess which of several calls a child is of. */
   parent_tool_call_id: Schema.optionalKey(orEmpty(ToolCallId)),
   /** Empty when the parent is no subagent itself. */
   parent_subagent_id: Schema.String,
-  child_session_id: SessionId,
-  child_subagent_id: Schema.String,
+  /** Session of the child. */ child_session_id: SessionId,
+  /** The child. */ child_subagent_id: Schema.String,
   /** Null when nobody gave it a role. */
   child_role: Schema.NullOr(Schema.String)
 }
@@ -204,26 +214,26 @@ const sampleOutcome = {
 /** All hooks by name. */
 export const table = {
   /** A system prompt was built from scratch: the session is new, or its stored prompt was missing. */
-  on_session_start: { payload: payload({ session_id: SessionId, ...model }) },
+  on_session_start: { payload: payload({ /** The session. */ session_id: SessionId, ...model }) },
   /** A run ended, however it ended; closes one run on every path. */
   on_session_end: {
     payload: payload({
-      session_id: SessionId,
+      /** Session of the run. */ session_id: SessionId,
       /** Absent when the program stops while no run can be named. */
       task_id: Schema.optionalKey(TaskId),
-      turn_id: Schema.optionalKey(TurnId),
-      api_request_id: Schema.optionalKey(ApiRequestId),
-      completed: Schema.Boolean,
-      interrupted: Schema.Boolean,
+      /** The run. */ turn_id: Schema.optionalKey(TurnId),
+      /** Its last attempt. */ api_request_id: Schema.optionalKey(ApiRequestId),
+      /** True when the run has a final answer. */ completed: Schema.Boolean,
+      /** True when somebody stopped it. */ interrupted: Schema.Boolean,
       /** `keyboard_interrupt`, `shutdown`, or the run's exit. */
       reason: Schema.optionalKey(Schema.String),
       ...model
     })
   },
   /** A session identity is torn down. */
-  on_session_finalize: { payload: payload({ session_id: Schema.NullOr(SessionId), ...identity }) },
+  on_session_finalize: { payload: payload({ /** The session that is torn down. */ session_id: Schema.NullOr(SessionId), ...identity }) },
   /** A new identity, whose id `session_id` is, took the place of an old one; comes after the old one's `on_session_finalize`. */
-  on_session_reset: { payload: payload({ session_id: SessionId, ...identity }) },
+  on_session_reset: { payload: payload({ /** The new session. */ session_id: SessionId, ...identity }) },
   /** Before the first step of a run. A listener may answer with context for this user message. */
   pre_llm_call: {
     payload: payload({
@@ -232,7 +242,7 @@ export const table = {
       user_message: Schema.Json,
       /** Holds the new user message already. */
       conversation_history: Messages,
-      is_first_turn: Schema.Boolean,
+      /** True when the session has no earlier messages. */ is_first_turn: Schema.Boolean,
       ...model,
       /** Empty when nobody in particular speaks. */
       sender_id: Schema.String
@@ -244,16 +254,16 @@ export const table = {
   post_llm_call: {
     payload: payload({
       ...run,
-      user_message: Schema.Json,
+      /** The message as the user gave it. */ user_message: Schema.Json,
       /** The final text, after `transform_llm_output`. */
       assistant_response: Schema.String,
-      conversation_history: Messages,
+      /** The conversation with the answer. */ conversation_history: Messages,
       ...model
     })
   },
   /** The final text of a run, before anybody sees it. A listener may answer with another text. */
   transform_llm_output: {
-    payload: payload({ response_text: Schema.String, session_id: SessionId, ...model }),
+    payload: payload({ /** The final text. */ response_text: Schema.String, /** Session of the run. */ session_id: SessionId, ...model }),
     answer: Answers.firstText
   },
   /** Immediately before a request is sent. */
@@ -261,15 +271,15 @@ export const table = {
     payload: payload({
       ...attempt,
       ...route,
-      user_message: Schema.Json,
-      conversation_history: Messages,
+      /** The message as the user gave it. */ user_message: Schema.Json,
+      /** The conversation of the run so far. */ conversation_history: Messages,
       /** The messages of the provider's own request. */
       request_messages: Messages,
-      message_count: Schema.Int,
-      tool_count: Schema.Int,
-      approx_input_tokens: Schema.Int,
-      request_char_count: Schema.Int,
-      max_tokens: Schema.NullOr(Schema.Int),
+      /** Messages of the conversation. */ message_count: Schema.Int,
+      /** Tools that the model is offered. */ tool_count: Schema.Int,
+      /** Estimated tokens of the request. */ approx_input_tokens: Schema.Int,
+      /** Characters of the request. */ request_char_count: Schema.Int,
+      /** Output limit that the request asks for; null where it asks for none. */ max_tokens: Schema.NullOr(Schema.Int),
       /** Seconds since the epoch. */
       started_at: Schema.Finite,
       ...trace,
@@ -284,22 +294,22 @@ export const table = {
       ...attempt,
       ...route,
       ...timing,
-      finish_reason: Schema.NullOr(Schema.String),
-      message_count: Schema.Int,
+      /** Reason for which the model stopped. */ finish_reason: Schema.NullOr(Schema.String),
+      /** Messages of the conversation. */ message_count: Schema.Int,
       /** The model that answered, as the API names it. */
       response_model: Schema.NullOr(Schema.String),
       /** The effective request. */
       request: JsonObject,
       /** `{ model, finish_reason, assistant_message, usage }`. */
       response: JsonObject,
-      usage: Schema.NullOr(UsageCounters),
+      /** Tokens of the request; null where the provider did not say. */ usage: Schema.NullOr(UsageCounters),
       /** US dollars by the list of prices; null where nobody names a price. */
       estimated_cost_usd: Schema.NullOr(Schema.Finite),
-      cost_status: Cost.Status,
-      cost_source: Cost.Source,
-      assistant_message: Schema.Json,
-      assistant_content_chars: Schema.Int,
-      assistant_tool_call_count: Schema.Int,
+      /** Certainty of the cost. */ cost_status: Cost.Status,
+      /** Origin of the price. */ cost_source: Cost.Source,
+      /** The answer as a message. */ assistant_message: Schema.Json,
+      /** Characters of its text. */ assistant_content_chars: Schema.Int,
+      /** Tool calls that it has. */ assistant_tool_call_count: Schema.Int,
       ...trace
     })
   },
@@ -309,12 +319,12 @@ export const table = {
       ...attempt,
       ...route,
       ...timing,
-      status_code: Schema.NullOr(Schema.Int),
-      max_retries: Schema.Int,
-      retryable: Schema.Boolean,
+      /** HTTP status; null where there was no answer. */ status_code: Schema.NullOr(Schema.Int),
+      /** Attempts on one route at most. */ max_retries: Schema.Int,
+      /** True when another attempt may help. */ retryable: Schema.Boolean,
       /** The classifier's word: `rate_limit`, `billing`, …, `invalid_response`, `interrupted`. */
       reason: Schema.String,
-      error: Schema.Struct({ type: Schema.String, message: Schema.String }),
+      /** Kind and text of the error. */ error: Schema.Struct({ type: Schema.String, message: Schema.String }),
       /** The request that failed. */
       request: JsonObject,
       ...trace
@@ -340,10 +350,10 @@ export const table = {
   /** Output of a foreground terminal command, whole. A listener may answer with another text. */
   transform_terminal_output: {
     payload: payload({
-      command: Schema.String,
-      output: Schema.String,
-      returncode: Schema.Int,
-      task_id: TaskId,
+      /** The command line. */ command: Schema.String,
+      /** Its whole output. */ output: Schema.String,
+      /** Its exit code. */ returncode: Schema.Int,
+      /** Task of the run. */ task_id: TaskId,
       /** `local`, `docker`, … */
       env_type: Schema.String
     }),
@@ -355,21 +365,21 @@ export const table = {
   post_approval_response: {
     payload: payload({
       ...question,
-      choice: ApprovalChoice,
+      /** The answer. */ choice: ApprovalChoice,
       /** `aux_llm` when a model judged. */
       decided_by: Schema.optionalKey(Schema.String)
     })
   },
   /** A child agent was made and has not run yet. */
-  subagent_start: { payload: payload({ ...link, child_goal: Schema.String }), closedBy: ["subagent_stop"] },
+  subagent_start: { payload: payload({ ...link, /** Task of the child. */ child_goal: Schema.String }), closedBy: ["subagent_stop"] },
   /** A child agent returned, failed or was cut. */
   subagent_stop: {
     payload: payload({
       ...link,
-      child_summary: Schema.NullOr(Schema.String),
+      /** Report of the child; null where it has none. */ child_summary: Schema.NullOr(Schema.String),
       /** `completed`, `failed`, `interrupted`, … */
       child_status: Schema.String,
-      duration_ms: Schema.Int
+      /** Time from its start to its end. */ duration_ms: Schema.Int
     })
   }
 } as const satisfies Readonly<Record<string, Row>>

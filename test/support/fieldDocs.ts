@@ -67,6 +67,9 @@ export const fieldDocs = (files: ReadonlyArray<string>): (name: string) => Field
         const own = object !== undefined && typeOf(object) === "CallExpression" ? [fieldsOf(text, object)] : []
         return [...own, ...given].find((fields) => fields.size > 0) ?? nothing.fields
       }
+      case "TSAsExpression":
+      case "TSSatisfiesExpression":
+        return fieldsOf(text, inside(node, "expression"))
       case "ArrayExpression":
         return new Map(nodes(member(node, "elements")).flatMap((element) => [...fieldsOf(text, element)]))
       default:

@@ -19,9 +19,24 @@ const isObject = (value: unknown): value is JsonSchema => typeof value === "obje
 const objectOf = (value: unknown): JsonSchema => isObject(value) ? value : {}
 const listOf = (value: unknown): ReadonlyArray<JsonSchema> => Array.isArray(value) ? value.filter(isObject) : []
 
-/** Stands for any value: a reference, which the loader replaces before it looks at the type, and nothing, which is an absent key. */
-const standsIn = { $ref: "#/$defs/reference" }
-const reference = { anyOf: [{ type: "string", pattern: "^\\$\\{[^}]+\\}$" }, { type: "null" }] }
+/** Place of a value: nothing in it is an absent key, an absent entry of a mapping where it is null, and refused in a list. */
+type Place = "key" | "entry" | "item"
+
+/** A reference, which the loader replaces before it looks at the type, or nothing, where that may stand. */
+const standsIn = (place: Place): JsonSchema => ({ $ref: `#/$defs/${place}` })
+const reference = "\\$\\{[^}]+\\}"
+const placeDefs: Readonly<Record<Place, JsonSchema>> = {
+  key: { anyOf: [{ type: "string", pattern: `^(?:${reference})?$` }, { type: "null" }] },
+  entry: { anyOf: [{ type: "string", pattern: `^${reference}$` }, { type: "null" }] },
+  item: { type: "string", pattern: `^${reference}$` }
+}
+
+/** A mapping, or nothing where that may stand. */
+const mappings: Readonly<Record<Place, JsonSchema>> = {
+  key: { type: ["object", "null", "string"], maxLength: 0 },
+  entry: { type: ["object", "null"] },
+  item: { type: "object" }
+}
 
 /** Notes of the loader that a type does not show. */
 const notes = (shape: Tree.Shape): ReadonlyArray<string> => {
@@ -61,18 +76,18 @@ const ofShape = (shape: Tree.Shape): JsonSchema => {
 }
 
 /** Brings a generated schema to what the loader takes: declared keys alone, references to variables, keys without a value. */
-const asLoaded = (schema: JsonSchema, shape: Tree.Shape, doc: FieldDoc | undefined, defaults: unknown): JsonSchema => {
+const asLoaded = (schema: JsonSchema, shape: Tree.Shape, doc: FieldDoc | undefined, defaults: unknown, place: Place = "key"): JsonSchema => {
   switch (shape._tag) {
     case "Section": {
       const properties = objectOf(schema["properties"])
       // A list entry for which a text may stand has no type in the file's form.
       if (schema["properties"] === undefined) {
-        const mapping = asLoaded(ofShape(shape), shape, doc, undefined)
+        const mapping = asLoaded(ofShape(shape), shape, doc, undefined, place)
         return { anyOf: [{ type: "string" }, mapping] }
       }
       return described({
         ...schema,
-        type: schema["required"] === undefined ? ["object", "null"] : "object",
+        ...mappings[place],
         properties: Object.fromEntries(Array.from(shape.fields, ([key, field]) => [
           key,
           asLoaded(objectOf(properties[key]), field, doc?.fields.get(key), objectOf(defaults)[key])
@@ -83,12 +98,12 @@ const asLoaded = (schema: JsonSchema, shape: Tree.Shape, doc: FieldDoc | undefin
     case "MapOf":
       return described({
         ...schema,
-        type: ["object", "null"],
-        additionalProperties: asLoaded(objectOf(schema["additionalProperties"]), shape.item, doc && { ...doc, text: undefined }, undefined)
+        ...mappings[place],
+        additionalProperties: asLoaded(objectOf(schema["additionalProperties"]), shape.item, doc && { ...doc, text: undefined }, undefined, "entry")
       }, shape, doc)
     case "ListOf": {
-      const list = { type: "array", items: asLoaded(objectOf(schema["items"]), shape.item, doc && { ...doc, text: undefined }, undefined) }
-      return described({ ...withDefault(defaults), anyOf: [list, standsIn] }, shape, doc)
+      const list = { type: "array", items: asLoaded(objectOf(schema["items"]), shape.item, doc && { ...doc, text: undefined }, undefined, "item") }
+      return described({ ...withDefault(defaults), anyOf: [list, standsIn(place)] }, shape, doc)
     }
     case "Value": {
       const known = ["string", "number", "boolean"].includes(typeof defaults) ? withDefault(defaults) : {}
@@ -99,12 +114,12 @@ const asLoaded = (schema: JsonSchema, shape: Tree.Shape, doc: FieldDoc | undefin
         section !== undefined && isObject(branch["properties"]) ? asLoaded(branch, section, doc && { ...doc, text: undefined }, undefined) : branch
       )
       if (branches.length === 1 && JSON.stringify(schema) === "{\"type\":\"string\"}" && shape.facts.scalars !== true) {
-        return described({ ...known, type: ["string", "null"] }, shape, doc)
+        return described({ ...known, type: place === "item" ? "string" : ["string", "null"] }, shape, doc)
       }
       // The loader takes a number or a boolean for its text, and words for a boolean, where a key says so.
       const scalars = shape.facts.scalars === true ? [{ type: ["number", "boolean"] }] : []
       const words = shape.facts.words === true ? [{ type: "string", enum: ["yes", "no", "on", "off", "true", "false"] }] : []
-      return described({ ...known, anyOf: [...own, ...scalars, ...words, standsIn] }, shape, doc)
+      return described({ ...known, anyOf: [...own, ...scalars, ...words, standsIn(place)] }, shape, doc)
     }
   }
 }
@@ -126,7 +141,7 @@ const config = (): JsonSchema => {
     ...rest,
     description: "Settings of hermes. `hermes config check` reports what a file gets wrong.",
     properties: keys,
-    $defs: { reference },
+    $defs: placeDefs,
     additionalProperties: { ...pools, description: "Keys of a provider, by its name.", type: "object", required: ["api_keys"] }
   }
 }
@@ -160,10 +175,32 @@ const events = (title: string, description: string, of: Schema.Constraint, modul
   }
 }
 
+/** The JSON Schema of a payload, with the comments of its row of the table. */
+const payload = (name: Payloads.HookName, row: FieldDoc | undefined): JsonSchema => {
+  const { $schema, $id, properties, title, ...rest } = Payloads.jsonSchema(name)
+  const fields = row?.fields.get("payload")?.fields
+  return {
+    $schema,
+    $id,
+    title,
+    ...(row?.text === undefined ? {} : { description: row.text }),
+    ...rest,
+    properties: Object.fromEntries(Object.entries(objectOf(properties)).map(([key, value]) => {
+      const text = key === "telemetry_schema_version" ? "Version of the payloads." : fields?.get(key)?.text
+      return [key, text === undefined ? value : { description: text, ...objectOf(value) }]
+    }))
+  }
+}
+
+const payloads = (): Readonly<Record<string, JsonSchema>> => {
+  const { fields } = fieldDocs([join(src, "hooks/PayloadTable.ts")])("table")
+  return Object.fromEntries(Payloads.names.map((name) => [`hooks/${name}.json`, payload(name, fields.get(name))]))
+}
+
 /** Every published schema by the name of its file. */
 export const jsonSchemas = (): Readonly<Record<string, JsonSchema>> => ({
   "config.json": config(),
   "run-event.json": events("RunEvent", "Events of a run, version 1. A reader skips a `_tag` that it does not know.", RunEvent.RunEvent, ["RunEvent", "FileChange", "Cost", "Usage"]),
   "record-event.json": events("Entry", "An event of the run record with its run, its session and its time.", RecordEvent.Entry, ["RunEvent", "FileChange", "Cost", "Usage", "RecordEvent"]),
-  ...Object.fromEntries(Payloads.names.map((name) => [`hooks/${name}.json`, Payloads.jsonSchema(name)]))
+  ...payloads()
 })
