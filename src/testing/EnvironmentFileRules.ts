@@ -6,6 +6,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as PlatformError from "effect/PlatformError"
+import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as TreeSnapshot from "../environment/TreeSnapshot.ts"
@@ -91,6 +92,14 @@ const fileRules: ReadonlyArray<Named> = [
     Check.same(yield* tagOf(files.makeDirectory(at("dir"))), "AlreadyExists")
     Check.same(yield* tagOf(files.readFile(at("dir"))), "BadResource")
     Check.same(yield* tagOf(files.stat(at("file/below"))), "BadResource")
+  })],
+  ["tell of a change below a directory, or say that they cannot be watched", Effect.fnUntraced(function*({ at, files }) {
+    yield* files.makeDirectory(at("watched"))
+    // A watcher takes a while to stand: what it waits for happens until it is seen.
+    const changing = Effect.repeat(Effect.andThen(files.writeFileString(at("watched/new"), "x"), files.remove(at("watched/new"))), Schedule.spaced("50 millis"))
+    const seen = yield* Effect.result(Effect.raceFirst(Stream.runHead(files.watch(at("watched"))), Effect.andThen(changing, Effect.never)))
+    if (seen._tag === "Failure") Check.matches(seen.failure.reason.description ?? "", /cannot be watched$/)
+    else Check.holds(Option.isSome(seen.success) && seen.success.value.path.includes("new"), "the change names its file")
   })],
   ["may be temporary", Effect.fnUntraced(function*({ files, finished }) {
     const path = yield* Effect.scoped(Effect.gen(function*() {

@@ -1,0 +1,174 @@
+/**
+ * Rules of a sandbox for the files that exist now: its working tree with what is fixed in it, repositories below it, temporary directories,
+ * caches, hidden places.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import { nodePath } from "../platform/CurrentProcess.ts"
+import { removeEmptyDirectory } from "../platform/HeldPath.ts"
+import { CallConversation, CallDirectory } from "./CommandEnvironment.ts"
+import { ordered, type Rule, within } from "./SandboxRules.ts"
+import type { WallKind } from "./SandboxWall.ts"
+import * as WorkingTree from "./WorkingTree.ts"
+
+/** Bounds of what the commands of a sandbox read and write. Paths are absolute. */
+export interface Options {
+  /**
+   * `read-only`: nothing but temporary files is written; `workspace-write`: the working tree of the call is written too, unless its run is
+   * in the mode `plan`.
+   */
+  readonly policy: "read-only" | "workspace-write"
+  /** The user's home directory. A tree that holds it is not written. */
+  readonly home: string | undefined
+  /** Directories that are written besides: caches of package managers. Those that do not exist are left out. */
+  readonly writable: ReadonlyArray<string>
+  /** Files and directories that are not seen. Those that do not exist are left out. */
+  readonly hidden: ReadonlyArray<string>
+  /** Directories below hidden ones that can be read. */
+  readonly shown: ReadonlyArray<string>
+  /** True: the `.env` files of the working tree are hidden too. */
+  readonly hidesEnvFiles: boolean
+}
+
+/**
+ * Time for which a look at the files holds: looking costs as much as starting a command. The user makes what a rule is about, and
+ * seldom; a command cannot change it.
+ */
+const rulesMillis = 1000
+
+/** Temporary files of one conversation. */
+export interface Temporary {
+  /** Directory for them, as commands see it. */
+  readonly directory: string
+  readonly rules: ReadonlyArray<Rule>
+}
+
+/** Directories for temporary files, of each conversation its own, so that two see nothing of each other: at the usual paths where they can stand there. */
+export const makeTemporary = Effect.fnUntraced(function*(base: string, paths: WallKind["paths"]) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const numbers = new Map<string | undefined, number>()
+  return Effect.gen(function*() {
+    const conversation = yield* CallConversation
+    const number = numbers.get(conversation) ?? numbers.size
+    numbers.set(conversation, number)
+    const root = path.join(base, String(number))
+    const at = { tmp: path.join(root, "tmp"), varTmp: path.join(root, "var-tmp") }
+    const made = paths === "mounted" ? [at.tmp, at.varTmp] : [at.tmp]
+    yield* Effect.forEach(made, (directory) => fs.makeDirectory(directory, { mode: 0o700, recursive: true }), { discard: true })
+    const temporary: Temporary = paths === "mounted"
+      ? { directory: "/tmp", rules: [{ path: "/tmp", source: at.tmp, allows: "write" }, { path: "/var/tmp", source: at.varTmp, allows: "write" }] }
+      : { directory: at.tmp, rules: [{ path: base, allows: "nothing" }, { path: at.tmp, allows: "write" }] }
+    return temporary
+  })
+})
+
+/** Rules of the calls from each directory, for the files that exist now. */
+export const makeRules = Effect.fnUntraced(function*(options: Options, temporary: Effect.Effect<Temporary, PlatformError>) {
+  const fs = yield* FileSystem.FileSystem
+  const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const trees = yield* WorkingTree.make(options.home)
+
+  const present = (allows: Rule["allows"]) => (named: string) => Effect.provideContext(WorkingTree.ruleAt(allows, named), services)
+
+  const placeholders = new Set<string>()
+  yield* Effect.addFinalizer(() => Effect.forEach(placeholders, (placeholder) =>
+    // Whoever put something there keeps it.
+    Effect.ignore(removeEmptyDirectory(placeholder)), { discard: true }))
+
+  /** Takes an empty `.git` or `.hermes` as one of its own: a sandbox that was killed left it. */
+  const forgotten = (directory: string): Effect.Effect<void> =>
+    /\/\.(?:git|hermes)$/.test(directory)
+      ? Effect.ignore(Effect.map(fs.readDirectory(directory), (names) => void (names.length === 0 && placeholders.add(directory))))
+      : Effect.void
+
+  /** A directory that is never written; where there is none an empty one stands in its place until the sandbox ends. */
+  const reserved = (directory: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
+    Effect.flatMap(Effect.andThen(forgotten(directory), present("read")(directory)), (found) =>
+      found.length > 0 || options.policy === "read-only" ? Effect.succeed(found) : fs.makeDirectory(directory).pipe(
+        Effect.tap(Effect.sync(() => placeholders.add(directory))),
+        // Somebody else was first, or nobody can make one here.
+        Effect.ignore,
+        Effect.andThen(present("read")(directory))
+      ))
+
+  const absent = (file: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
+    Effect.map(present("read")(file), (found) => found.length > 0 ? found : [{ path: file, allows: "read", isAbsent: true }])
+
+  const known = new Map<string, { readonly until: number; readonly list: ReadonlyArray<Rule> }>()
+  const forget = Effect.sync(() => known.clear())
+
+  const scope = yield* Effect.scope
+  /** Repositories below each tree: looked for once more after each command, while nobody waits for it. */
+  const inner = new Map<string, Fiber.Fiber<ReadonlyArray<string>>>()
+  const names = new Map<string, string>()
+  let running = 0
+
+  const lookInto = Effect.fnUntraced(function*(tree: string) {
+    const look = Effect.map(WorkingTree.nestedIn(tree), (found) => {
+      const now = found.join("\0")
+      if (names.get(tree) !== now) known.clear()
+      names.set(tree, now)
+      return found
+    })
+    const fiber = yield* Effect.forkIn(Effect.provideContext(look, services), scope)
+    inner.set(tree, fiber)
+    return fiber
+  })
+
+  const nestedOf = Effect.fnUntraced(function*(tree: string) {
+    return yield* Fiber.join(inner.get(tree) ?? (yield* lookInto(tree)))
+  })
+
+  /** Waits until the repositories that commands made are known; one that runs may make them at any time. */
+  const caughtUp = Effect.suspend(() =>
+    Effect.forEach([...inner], ([tree, fiber]) => running > 0 ? Effect.flatMap(lookInto(tree), Fiber.join) : Fiber.join(fiber), { discard: true }))
+
+  const ofTree = Effect.fnUntraced(function*(directory: string) {
+    const tree = yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () => directory)
+    if (tree === "/") return []
+    // It is seen even where a home directory lies in /tmp, which is another one inside.
+    if (options.home !== undefined && within(options.home, tree)) return yield* present("read")(tree)
+    const nested = options.policy === "read-only" ? [] : yield* nestedOf(tree)
+    return yield* WorkingTree.rulesOf(tree, { ...options, nested }, { reserved, absent })
+  }, Effect.provideContext(services))
+
+  /** The program of execute_code and of the network, where the directories for temporary files would hide it. */
+  const hiddenPrograms = ["/tmp", "/var/tmp"].some((path) => within(nodePath, path)) ? [nodePath] : []
+
+  const found = Effect.fnUntraced(function*(directory: string | undefined) {
+    const lists = yield* Effect.all([
+      directory === undefined ? Effect.succeed([]) : ofTree(directory),
+      Effect.map(Effect.forEach(options.policy === "read-only" ? [] : options.writable, present("write")), (list) => list.flat()),
+      // Sockets of services: a container daemon's gives away the machine.
+      Effect.map(Effect.forEach(["/run", ...options.hidden], present("nothing")), (list) => list.flat()),
+      Effect.map(Effect.forEach([...options.shown, ...hiddenPrograms], present("read")), (list) => list.flat())
+    ], { concurrency: "unbounded" })
+    return ordered([...(yield* temporary).rules, ...lists.flat()])
+  })
+
+  /** The life of a command that may make repositories, until the scope ends. */
+  const whileRunning = Effect.acquireRelease(
+    Effect.sync(() => void running++),
+    () =>
+      Effect.suspend(() => {
+        running--
+        return Effect.forEach([...inner.keys()], lookInto, { discard: true })
+      })
+  )
+  const rules = Effect.gen(function*() {
+    const directory = yield* CallDirectory
+    const now = yield* Clock.currentTimeMillis
+    const key = `${(yield* CallConversation) ?? ""}\0${directory ?? ""}`
+    const last = known.get(key)
+    if (last !== undefined && now < last.until) return last.list
+    const list = yield* found(directory)
+    known.set(key, { until: now + rulesMillis, list })
+    return list
+  })
+  return { caughtUp, forget, rules, whileRunning }
+})
