@@ -18,8 +18,10 @@ export interface GrowingBytes {
   readonly reserve: (count: number) => void
   /** Adds text, or bytes that are text in UTF-8. */
   readonly add: (more: string | Uint8Array) => void
-  /** A part of the bytes; what is added later does not change it, {@link clear} does. */
+  /** A part of the bytes; what is added later does not change it, {@link cut} and {@link clear} do. */
   readonly slice: (from: number, to: number) => Uint8Array<ArrayBuffer>
+  /** Removes the bytes from a place on. */
+  readonly cut: (at: number) => void
   /** Begins anew, in the same memory unless it is large. */
   readonly clear: () => void
 }
@@ -48,6 +50,9 @@ export const make = (): GrowingBytes => {
       }
     },
     slice: (from, to) => buffer.subarray(from, to),
+    cut: (to) => {
+      at = to
+    },
     clear: () => {
       at = 0
       if (buffer.length > largest) buffer = new Uint8Array(smallest)

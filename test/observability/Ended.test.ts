@@ -76,7 +76,7 @@ describe("SpanExport", () => {
     withWarnings((warnings) =>
       Effect.gen(function*() {
         const server = yield* collector(() => "hang")
-        const text = "x".repeat(ExportQueue.maxRequestChars - 1000)
+        const text = "x".repeat(ExportQueue.maxRequestBytes - 1000)
         yield* sending(server.url, Array.from({ length: Transport.maxInFlight + Transport.maxWaiting + 5 }, (_, n) => span(n, text)), {
           shutdownMillis: 1000,
           timeoutMillis: 60_000
@@ -89,9 +89,9 @@ describe("SpanExport", () => {
     Effect.gen(function*() {
       const server = yield* collector()
       const text = "x".repeat(700_000)
-      yield* sending(server.url, [...Array.from({ length: 7 }, (_, n) => span(n, text)), span(7, "y".repeat(ExportQueue.maxRequestChars))])
+      yield* sending(server.url, [...Array.from({ length: 7 }, (_, n) => span(n, text)), span(7, "y".repeat(ExportQueue.maxRequestBytes))])
       assert.deepStrictEqual(server.spans().map(({ name }) => name).toSorted(), ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"])
       assert.strictEqual(server.requests.length, 5)
-      assert.strictEqual(server.requests.filter(({ body }) => body.length < ExportQueue.maxRequestChars + 10_000).length, 5)
+      assert.strictEqual(server.requests.filter(({ body }) => body.length < ExportQueue.maxRequestBytes + 10_000).length, 5)
     }))
 })

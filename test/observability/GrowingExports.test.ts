@@ -15,6 +15,7 @@ import * as Attributes from "../../src/observability/otel/Attributes.ts"
 import * as SignalEncoding from "../../src/observability/otlp/SignalEncoding.ts"
 import * as SpanEncoding from "../../src/observability/otlp/SpanEncoding.ts"
 import * as Observations from "../../src/observability/langfuse/Observations.ts"
+import type { Span } from "../../src/observability/RunSpans.ts"
 import * as RunTree from "../../src/observability/RunTree.ts"
 import { live } from "./support/shownSpans.ts"
 
@@ -190,9 +191,14 @@ describe("files of exporters", () => {
     const resource = SignalEncoding.resource({})
     const settings = { environment: undefined, maxChars: 12_000, release: undefined, sampleRate: 1, tags: [], userId: undefined }
     const otel = Attributes.view({ agentName: "a", captureContent: true }, () => ({ traceId: "0".repeat(32), parentSpanId: undefined, sampled: true }))
-    const { encode } = SpanEncoding.json(resource, undefined)
+    const { add } = SpanEncoding.json(resource, undefined)
     let sent = 0
-    const spans = [otel, Observations.view(settings)].map((view) => live(view, { close: (span) => void (sent += encode(span).length) }))
+    const encode = (span: Span): number => {
+      const bytes = GrowingBytes.make()
+      add(bytes, span)
+      return bytes.length()
+    }
+    const spans = [otel, Observations.view(settings)].map((view) => live(view, { close: (span) => void (sent += encode(span)) }))
     const sums = turns(200).map((entries) => {
       sent = 0
       return { chars: encoded(() => spans.forEach(({ add }) => add(entries))), sent }

@@ -11,8 +11,8 @@ const seconds: MetricPoints.Instrument = { name: "gen_ai.client.operation.durati
 const errors: MetricPoints.Instrument = { name: "hermes.errors", description: "Failures", unit: "{error}" }
 const span = { traceId: "1".repeat(32), spanId: "2".repeat(16), at: 5 }
 
-const decoded = ({ content }: SignalEncoding.Body, kind: "LogsData" | "MetricsData"): unknown =>
-  typeof content === "string" ? JSON.parse(content) : Otlp.decode(Buffer.from(content), kind)
+const decoded = ({ content, contentType }: SignalEncoding.Body, kind: "LogsData" | "MetricsData"): unknown =>
+  contentType === "application/json" ? JSON.parse(Buffer.from(content).toString("utf8")) : Otlp.decode(Buffer.from(content), kind)
 
 /** Facts of a body without what one of the encodings leaves out: lists and numbers that say nothing. */
 const plain = (value: unknown): unknown => {
@@ -70,7 +70,7 @@ describe("LogEncoding", () => {
       { at: 1, observedAt: 2, level: "Warn", text: "it failed: é", attributes: { "error.type": "x", "hermes.count": 3 }, span: { traceId: span.traceId, spanId: span.spanId } },
       { at: 3, observedAt: 3, level: "Info", text: "done", attributes: {}, span: undefined }
     ]
-    const of = <A>({ body, encode }: SignalEncoding.Encoding<LogEncoding.LogRecord, A>) => decoded(body(records.map(encode)), "LogsData")
+    const of = (encoding: SignalEncoding.Encoding<LogEncoding.LogRecord>) => decoded(SignalEncoding.bodyOf(encoding, records), "LogsData")
     const [json, protobuf] = [of(LogEncoding.json(resource)), of(LogEncoding.protobuf(resource))]
     for (const body of [json, protobuf]) assert.deepStrictEqual(Otlp.complaints(body, "LogsData"), [])
     assert.deepStrictEqual(plain(json), plain(protobuf))

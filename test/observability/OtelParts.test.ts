@@ -246,6 +246,12 @@ describe("Attributes and outcomes", () => {
       [dollars({ usd: null, status: "unknown", source: "none" }), dollars({ usd: 0.5, status: "estimated", source: "user_override" }), dollars({ usd: 0, status: "included", source: "none" })],
       [undefined, 0.5, 0]
     )
+    const [known, unknown] = [
+      attempt({}, { usage: Usage.zero, cost: { usd: 0.5, status: "estimated", source: "user_override" } }),
+      attempt({}, { usage: Usage.zero, cost: { usd: null, status: "unknown", source: "none" } })
+    ]
+    const ofRun = (...sideTasks: ReadonlyArray<RunTree.Attempt>) => at({ ...run, sideTasks: Array.from(sideTasks) })["hermes.cost_usd"]
+    assert.deepStrictEqual([ofRun(), ofRun(known, known), ofRun(known, unknown)], [undefined, 1, undefined])
   })
 
   it("a call of a tool of an MCP server says so", () => {

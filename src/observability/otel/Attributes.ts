@@ -227,10 +227,14 @@ const sumOf = (run: Run, count: (attempt: Attempt) => number | undefined): numbe
   return known.length === 0 ? undefined : known.reduce((a, b) => a + b, 0)
 }
 
+/** Cost of a run; undefined where a call of it has no known price. */
+const costOf = (run: Run): number | undefined =>
+  attemptsOf(run).some((attempt) => attempt.end?.usage !== undefined && dollarsOf(attempt) === undefined) ? undefined : sumOf(run, dollarsOf)
+
 const sumsOf = (run: Run) => ({
   "gen_ai.usage.input_tokens": sumOf(run, ({ end }) => end?.usage && Usage.promptTokens(end.usage)),
   "gen_ai.usage.output_tokens": sumOf(run, ({ end }) => end?.usage?.outputTokens),
-  "hermes.cost_usd": sumOf(run, dollarsOf)
+  "hermes.cost_usd": costOf(run)
 })
 
 const ofRun = (run: Run, { agentName, captureContent }: Options) => {

@@ -95,9 +95,7 @@ const exportLogs = Effect.fnUntraced(function*(target: Export, resource: Resourc
     shutdownMillis: target.shutdownMillis ?? shutdownMillis
   }
   const client = yield* Transport.client(options)
-  const push = target.encoding === "json"
-    ? yield* ExportQueue.make(pace, LogEncoding.json(resource), client)
-    : yield* ExportQueue.make(pace, LogEncoding.protobuf(resource), client)
+  const push = yield* ExportQueue.make(pace, target.encoding === "json" ? LogEncoding.json(resource) : LogEncoding.protobuf(resource), client)
   return Logger.make((said) => push(LogEncoding.recordOf(said, clock.currentTimeMillisUnsafe())))
 })
 

@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * A queue is sent when it has as many items as it may, or as large ones as {@link maxRequestChars}, because collectors refuse larger
+ * A queue is sent when it has as many items as it may, or as large ones as {@link maxRequestBytes}, because collectors refuse larger
  * requests and a span of a model call holds whole texts. After a request that failed for good nothing is taken for a minute.
  *
  * Source: OpenTelemetry, "OpenTelemetry Protocol Exporter".
@@ -14,11 +14,12 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
+import * as GrowingBytes from "../GrowingBytes.ts"
 import type { Body, Encoding } from "./SignalEncoding.ts"
 import type { Send, Target } from "./Transport.ts"
 
-/** Characters or bytes of the items of one request, unless a single item has more. */
-export const maxRequestChars = 2_000_000
+/** Bytes of the items of one request, unless a single item has more. */
+export const maxRequestBytes = 2_000_000
 
 /** Milliseconds without exports after a request that failed for good. */
 const offMillis = 60_000
@@ -96,33 +97,38 @@ interface QueueOptions extends Options {
   readonly onSent?: ((items: number) => Effect.Effect<void>) | undefined
 }
 
-/** A way to hand in items, for as long as the scope lives. */
-export const make = <Item, A>(
+/** A way to hand in items, for as long as the scope lives. Each is encoded at once, behind those that wait. */
+export const make = <Item>(
   options: QueueOptions,
-  { body, encode, sizeOf }: Encoding<Item, A>,
+  { add, body }: Encoding<Item>,
   send: Send
 ): Effect.Effect<(item: Item) => void, never, Scope.Scope> =>
   Effect.gen(function*() {
     const { maxBatchSize, onSent } = options
-    let waiting: Array<A> = []
-    let size = 0
-    const take = (): ReadonlyArray<A> => {
-      const items = waiting
-      waiting = []
-      size = 0
-      return items
+    const waiting = GrowingBytes.make()
+    let count = 0
+    const drop = (): void => {
+      waiting.clear()
+      count = 0
     }
     const { flush, isOff } = yield* periodic(options, send, () => {
-      if (waiting.length === 0) return undefined
-      const items = take()
-      return { body: body(items), sent: onSent?.(items.length) ?? Effect.void }
-    }, take)
+      if (count === 0) return undefined
+      const next = { body: body(waiting.slice(0, waiting.length())), sent: onSent?.(count) ?? Effect.void }
+      drop()
+      return next
+    }, drop)
     return (item) => {
       if (isOff()) return
-      const encoded = encode(item)
-      const more = sizeOf(encoded)
-      if (size > 0 && size + more > maxRequestChars) flush()
-      size += more
-      if (waiting.push(encoded) >= maxBatchSize) flush()
+      const end = waiting.length()
+      const begin = add(waiting, item)
+      if (count > 0 && waiting.length() > maxRequestBytes) {
+        // Those before it go without it.
+        const last = waiting.slice(begin, waiting.length()).slice()
+        waiting.cut(end)
+        flush()
+        drop()
+        waiting.add(last)
+      }
+      if (++count >= maxBatchSize) flush()
     }
   })

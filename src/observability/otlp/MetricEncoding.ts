@@ -98,9 +98,6 @@ const form: SignalEncoding.Form<Timed> = { names: ["resourceMetrics", "scopeMetr
 
 /** Makes a function that writes snapshots. */
 export const make = (encoding: "json" | "protobuf", resource: Resource): (snapshot: Snapshot) => SignalEncoding.Body => {
-  const bodies = <A>({ body, encode }: SignalEncoding.Encoding<Timed, A>) => ({ metrics, ...time }: Snapshot): SignalEncoding.Body =>
-    body(metrics.map((metric) => encode({ ...metric, ...time })))
-  return encoding === "json"
-    ? bodies(SignalEncoding.json(form, resource, undefined))
-    : bodies(SignalEncoding.protobuf(form, resource, undefined))
+  const items = encoding === "json" ? SignalEncoding.json(form, resource, undefined) : SignalEncoding.protobuf(form, resource, undefined)
+  return ({ metrics, ...time }) => SignalEncoding.bodyOf(items, metrics.map((metric) => ({ ...metric, ...time })))
 }

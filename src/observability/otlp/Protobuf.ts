@@ -4,6 +4,8 @@
  *
  * Source: Protocol Buffers, "Encoding".
  */
+import type { GrowingBytes } from "../GrowingBytes.ts"
+
 const encoder = new TextEncoder()
 
 /** Buffer that is filled from its end on; `at` is the first byte that is written. */
@@ -141,13 +143,25 @@ export const message = (field: number, write: () => void): void => {
 /** The largest buffer that is kept for the next span. */
 const maxKept = 1_048_576
 
+/** Begins the next message in a buffer of the usual size. */
+const release = (): void => {
+  if (buffer.length > maxKept) buffer = new Uint8Array(65_536)
+}
+
 /** Bytes of what `write` writes. */
 export const written = (write: () => void): Uint8Array<ArrayBuffer> => {
   at = buffer.length
   write()
-  const isKept = buffer.length <= maxKept
-  // One that is nearly full is given away, which copies nothing.
-  const out = isKept || at > buffer.length / 4 ? buffer.slice(at) : buffer.subarray(at)
-  if (!isKept) buffer = new Uint8Array(65_536)
+  // One that is nearly full and goes is given away, which copies nothing.
+  const out = buffer.length <= maxKept || at > buffer.length / 4 ? buffer.slice(at) : buffer.subarray(at)
+  release()
   return out
+}
+
+/** Adds what `write` writes of a value to others. */
+export const append = <A>(to: GrowingBytes, write: (value: A) => void, value: A): void => {
+  at = buffer.length
+  write(value)
+  to.add(buffer.subarray(at))
+  release()
 }

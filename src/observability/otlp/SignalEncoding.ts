@@ -5,6 +5,7 @@
  * Source: OpenTelemetry Protocol, "OTLP/HTTP", `opentelemetry/proto/common/v1/common.proto`.
  */
 import type { Resource } from "effect/observability/OtlpResource"
+import * as GrowingBytes from "../GrowingBytes.ts"
 import { JoinedText, type TextPart } from "../JoinedText.ts"
 import { type Attributes, scope, type Value } from "../RunSpans.ts"
 import * as Protobuf from "./Protobuf.ts"
@@ -12,7 +13,7 @@ import * as Protobuf from "./Protobuf.ts"
 /** Content of a request. */
 export interface Body {
   readonly contentType: "application/json" | "application/x-protobuf"
-  readonly content: string | Uint8Array
+  readonly content: Uint8Array
 }
 
 /** Form of the items of a signal. */
@@ -26,11 +27,18 @@ export interface Form<Item> {
 }
 
 /** Encoding of the items of one resource. */
-export interface Encoding<Item, A> {
-  readonly encode: (item: Item) => A
-  /** Characters or bytes of an encoded item. */
-  readonly sizeOf: (encoded: A) => number
-  readonly body: (items: ReadonlyArray<A>) => Body
+export interface Encoding<Item> {
+  /** Adds an item behind encoded ones. Returns where it begins. */
+  readonly add: (items: GrowingBytes.GrowingBytes, item: Item) => number
+  /** Request of encoded items. */
+  readonly body: (items: Uint8Array) => Body
+}
+
+/** Request of items. */
+export const bodyOf = <Item>({ add, body }: Encoding<Item>, items: ReadonlyArray<Item>): Body => {
+  const bytes = GrowingBytes.make()
+  for (const item of items) add(bytes, item)
+  return body(bytes.slice(0, bytes.length()))
 }
 
 /** An instant of epoch milliseconds in nanoseconds. */
@@ -197,19 +205,31 @@ const factsOf = ({ attributes }: Resource): Attributes =>
     [key, value.stringValue ?? value.boolValue ?? Number(value.intValue ?? value.doubleValue)] as const))
 
 /** Items as JSON. */
-export const json = <Item>({ names: [resources, scopes, items], text }: Form<Item>, resource: Resource, schemaUrl: string | undefined): Encoding<Item, string> => {
+export const json = <Item>({ names: [resources, scopes, items], text }: Form<Item>, resource: Resource, schemaUrl: string | undefined): Encoding<Item> => {
   const schema = schemaUrl === undefined ? {} : { schemaUrl }
-  const head = JSON.stringify({ [resources]: [{ resource, ...schema, [scopes]: [{ scope, ...schema, [items]: [] }] }] })
+  const whole = JSON.stringify({ [resources]: [{ resource, ...schema, [scopes]: [{ scope, ...schema, [items]: [] }] }] })
   const end = "]}]}]}"
+  const [before, after] = [encoder.encode(whole.slice(0, -end.length)), encoder.encode(end)]
   return {
-    encode: text,
-    sizeOf: ({ length }) => length,
-    body: (encoded) => ({ contentType: "application/json", content: head.slice(0, -end.length) + encoded.join(",") + end })
+    add: (waiting, item) => {
+      const made = text(item)
+      if (waiting.length() > 0) waiting.add(",")
+      const begin = waiting.length()
+      waiting.add(made)
+      return begin
+    },
+    body: (encoded) => {
+      const content = new Uint8Array(before.length + encoded.length + after.length)
+      content.set(before)
+      content.set(encoded, before.length)
+      content.set(after, before.length + encoded.length)
+      return { contentType: "application/json", content }
+    }
   }
 }
 
 /** Items as protobuf; an encoded one is a field of its list. */
-export const protobuf = <Item>({ write }: Form<Item>, resource: Resource, schemaUrl: string | undefined): Encoding<Item, Uint8Array> => {
+export const protobuf = <Item>({ write }: Form<Item>, resource: Resource, schemaUrl: string | undefined): Encoding<Item> => {
   const schema = (): void => {
     if (schemaUrl !== undefined) Protobuf.delimited(3, Protobuf.text, schemaUrl)
   }
@@ -218,22 +238,27 @@ export const protobuf = <Item>({ write }: Form<Item>, resource: Resource, schema
     Protobuf.delimited(2, Protobuf.text, scope.version)
     Protobuf.delimited(1, Protobuf.text, scope.name)
   }
+  const ofItems = (encoded: Uint8Array): void => {
+    schema()
+    Protobuf.bytes(encoded)
+    Protobuf.message(1, ofScope)
+  }
+  const ofResources = (encoded: Uint8Array): void => {
+    Protobuf.reserve(encoded.length)
+    schema()
+    Protobuf.delimited(2, ofItems, encoded)
+    Protobuf.message(1, ofResource)
+  }
+  const item = (one: Item): void => Protobuf.delimited(2, write, one)
   return {
-    encode: (item) => Protobuf.written(() => Protobuf.delimited(2, write, item)),
-    sizeOf: ({ length }) => length,
-    body: (encoded) => {
-      const ofItems = (): void => {
-        Protobuf.reserve(encoded.reduce((sum, { length }) => sum + length, 0))
-        schema()
-        for (const one of encoded.toReversed()) Protobuf.bytes(one)
-        Protobuf.message(1, ofScope)
-      }
-      const ofResources = (): void => {
-        schema()
-        Protobuf.message(2, ofItems)
-        Protobuf.message(1, ofResource)
-      }
-      return { contentType: "application/x-protobuf", content: Protobuf.written(() => Protobuf.message(1, ofResources)) }
-    }
+    add: (waiting, one) => {
+      const begin = waiting.length()
+      Protobuf.append(waiting, item, one)
+      return begin
+    },
+    body: (encoded) => ({
+      contentType: "application/x-protobuf",
+      content: Protobuf.written(() => Protobuf.delimited(1, ofResources, encoded))
+    })
   }
 }

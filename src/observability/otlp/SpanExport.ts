@@ -29,9 +29,8 @@ export const make = (options: Options): Effect.Effect<(span: Span) => void, neve
     const { encoding, exportIntervalMillis = 5000, maxBatchSize = 1000, resource, schemaUrl } = options
     const client = yield* Transport.client(options.transport)
     const pace = { ...options, intervalMillis: exportIntervalMillis, maxBatchSize }
-    const push = encoding === "json"
-      ? yield* ExportQueue.make(pace, SpanEncoding.json(resource, schemaUrl), client)
-      : yield* ExportQueue.make(pace, SpanEncoding.protobuf(resource, schemaUrl), client)
+    const items = encoding === "json" ? SpanEncoding.json(resource, schemaUrl) : SpanEncoding.protobuf(resource, schemaUrl)
+    const push = yield* ExportQueue.make(pace, items, client)
     return (span) => {
       if (span.sampled) push(span)
     }

@@ -147,7 +147,7 @@ export const client = ({ timeoutMillis, told, warning }: Options): Effect.Effect
           ...(isCompressed ? { "content-encoding": "gzip" } : {})
         },
         // A view of bytes of its own; the type of a body excludes shared memory.
-        body: content as string | Uint8Array<ArrayBuffer>,
+        body: content as Uint8Array<ArrayBuffer>,
         signal
       })
       const text = await response.text()
