@@ -143,13 +143,6 @@ const summaryText = (runName: string, directory: string, report: BatchRun.Report
 const refusal = (error: BatchFiles.BatchError | Dataset.DatasetError): Failure =>
   error._tag === "BatchError" && !error.isInput ? notDone(error.message) : usage(error.message)
 
-/** Says what of the dataset is left out: the first lines, and how many more. */
-const mention = (problems: ReadonlyArray<Dataset.Problem>, say: (text: string) => Effect.Effect<void>) =>
-  Effect.gen(function*() {
-    for (const { file, line, message } of problems.slice(0, 10)) yield* say(`Warning: ${file}${line === undefined ? "" : ` line ${line}`}: ${message}; left out`)
-    if (problems.length > 10) yield* say(`Warning: ${count(problems.length - 10, "more row")} left out`)
-  })
-
 /** Tools that an agent file names; with sub-agents, the tool for those. */
 const toolsOf = (agentFile: AgentFile | undefined): ReadonlyArray<string> | undefined =>
   agentFile?.tools === undefined ? undefined : [...agentFile.tools, ...agentFile.subAgents.length > 0 ? [Toolsets.ofSubAgents] : []]
@@ -179,7 +172,7 @@ export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
   )
   const agentFile = flags.agent === undefined ? undefined : yield* Effect.flatMap(Effect.promise(() => import("./AgentChoice.ts")), ({ choose }) => choose(flags.agent ?? "", true))
   const shown = yield* ProgressDisplay.make()
-  yield* mention(dataset.problems, shown.say)
+  for (const text of Dataset.linesOf(dataset.problems)) yield* shown.say(`Warning: ${text}`)
   const options = Flags.configOptions({ ...shared, agentFile })
   const { settings, warnings } = yield* Config.load({ ...options, flags: [...options.flags ?? [], ...settingsOf(flags, dataset.rows.some((row) => imageIn(row) !== undefined), paths)] })
   for (const warning of warnings) yield* shown.say(`Warning: ${warning}`)

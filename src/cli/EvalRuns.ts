@@ -19,6 +19,7 @@ import * as Offline from "../provider/Offline.ts"
 import * as Dataset from "../runner/batch/Dataset.ts"
 import * as BatchRow from "../runner/batch/BatchRow.ts"
 import * as RowJournal from "../runner/batch/RowJournal.ts"
+import * as RowPool from "../runner/batch/RowPool.ts"
 import * as RowSeed from "../runner/batch/RowSeed.ts"
 import * as EvalPage from "../runner/eval/EvalPage.ts"
 import * as EvalReport from "../runner/eval/EvalReport.ts"
@@ -138,6 +139,7 @@ const sameConfiguration = Effect.fnUntraced(function*(directory: string, now: Js
   const before = yield* evaluationIn(directory)
   const changed = before === undefined ? [] : differences(before.configuration, now)
   if (changed.length > 0) return yield* usage(`${directory} has results that differ in ${changed.join(", ")}: pass another --name or --output-dir`)
+  return before
 })
 
 const factsTable = (report: EvalReport.Report): string => table(EvalPage.factsOf(report).map(([name, value]) => [name, SafeText.line(value)]))
@@ -165,7 +167,7 @@ export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
   const { budget, limits, timeout } = yield* RunLimits.read(flags)
   const ks = yield* kOf(flags.k)
   const read = yield* Effect.mapError(Dataset.read(flags.dataset, { idField: flags.idField, limit: flags.limit, split: flags.split }), ({ message }) => usage(message))
-  yield* warn(read.problems.map(({ file, line, message }) => SafeText.line(`${file}${line === undefined ? "" : ` line ${line}`}: ${message}; left out`)))
+  yield* warn(Dataset.linesOf(read.problems).map((text) => SafeText.line(text)))
   const { problems, rows: usable } = EvalRun.usable(read.rows, rules)
   if (usable.length === 0 && problems[0] !== undefined) return yield* usage(SafeText.line(problems[0]))
   yield* warn(problems.slice(0, shownProblems).map((problem) => SafeText.line(`${problem}; left out`)))
@@ -195,7 +197,7 @@ export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
     // Absent where nobody asked for it, as in results from before these flags.
     ...Object.fromEntries(Object.entries({ seed, row_tokens: flags.rowTokens, row_cost: flags.rowCost, row_timeout: flags.rowTimeout }).filter(([, value]) => value !== undefined))
   }
-  yield* sameConfiguration(directory, configuration)
+  const before = yield* sameConfiguration(directory, configuration)
   if (rules.scorers.some(({ kind }) => kind === "judge")) {
     yield* Effect.forEach(rules.judges, ({ name, route }) => runtime.auxiliary.resolve("judge", route).pipe(
       Effect.flatMap((found) => found === undefined ? usage(`no model for the judge ${name}: set auxiliary.judge.provider, or pass --judge provider=NAME,model=NAME`) : Effect.void)
@@ -204,7 +206,12 @@ export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
   yield* RunnerRuntime.hold(directory)
   const journal = yield* opened(directory)
   yield* warn(journal.problems)
-  const evaluation: Evaluation = { name, dataset: flags.dataset, digest: dataset.digest, configuration, attempts: EvalRun.attemptsOf(dataset.rows, rules).map(({ id }) => id) }
+  const attemptsOfRules = EvalRun.attemptsOf(dataset.rows, rules)
+  if (before !== undefined && before.digest !== dataset.digest) {
+    const missing = RowPool.remaining(attemptsOfRules, journal).length
+    yield* note(`Note: The rows are not those of the last run: ${missing} ${missing === 1 ? "attempt is" : "attempts are"} new or of changed rows; results of rows that are gone do not count.`)
+  }
+  const evaluation: Evaluation = { name, dataset: flags.dataset, digest: dataset.digest, configuration, attempts: attemptsOfRules.map(({ id }) => id) }
   yield* OutputFile.write(paths.join(directory, files.evaluation), `${JSON.stringify(evaluation, null, 2)}\n`)
 
   const tools = (yield* RunOptions.toolsOf(agentFile, yield* runtime.registry.list, settings)) ??

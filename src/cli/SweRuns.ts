@@ -223,6 +223,8 @@ export const run = Effect.fn("hermes swe run")(function*(flags: RunFlags) {
   yield* warn(journal.problems)
   const left = tasks.filter(({ digest, id }) => journal.entries.get(id)?.digest !== digest)
   if (left.length < tasks.length) yield* note(`${tasks.length - left.length} of ${tasks.length} tasks have a result in ${files.results} and are left out`)
+  const changed = left.filter(({ id }) => journal.entries.has(id)).length
+  if (changed > 0) yield* note(changed === 1 ? "Note: 1 task changed since its result, and is run again" : `Note: ${changed} tasks changed since their results, and are run again`)
   let ended = tasks.length - left.length
   const { verbose } = yield* hermes
   const shown = yield* ProgressDisplay.make()
@@ -267,7 +269,7 @@ export const run = Effect.fn("hermes swe run")(function*(flags: RunFlags) {
 const predictionsIn = Effect.fnUntraced(function*(path: string | undefined) {
   if (path === undefined) return yield* usage("name the patches by --predictions PATH")
   const { problems, rows } = yield* Effect.mapError(Dataset.read(path, { required: ["instance_id"], idField: "instance_id" }), ({ message }) => usage(message))
-  yield* warn(problems.map(({ file, line, message }) => `${file}${line === undefined ? "" : ` line ${line}`}: ${message}; left out`))
+  yield* warn(Dataset.linesOf(problems))
   yield* warn(rows.flatMap(({ fields, file, line }) => fields["model_patch"] === undefined && fields["patch"] === undefined ? [`${file} line ${line}: "model_patch" is missing; its patch is empty`] : []))
   return new Map(rows.map(({ fields, id }) => [id, { patch: Json.string(fields["model_patch"] ?? fields["patch"]) ?? "", model: Json.string(fields["model_name_or_path"]) ?? "" }]))
 })

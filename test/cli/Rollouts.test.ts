@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import * as RolloutSettings from "../../src/runner/rollout/RolloutSettings.ts"
 import { machine } from "../support/hermesInProcess.ts"
 import * as inferenceServer from "../support/inferenceServer.ts"
 
@@ -45,6 +46,33 @@ describe("hermes rl", () => {
       const bad = yield* check(true)
       assert.strictEqual(bad.code, 1)
       assert.include(bad.stdout, "FAIL model           m answers, but the provider returned no token ids of the prompt")
+    }), 30_000)
+
+  it.live("the agent that trains has its instructions and its tools, and works with the recorder", () =>
+    Effect.gen(function*() {
+      const { hermes } = yield* machine
+      const requests: Array<Record<string, unknown>> = []
+      const calls = [["rl_list_environments", {}], ["rl_select_environment", { name: "arithmetic" }], ["terminal", { command: "sleep 0.01; echo long" }]] as const
+      const { url } = yield* inferenceServer.make({
+        answer: (body) => {
+          requests.push(body)
+          const [name, args] = calls[requests.length - 1] ?? []
+          return name === undefined ? { content: "Done." } : { calls: [{ name, args: args ?? {} }] }
+        }
+      })
+      const { code, stderr, stdout } = yield* hermes(["rl", "train", "Train on arithmetic", "--yolo", "--provider", "custom", "--base-url", url, "-m", "m"])
+      assert.deepStrictEqual([code, stdout], [0, "\nDone.\n"], stderr)
+      assert.match(stderr, /^Note: This service records rollouts on this machine and trains no weights/m)
+      const [first, ...others] = requests
+      const messages = (request: Record<string, unknown> | undefined) => JSON.stringify(request?.["messages"])
+      assert.include(messages(first), JSON.stringify(RolloutSettings.trainerPrompt).slice(1, -1))
+      const tools = first?.["tools"] as ReadonlyArray<{ readonly function: { readonly name: string; readonly parameters: unknown } }>
+      const names = tools.map(({ function: { name } }) => name)
+      assert.deepStrictEqual(names.filter((name) => name.startsWith("rl_")).length, 10)
+      assert.includeMembers(names, ["terminal", "web_extract"])
+      assert.notInclude(names, "write_file")
+      assert.include(messages(others[0]), "Adds two numbers")
+      assert.include(messages(others[2]), "long")
     }), 30_000)
 
   it.live("an environment of a module is loaded from a trusted folder alone", () =>

@@ -296,6 +296,18 @@ export const read = Effect.fn("Dataset.read")(function*(
   return { path, files, rows: limited, problems, digest: digestOf(limited) }
 })
 
+/** Problems that are told one by one. */
+const shownProblems = 10
+
+/** Lines for a user about what of a dataset is left out: the first ones, and how many more. */
+export const linesOf = (problems: ReadonlyArray<Problem>): ReadonlyArray<string> => {
+  const more = problems.length - shownProblems
+  return [
+    ...problems.slice(0, shownProblems).map(({ file, line, message }) => `${file}${line === undefined ? "" : ` line ${line}`}: ${message}; left out`),
+    ...more > 0 ? [`${more} more ${more === 1 ? "row" : "rows"} left out`] : []
+  ]
+}
+
 /** Digest of rows, whatever their order. */
 export const digestOf = (rows: ReadonlyArray<Pick<Row, "digest" | "id">>): string =>
   Digest.hex(rows.map(({ digest, id }) => `${id} ${digest}`).toSorted().join("\n"), 32)

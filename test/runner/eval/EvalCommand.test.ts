@@ -47,6 +47,24 @@ describe("hermes eval", () => {
       assert.strictEqual(shown.stderr, "Warning: pass@5 needs 5 attempts at a row, and none has so many: pass --runs 5\n")
     }), 60_000)
 
+  it.live("a dataset that changed: what is new or changed is asked, rows that are gone do not count; many malformed rows are a few lines", () =>
+    Effect.gen(function*() {
+      const { at, evaluate, model, put } = yield* withQuestions()
+      model("m.json", 2)
+      const run = (...args: ReadonlyArray<string>) => evaluate("run", "q.jsonl", "--scorer", "number", "--name", "base", "--script", "m.json", ...args)
+      assert.strictEqual((yield* run()).code, 0)
+      const [first, , third] = readFileSync(at("q.jsonl"), "utf8").trim().split("\n")
+      put("q.jsonl", `${first}\n${JSON.stringify({ ...JSON.parse(third ?? ""), answer: "7" })}\n${"{broken\n".repeat(14)}`)
+      const { code, stderr, stdout } = yield* run("--json")
+      assert.strictEqual(code, 0, stderr)
+      assert.deepStrictEqual(stderr.trim().split("\n"), [
+        ...Array.from({ length: 10 }, (_, index) => `Warning: q.jsonl line ${index + 3}: not valid JSON; left out`),
+        "Warning: 4 more rows left out",
+        "Note: The rows are not those of the last run: 1 attempt is new or of changed rows; results of rows that are gone do not count."
+      ])
+      assert.deepInclude(JSON.parse(stdout), { items: 2, attempts: 2, pass_rate: 0.5 })
+    }), 60_000)
+
   it.live("two configurations are compared on their common rows, with a page", () =>
     Effect.gen(function*() {
       const { at, evaluate, model } = yield* withQuestions()
