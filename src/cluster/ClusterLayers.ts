@@ -83,7 +83,7 @@ const served: Layer.Layer<Cluster.Cluster, never, Runs.Runs | WorkflowEngine.Wor
 export const sqlite = (options: Cluster.FileOptions) => {
   const address = RunnerAddress.make("embedded", 1)
   const runner = Layer.effect(Cluster.Runner, Effect.map(RunWorkflow.Worker, ({ close, running }): Cluster.RunnerService => ({ name: address.host, drained: Effect.never, close, running })))
-  return Layer.merge(served, runner).pipe(
+  return Layer.mergeAll(served, runner, ClusterRetention.layerSqlite(options.retentionDays ?? ClusterRetention.defaultDays, options.path)).pipe(
     Layer.provide(workerOf(address.host, options, () => {})),
     Layer.provide(engineOf),
     Layer.provide([RunnerStorage.layerMemory, ShardingConfig.layer(config(Option.some(address)))]),

@@ -155,13 +155,12 @@ export const layer: Layer.Layer<never, never, ClusterDatabase> = Layer.effect(Sh
     pools: poolsOf(database, tell, pools),
     guard: guardOf(database),
     refusals: {
-      join: (heard) => {
-        refused.add(heard)
-        return (key, closedFor) => {
-          for (const other of refused) if (other !== heard) other(key, closedFor)
-          tell({ from: lock.number, key, closedFor })
-        }
-      }
+      join: (heard) =>
+        Effect.map(Effect.acquireRelease(Effect.sync(() => refused.add(heard)), () => Effect.sync(() => refused.delete(heard))), (): Refusal =>
+          (key, closedFor) => {
+            for (const other of refused) if (other !== heard) other(key, closedFor)
+            tell({ from: lock.number, key, closedFor })
+          })
     }
   }
   return marks

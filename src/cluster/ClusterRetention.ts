@@ -17,9 +17,8 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
-import type { ClusterError } from "./Cluster.ts"
 import { ClusterDatabase } from "./ClusterDatabase.ts"
+import { type RunsPlace, runSqlite } from "./Runs.ts"
 import { executionOf } from "./RunWorkflow.ts"
 
 /** Days that a run is kept after its end. */
@@ -28,10 +27,8 @@ export const defaultDays = 30
 const partSize = 500
 const every = Duration.hours(1)
 
-type Run = <A, E>(effect: Effect.Effect<A, E | SqlError>) => Effect.Effect<A, Exclude<E, SqlError> | ClusterError>
-
 /** Removes the runs that ended before a time, and returns how many. */
-const pruneRuns = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, run: Run, before: number) {
+const pruneRuns = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, run: RunsPlace["run"], before: number) {
   let removed = 0
   while (true) {
     const rows = yield* run(sql<{ readonly id: string }>`
@@ -83,8 +80,8 @@ const repeated = <E extends { readonly message: string }, R>(work: Effect.Effect
 /** Removes what is over, as long as the scope lives. */
 export const layerPostgres = (days: number): Layer.Layer<never, never, ClusterDatabase> => repeated(sweep(days))
 
-/** The same for the file of one process. */
-export const layerSqlite = (days: number, run: Run): Layer.Layer<never, never, SqlClient.SqlClient> =>
+/** The same for the file of one process at `path`. */
+export const layerSqlite = (days: number, path: string): Layer.Layer<never, never, SqlClient.SqlClient> =>
   repeated(Effect.gen(function*() {
-    return yield* pruneRuns(yield* SqlClient.SqlClient, run, yield* cutoff(days))
+    return yield* pruneRuns(yield* SqlClient.SqlClient, runSqlite(path), yield* cutoff(days))
   }))

@@ -207,15 +207,20 @@ export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.ef
   })
 }))
 
+const failedAt = (path: string) => (error: SqlError): ClusterError =>
+  new ClusterError({ message: SqlFailure.describe(path, error), cause: error.reason.cause })
+
+/** Runs statements on the SQLite file at `path`. */
+export const runSqlite = (path: string): RunsPlace["run"] => <A, E>(effect: Effect.Effect<A, E | SqlError>) =>
+  Effect.mapError(SqliteClient.waiting(effect), (error): Exclude<E, SqlError> | ClusterError =>
+    // The type does not know that every other failure is one of the others.
+    isSqlError(error) ? failedAt(path)(error) : error as Exclude<E, SqlError>)
+
 /** The runs in the SQLite file at `path`; its client is also that of `effect/cluster`. */
 export const layerSqlite = (path: string): Layer.Layer<Runs | SqlClient.SqlClient, ClusterError> =>
   Layer.unwrap(Effect.gen(function*() {
-    const failed = (error: SqlError) => new ClusterError({ message: SqlFailure.describe(path, error), cause: error.reason.cause })
-    const sql = yield* Effect.mapError(SqliteClient.open(path), failed)
-    const run = <A, E>(effect: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Exclude<E, SqlError> | ClusterError> =>
-      Effect.mapError(SqliteClient.waiting(effect), (error): Exclude<E, SqlError> | ClusterError =>
-        // The type does not know that every other failure is one of the others.
-        isSqlError(error) ? failed(error) : error as Exclude<E, SqlError>)
+    const sql = yield* Effect.mapError(SqliteClient.open(path), failedAt(path))
+    const run = runSqlite(path)
     yield* run(Effect.gen(function*() {
       yield* SqliteClient.configure(sql)
       const there = yield* sql`SELECT 1 FROM sqlite_schema WHERE name = 'runs'`

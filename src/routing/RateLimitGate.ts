@@ -15,6 +15,7 @@ import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import type * as Scope from "effect/Scope"
 import * as AiError from "effect/ai/AiError"
 import * as Backoff from "./Backoff.ts"
 import * as CallTokens from "./CallTokens.ts"
@@ -85,7 +86,9 @@ const leave = ({ waiting }: Queue, waiter: Waiter): void => {
 }
 
 /** Queues of keys that were never used. A refusal that another process of the surroundings had counts as one of a call from here. */
-export const makeLimits: Effect.Effect<RateLimits> = Effect.map(Effect.all([SharedMarks, Clock.Clock]), ([marks, clock]) => {
+export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.gen(function*() {
+  const marks = yield* SharedMarks
+  const clock = yield* Clock.Clock
   const queues = new Map<string, Queue>()
   const paces = new Map<string, RequestPacing.Pace>()
   let places = 0
@@ -130,15 +133,15 @@ export const makeLimits: Effect.Effect<RateLimits> = Effect.map(Effect.all([Shar
 
   const slotOf = (key: string, { rate }: Queue, now: number): Slot => ({ key, begun: rate.begin(now), decided: false })
 
-  const tell = marks?.refusals.join((key, closedFor) => {
+  const tell = yield* marks?.refusals.join((key, closedFor) => {
     const queue = queueOf(key)
     const now = clock.currentTimeMillisUnsafe()
     queue.rate.refused(queue.rate.begin(now), closedFor, now)
     queue.rate.decided()
     wake(queue.waiting[0])
-  })
+  }) ?? Effect.undefined
 
-  return {
+  const limits: RateLimits = {
     place: () => ++places,
     expected: (key, now) => {
       const { rate, waiting } = queueOf(key)
@@ -171,6 +174,7 @@ export const makeLimits: Effect.Effect<RateLimits> = Effect.map(Effect.all([Shar
     left: (key, now) => paces.get(key)?.left(now) ?? [],
     answeredAt: (key) => queues.get(key)?.rate.acceptedAt()
   }
+  return limits
 })
 
 /** A wait that is over sooner is waited for, even where there is another route. */

@@ -4,6 +4,8 @@
  * third.
  */
 import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { PoolStore } from "./PoolStore.ts"
 import type { RateGuard } from "./RateGuard.ts"
 
@@ -12,8 +14,11 @@ export type Refusal = (key: string, closedFor: number) => void
 
 /** Refusals for a rate, as they happen in any process. */
 export interface Refusals {
-  /** Calls `heard` for each refusal that another process tells, or another one of this process that joined. Returns how to tell them. */
-  readonly join: (heard: Refusal) => Refusal
+  /**
+   * Calls `heard` for each refusal that another process tells, or another one of this process that joined, until the scope closes. Returns
+   * how to tell them.
+   */
+  readonly join: (heard: Refusal) => Effect.Effect<Refusal, never, Scope.Scope>
 }
 
 /** All of these facts. */

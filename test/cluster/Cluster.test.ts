@@ -10,11 +10,12 @@ import * as Stream from "effect/Stream"
 import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
 import { createInterface } from "node:readline"
+import { DatabaseSync } from "node:sqlite"
 import * as ClusterDatabase from "../../src/cluster/ClusterDatabase.ts"
 import * as ClusterJobs from "../../src/cluster/ClusterJobs.ts"
 import * as Conversation from "../../src/domain/Conversation.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
-import { Cluster, RunRecord, SessionStore } from "../../src/index.ts"
+import { Cluster, Offline, RunRecord, Runtime, SessionStore } from "../../src/index.ts"
 import { CronJobs } from "../../src/tool/cron/CronJobs.ts"
 import { missing, type Server, startServer } from "../support/postgresServer.ts"
 import { commandOf, runScript } from "../support/runScript.ts"
@@ -117,6 +118,34 @@ describe("durable runs of one process", () => {
       assert.strictEqual(second.code, 0, second.errors)
       const rows = Array.from({ length: 8 }, (_, row) => `row-${row}`)
       yield* Effect.provide(isTrue(rows, tracesIn(traces)), SessionStore.layerSqlite({ path: `${directory}/state.db` }), { local: true })
+    }))
+})
+
+describe("the file of one process", () => {
+  it.live("loses runs that are over for so many days, with all that their workflows left", () =>
+    Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      const path = `${directory}/cluster.db`
+      const store = SessionStore.layerSqlite({ path: `${directory}/state.db` })
+      const agent = Runtime.layer({ provider: Offline.layer(), store }).pipe(Layer.provideMerge(store))
+      const cluster = Cluster.layerSqlite({ path, retentionDays: 2 }).pipe(Layer.provide(agent))
+      const file = <A>(use: (database: DatabaseSync) => A): Effect.Effect<A> =>
+        Effect.acquireUseRelease(Effect.sync(() => new DatabaseSync(path)), (database) => Effect.sync(() => use(database)), (database) => Effect.sync(() => database.close()))
+      const count = (from: string) => Effect.map(file((database) => database.prepare(`SELECT count(*) AS count FROM ${from}`).get()), (row) => Number(row?.["count"]))
+      const turn = (id: string) => Cluster.submit(Cluster.turn({ id, sessionId: id, prompt: `Reply exactly ${id}` }))
+      yield* Effect.provide(Effect.gen(function*() {
+        for (const id of ["old", "young"]) yield* turn(id)
+        yield* Cluster.settled(["old", "young"])
+        // The workflow says that it is over after its run is.
+        yield* Effect.repeat(Effect.andThen(Effect.sleep("50 millis"), count("cluster_messages WHERE processed = 0")), { until: (open) => open === 0, times: 200 })
+      }), cluster, { local: true })
+      const [messages, replies] = [yield* count("cluster_messages"), yield* count("cluster_replies")]
+      yield* file((database) => database.exec("UPDATE runs SET ended_at = ended_at - 3 * 86400000 WHERE id = 'old'"))
+      yield* Effect.provide(Effect.gen(function*() {
+        yield* Effect.repeat(Effect.andThen(Effect.sleep("20 millis"), count("runs")), { until: (left) => left === 1, times: 500 })
+        assert.strictEqual((yield* turn("young"))?.status, "finished")
+      }), cluster, { local: true })
+      assert.deepStrictEqual([2 * (yield* count("cluster_messages")), 2 * (yield* count("cluster_replies"))], [messages, replies])
     }))
 })
 

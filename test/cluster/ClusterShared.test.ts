@@ -212,12 +212,15 @@ describe.skipIf(missing !== undefined)(`runners over one Postgres${missing === u
         const marks = Effect.map(Layer.build(Layer.provide(ClusterMarks.layer, databaseAt(url))), (context) => Context.get(context, SharedMarks))
         const [first, second] = [yield* marks, yield* marks]
         const limits = (shared: typeof first) => Effect.provideService(makeLimits, SharedMarks, shared)
-        const [mine, other] = [yield* limits(first), yield* limits(second)]
+        const [mine, beside, other] = [yield* limits(first), yield* limits(first), yield* limits(second)]
         yield* Effect.sleep("300 millis")
         const now = Date.now()
         const slot = mine.take("key", now) ?? assert.fail("no slot")
         assert.isDefined(other.take("key", now))
+        assert.isDefined(beside.take("key", now))
         mine.refused(slot, Duration.seconds(30), now)
+        // Another runtime of the same process knows at once.
+        assert.isUndefined(beside.take("key", now))
         yield* Effect.repeat(Effect.andThen(Effect.sleep("20 millis"), Effect.sync(() => other.take("key", Date.now()))), { until: (taken) => taken === undefined, times: 200 })
         assert.isUndefined(other.take("key", Date.now()))
         assert.isAbove(other.expected("key", Date.now()), 20_000)
