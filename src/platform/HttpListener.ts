@@ -5,6 +5,9 @@
  *
  * It ends with the scope: it takes no more connections, waits for the requests under way as long as it was told, and cuts what is left;
  * handlers that are cut are interrupted. A client that goes away interrupts the handler of its request.
+ *
+ * A client that reads nothing of what was written for it is cut off after a while; until then nothing more is written. An answer that is still
+ * worked on has no such limit.
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -29,6 +32,8 @@ export interface Options {
   readonly requestTimeoutMillis: number
   /** Time that requests under way have when the server ends. */
   readonly graceful: Duration.Input
+  /** Time in which a client reads something of what was written for it. */
+  readonly stallMillis: number
 }
 
 /** A listening server. */
@@ -38,8 +43,26 @@ export interface Listener {
   readonly serve: (handler: Effect.Effect<HttpServerResponse, never, HttpServerRequest | Scope.Scope>) => Effect.Effect<void, never, Scope.Scope>
 }
 
+/** Watches responses, so that a connection is cut through which nothing goes any more although something was written. */
+const cutStalled = (responses: Iterable<Http.ServerResponse>, stallMillis: number) => {
+  const watched = new WeakSet<Http.ServerResponse>()
+  return (): void => {
+    for (const response of responses) {
+      const { socket } = response
+      const isWaiting = socket !== null && (response.writableNeedDrain || socket.writableLength > 0)
+      // The time begins anew with everything that goes through; at its end the server closes the connection.
+      if (isWaiting && !watched.has(response)) {
+        watched.add(response)
+        socket.setTimeout(stallMillis)
+      } else if (!isWaiting && watched.delete(response)) {
+        socket?.setTimeout(0)
+      }
+    }
+  }
+}
+
 /** Listens on an address. Fails with the message of the system when that cannot be used. */
-export const open = ({ graceful, host, maxConnections, port, requestTimeoutMillis }: Options): Effect.Effect<Listener, string, Scope.Scope> =>
+export const open = ({ graceful, host, maxConnections, port, requestTimeoutMillis, stallMillis }: Options): Effect.Effect<Listener, string, Scope.Scope> =>
   Effect.gen(function*() {
     const server = Http.createServer({ requestTimeout: requestTimeoutMillis, headersTimeout: Math.min(requestTimeoutMillis, 60_000) })
     server.maxConnections = maxConnections
@@ -48,6 +71,8 @@ export const open = ({ graceful, host, maxConnections, port, requestTimeoutMilli
       underWay.add(response)
       response.once("close", () => underWay.delete(response))
     })
+    const watch = cutStalled(underWay, stallMillis)
+    yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(Math.ceil(stallMillis / 4)), Effect.sync(watch))))
     const NodeHttpServer = yield* Effect.mapError(OptionalPackage.httpServers, ({ message }) => message)
     const { serve } = yield* Effect.mapError(
       NodeHttpServer.make(() => server, { host, port, gracefulShutdownTimeout: graceful }),

@@ -44,8 +44,10 @@ export interface Options {
   readonly maxBody?: number | undefined
   /** 1024 when absent. */
   readonly maxConnections?: number | undefined
-  /** Requests that are answered at once; 256 when absent. */
+  /** Requests that are answered at once; 512 when absent. */
   readonly maxRequests?: number | undefined
+  /** Milliseconds in which a client reads something of its answer before it is cut off; a minute when absent. */
+  readonly maxStall?: number | undefined
 }
 
 /** A running server. */

@@ -26,7 +26,8 @@ export interface OpenSessions<A> {
 
 /** Makes a table without sessions. */
 export const make = Effect.fnUntraced(function*<A>(): Effect.fn.Return<OpenSessions<A>, never, Scope.Scope> {
-  const whole = yield* Effect.scope
+  // A scope of this one's own: a session that is opened later is closed when this is, and not before whatever else began meanwhile.
+  const whole = yield* Effect.acquireRelease(Scope.make(), (scope) => Scope.close(scope, Exit.void))
   const sessions = new Map<string, { readonly session: A; readonly scope: Scope.Closeable }>()
   const closing = new Map<string, Deferred.Deferred<void>>()
 

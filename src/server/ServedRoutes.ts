@@ -69,11 +69,11 @@ type Router = Effect.Effect<HttpServerResponse.HttpServerResponse, HttpServerErr
 /** Serves a router as long as the scope lives. Fails with the reason when it may not be started so, or the port cannot be used. */
 export const serve = (options: Options, router: Router): Effect.Effect<Running, string, Scope.Scope> =>
   Effect.gen(function*() {
-    const { allowedHosts = [], allowedOrigins = [], host = "127.0.0.1", key, maxConnections = 1024, maxRequests = 256, port } = options
+    const { allowedHosts = [], allowedOrigins = [], host = "127.0.0.1", key, maxConnections = 1024, maxRequests = 512, maxStall = 60_000, port } = options
     const admission: ServerGuard.Options = { host, key, allowedHosts, allowedOrigins, maxRequests }
     const refusal = ServerGuard.refusal(admission)
     if (refusal !== undefined) return yield* Effect.fail(refusal)
-    const listener = yield* HttpListener.open({ host, port, maxConnections, requestTimeoutMillis: 120_000, graceful })
+    const listener = yield* HttpListener.open({ host, port, maxConnections, requestTimeoutMillis: 120_000, graceful, stallMillis: maxStall })
     const bounded = ServerGuard.bounded(maxRequests)
     const answer = Effect.gen(function*() {
       const request = yield* HttpServerRequest

@@ -15,7 +15,7 @@ export interface Received {
 
 export interface HttpServer {
   readonly url: string
-  readonly requests: ReadonlyArray<Received>
+  readonly requests: Array<Received>
 }
 
 const read = async (request: IncomingMessage): Promise<string> => {

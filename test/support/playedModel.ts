@@ -55,5 +55,14 @@ export const make = (plays: Readonly<Record<string, ReadonlyArray<Step>>>) => {
       "[DONE]"
     ))
   })
-  return Effect.map(server, ({ url }) => ({ url, seen, aborted: () => aborted }))
+  return Effect.map(server, ({ requests, url }) => ({
+    url,
+    seen,
+    aborted: () => aborted,
+    /** Forgets what was asked. */
+    forget: () => {
+      seen.length = 0
+      requests.length = 0
+    }
+  }))
 }

@@ -3,10 +3,12 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { realpathSync } from "node:fs"
+import { join } from "node:path"
 import OpenAI from "openai"
 import * as AgentServer from "../../src/server/agent/AgentServer.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as Delegate from "../../src/tool/builtin/Delegate.ts"
 import * as ExecuteCode from "../../src/tool/builtin/ExecuteCode.ts"
 import * as Files from "../../src/tool/builtin/Files.ts"
@@ -15,16 +17,18 @@ import * as Todo from "../../src/tool/builtin/Todo.ts"
 import * as playedModel from "./playedModel.ts"
 import { temporaryDirectory } from "./temporaryDirectory.ts"
 
-/** A served agent; `around` changes its runtime. */
+/** A served agent; `around` changes its runtime, `database` keeps its sessions in a file. */
 export const world = Effect.fnUntraced(function*(
   plays: Parameters<typeof playedModel.make>[0],
   options: Partial<AgentServer.Options> = {},
-  around: <A, E, R>(runtime: Layer.Layer<A, E, R>) => Layer.Layer<A, E, R> = (runtime) => runtime
+  around: <A, E, R>(runtime: Layer.Layer<A, E, R>) => Layer.Layer<A, E, R> = (runtime) => runtime,
+  database = false
 ) {
   const played = yield* playedModel.make(plays)
   const cwd = realpathSync(yield* temporaryDirectory)
   const provider = ChatCompletions.layer({ model: "m", baseUrl: `${played.url}/v1`, apiKey: Redacted.make("upstream") })
-  const context = yield* Layer.build(around(Runtime.layer({ provider, cwd, tools: [Files.toolset, Terminal.toolset, Todo.toolset, Delegate.toolset, ExecuteCode.toolset] })))
+  const store = database ? { store: SessionStore.layerSqlite({ path: join(cwd, "state.db") }) } : {}
+  const context = yield* Layer.build(around(Runtime.layer({ provider, cwd, tools: [Files.toolset, Terminal.toolset, Todo.toolset, Delegate.toolset, ExecuteCode.toolset], ...store })))
   const { url } = yield* Effect.provide(AgentServer.serve({ port: 0, cwd, ...options }), context)
   const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "k", maxRetries: 0 })
   const fetched = async (path: string, init: RequestInit & { readonly json?: unknown } = {}) => {

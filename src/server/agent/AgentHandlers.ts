@@ -4,11 +4,12 @@
  * Source: `ARCHITECTURE.md` §3.
  */
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import type * as Schema from "effect/Schema"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
@@ -223,7 +224,8 @@ export const serve = (
   tools: ReadonlyArray<McpHost.Offered>
 ): Effect.Effect<Running, string, AgentSessions | Scope.Scope | SessionStore> =>
   Effect.gen(function*() {
-    const services = yield* Effect.context<AgentSessions | SessionStore>()
+    // Without the scope of the server: what a request opens ends with the request.
+    const services = Context.omit(Scope.Scope)(yield* Effect.context<AgentSessions | SessionStore>())
     const requests = new Map<string, number>()
     const mcp = tools.length === 0 ? undefined : yield* Effect.mapError(McpHost.handler(tools), ({ message }) => message)
     const overMcp = mcp === undefined ? Layer.empty : HttpRouter.add("*", "/mcp", (request) =>

@@ -16,7 +16,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import * as Prompt from "effect/ai/Prompt"
 import { Agent } from "../../agent/Agent.ts"
 import * as Ids from "../../domain/Ids.ts"
@@ -79,7 +79,7 @@ const userMessage = (prompt: AgentExchange.Request["prompt"]): ReadonlyArray<Pro
 /** Opens no session yet; all of them are closed with the scope. */
 export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<Service, never, Needs | Scope.Scope> {
   const { cwd, models, tools } = options
-  const context = yield* Effect.context<Needs>()
+  const services = Context.omit(Scope.Scope)(yield* Effect.context<Needs>())
   const agent = yield* Agent
   const router = yield* ModelRouter
   const store = yield* SessionStore
@@ -106,7 +106,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       const end = endOfTurn(history, position)
       const { id } = yield* SessionFork.fork(session, { history: history.slice(0, end), position: end, changed: ["prompt"], source: "api-server" })
       return id
-    }).pipe(Effect.mapError(storeFailed), Effect.provideContext(context), Effect.flatMap(served.begin))
+    }).pipe(Effect.mapError(storeFailed), Effect.provideContext(services), Effect.flatMap(served.begin))
 
   /** Goes on behind the turn of a response. */
   const behind = Effect.fnUntraced(function*(id: string, position: number): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
@@ -159,7 +159,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
         // Another request was quicker.
         Effect.retry({ while: ({ code }) => code === "session_busy" && canFork(request) })
       )
-    }, Effect.provideContext(context)),
+    }, Effect.provideContext(services)),
     open: (id) => id === undefined ? Effect.flatMap(Ids.makeSessionId, served.begin) : served.find(id),
     close: served.close,
     models,

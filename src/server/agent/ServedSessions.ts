@@ -13,6 +13,7 @@
  * Source: `ARCHITECTURE.md` §3.
  */
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -117,7 +118,7 @@ export const storeFailed = (error: { readonly message: string }): ApiError.ApiEr
 /** Opens no session yet; all of them are closed with the scope. */
 export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<ServedSessions, never, Needs | Scope.Scope> {
   const { cwd, idle = Duration.minutes(10), maxIterations, maxSessions = 512, maxUnused = mostUnused, mode } = options
-  const context = yield* Effect.context<Needs>()
+  const services = Context.omit(Scope.Scope)(yield* Effect.context<Needs>())
   const store = yield* SessionStore
   const secrets = yield* Secrets
   const sessions = yield* OpenSessions.make<ExchangeSession>()
@@ -221,7 +222,8 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
 
   const open = Effect.fnUntraced(function*(id: Ids.SessionId): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
     yield* makeRoom
-    return yield* Effect.provideContext(sessions.open(id, made(id)), context)
+    // Not in the context of the request, which would stay as long as the session.
+    return yield* Effect.updateContext(sessions.open(id, made(id)), (_: Context.Context<never>) => services)
   }, Effect.uninterruptible)
 
   const stored = (id: string): Effect.Effect<Session, ApiError.ApiError> =>
