@@ -52,7 +52,7 @@ const sdk = OptionalPackage.load("serving MCP needs the package", ["@modelcontex
 
 /** Makes servers of the tools; what they run ends with the signal. */
 const servers = Effect.fnUntraced(function*(tools: ReadonlyArray<Offered>, ending: AbortSignal) {
-  const { Server } = yield* sdk
+  const { ProtocolError, ProtocolErrorCode, Server } = yield* sdk
   const services = yield* Effect.context<never>()
   const secrets = yield* Secrets
   // The last border: failures and defects are texts of anybody.
@@ -62,7 +62,7 @@ const servers = Effect.fnUntraced(function*(tools: ReadonlyArray<Offered>, endin
     server.setRequestHandler("tools/list", () => ({ tools: tools.map(listed(hide)) }))
     server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
       const tool = tools.find(({ name }) => name === params.name)
-      if (tool === undefined) return { content: [{ type: "text", text: hide(`there is no tool ${params.name}`) }], isError: true }
+      if (tool === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, hide(`There is no tool "${params.name}". List them with tools/list.`))
       const exit = await Effect.runPromiseExitWith(services)(tool.run(params.arguments ?? {}), {
         signal: AbortSignal.any([mcpReq.signal, ending])
       })
