@@ -22,14 +22,12 @@
  *
  * Source: `ARCHITECTURE.md` §4 and §5.
  */
-import type * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { AgentError, ConfigError, SessionBusy } from "../domain/AgentError.ts"
@@ -53,6 +51,7 @@ import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import { UsageAccounts } from "./Budget.ts"
 import * as CallTool from "./CallTool.ts"
 import * as BackgroundReview from "./BackgroundReview.ts"
+import * as EventHandoff from "./EventHandoff.ts"
 import * as ContextFit from "./ContextFit.ts"
 import * as Continuation from "./Continuation.ts"
 import { Children, make as makeChildren } from "./Children.ts"
@@ -315,19 +314,11 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
 
     const stream: Service<MiddlewareFailure>["stream"] = (input) =>
       Stream.unwrap(Effect.gen(function*() {
-        const queue = yield* Queue.bounded<RunEvent, AgentError | MiddlewareFailure | Cause.Done>(streamBuffer)
-        const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> =>
-          Effect.asVoid(Queue.offerAll(queue, events))
-        yield* run({ ...input, streaming: input.streaming ?? true, onEvent }).pipe(
-          Effect.matchCauseEffect({
-            onFailure: (cause) => Queue.failCause(queue, cause),
-            onSuccess: () => Queue.end(queue)
-          }),
-          Effect.forkScoped
-        )
+        const { close, end, offer, stream } = EventHandoff.make<RunEvent, AgentError | MiddlewareFailure>(streamBuffer)
+        yield* run({ ...input, streaming: input.streaming ?? true, onEvent: offer }).pipe(Effect.exit, Effect.flatMap(end), Effect.forkScoped({ startImmediately: true }))
         // Runs before the fork is interrupted, so that a run that is being closed never waits for a reader that left.
-        yield* Effect.addFinalizer(() => Queue.shutdown(queue))
-        return Stream.fromQueue(queue)
+        yield* Effect.addFinalizer(() => close)
+        return stream
       }))
 
     const callTool: Service["callTool"] = ({ context, ...call }) =>

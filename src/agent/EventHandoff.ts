@@ -1,0 +1,93 @@
+/**
+ * Hands the events of one run to the one reader of its stream.
+ *
+ * **Details**
+ *
+ * A reader that waits goes on within the offer itself, with the events as they were offered: no queue, no copy and no turn of the event loop
+ * is between them. Events for a reader that is busy are kept, and given to it all at once; a run that is too far ahead waits until they were
+ * taken. What ends the stream comes behind the events that were offered before it.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import type * as Exit from "effect/Exit"
+import * as Stream from "effect/Stream"
+
+/** The two ends of a stream. */
+export interface EventHandoff<A, E> {
+  /** Gives events to the reader, or keeps them for it. Does nothing once the stream has ended or was closed. */
+  readonly offer: (events: ReadonlyArray<A>) => Effect.Effect<void>
+  /** Ends the stream as the run ended. */
+  readonly end: (exit: Exit.Exit<unknown, E>) => Effect.Effect<void>
+  /** Lets go of whoever offers: the reader has left. */
+  readonly close: Effect.Effect<void>
+  /** The events; for one reader. */
+  readonly stream: Stream.Stream<A, E>
+}
+
+type Events<A> = readonly [A, ...Array<A>]
+type Pulled<A, E> = Effect.Effect<Events<A>, E | Cause.Done>
+
+const isSome = <A>(events: ReadonlyArray<A>): events is Events<A> => events.length > 0
+
+/** `limit` is how many events are kept for a busy reader before the run waits. */
+export const make = <A, E>(limit: number): EventHandoff<A, E> => {
+  let kept: Array<A> = []
+  let ended: Effect.Effect<never, E | Cause.Done> | undefined
+  let isClosed = false
+  /** Resumes the reader that waits. */
+  let reader: ((pulled: Pulled<A, E>) => void) | undefined
+  /** Resume whoever waits for a reader that is behind. */
+  const writers = new Set<(done: Effect.Effect<void>) => void>()
+
+  const letWritersGo = (): void => {
+    const waiting = Array.from(writers)
+    writers.clear()
+    for (const resume of waiting) resume(Effect.void)
+  }
+  /** Resumes a reader that waits; false when there is none. */
+  const give = (pulled: Pulled<A, E>): boolean => {
+    const waiting = reader
+    reader = undefined
+    waiting?.(pulled)
+    return waiting !== undefined
+  }
+
+  const pull: Pulled<A, E> = Effect.suspend(() => {
+    if (isSome(kept)) {
+      const events = kept
+      kept = []
+      if (writers.size > 0) letWritersGo()
+      return Effect.succeed(events)
+    }
+    return ended ?? Effect.callback<Events<A>, E | Cause.Done>((resume) => {
+      reader = resume
+      return Effect.sync(() => {
+        if (reader === resume) reader = undefined
+      })
+    })
+  })
+
+  return {
+    offer: (events) =>
+      Effect.suspend(() => {
+        if (isClosed || ended !== undefined || !isSome(events) || give(Effect.succeed(events))) return Effect.void
+        for (const event of events) kept.push(event)
+        if (kept.length < limit) return Effect.void
+        return Effect.callback<void>((resume) => {
+          writers.add(resume)
+          return Effect.sync(() => void writers.delete(resume))
+        })
+      }),
+    end: (exit) =>
+      Effect.sync(() => {
+        ended ??= exit._tag === "Failure" ? Effect.failCause(exit.cause) : Cause.done()
+        give(ended)
+      }),
+    close: Effect.sync(() => {
+      isClosed = true
+      kept = []
+      letWritersGo()
+    }),
+    stream: Stream.fromPull(Effect.succeed(pull))
+  }
+}
