@@ -110,7 +110,7 @@ const build = (
           const exemplar = isShown ? { traceId, spanId, at } : undefined
           Metrics.count(span, agentName, (instrument, labels, value) => metrics.record(instrument, labels, value, exemplar))
         }
-        if (loggers !== undefined) run(Telemetry.logSpan(span, agentName, loggers))
+        if (loggers !== undefined && Telemetry.isLogged(span)) run(Telemetry.logSpan(span, agentName, loggers))
         send?.(span)
       }
     }, settings.captureContent && send !== undefined)

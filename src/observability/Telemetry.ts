@@ -100,12 +100,14 @@ const toolOf = ({ node }: RunSpans.Span): string | undefined => {
   return node.kind === "run" ? node.end?.exit ?? "interrupted" : undefined
 }
 
-/** Writes the record of a span that is over, at the time of its end; of a step or a call that went well there is none. */
+/** Tests for a span that has a log record: a run, an approval, a failure. */
+export const isLogged = ({ node, outcome }: RunSpans.Span): boolean => outcome._tag === "Failed" || node.kind === "run" || node.kind === "approval"
+
+/** Writes the record of a span that {@link isLogged}, at the time of its end. */
 export const logSpan = (span: RunSpans.Span, agentName: string, loggers: Loggers): Effect.Effect<void> => {
   const { endedAt, name, node, outcome, sampled, spanId, traceId } = span
   const failure = outcome._tag === "Failed" ? outcome.failure : undefined
   const result = toolOf(span)
-  if (failure === undefined && result === undefined) return Effect.void
   const level = failure === undefined ? "Info" : node.kind === "run" ? "Error" : "Warn"
   return Effect.logWithLevel(level)(failure === undefined ? `${name}: ${result}` : `${name} failed: ${failure.message}`).pipe(
     Effect.annotateLogs({ ...Metrics.labelsOf(node, agentName), ...(failure === undefined ? {} : { "error.type": failure.type }) }),

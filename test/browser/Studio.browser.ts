@@ -189,6 +189,16 @@ describe("the studio", () => {
     }
   })
 
+  it("says how many entries are left out, at every width", async () => {
+    for (const width of [380, 820, 1400]) {
+      const { complaints, page } = await opened(writable, "", { width })
+      await page.getByText("2 entries left out", { exact: false }).waitFor()
+      assert.deepStrictEqual(await overflowing(page), [])
+      assert.deepStrictEqual(complaints, [])
+      await page.close()
+    }
+  })
+
   it("follows a running agent, unless one scrolled up", async () => {
     const { page } = await opened(readOnly, "#/session/live", { height: 600 })
     await page.locator("article.turn").last().waitFor()

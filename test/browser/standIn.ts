@@ -168,7 +168,7 @@ export const serve = async (write: boolean): Promise<StandIn> => {
   const listeners = new Map<ServerResponse, string>()
   const all = sessions()
   const of = (id: string): SessionSummary => all.find((one) => one.id === id) ?? summary(id, `Session ${id}`)
-  const about: About = { version: "0.1.0", home: "/home/me/.hermes", write, unread: 0, models: ["claude-sonnet", "gpt-5-mini"] }
+  const about: About = { version: "0.1.0", home: "/home/me/.hermes", write, unread: write ? 2 : 0, models: ["claude-sonnet", "gpt-5-mini"] }
 
   const found = (query: URLSearchParams): ReadonlyArray<SessionSummary> => {
     const words = query.get("q")?.toLowerCase() ?? ""

@@ -9327,7 +9327,9 @@ Please report this to https://github.com/markedjs/marked.\`, e) {
 	const drawHome = async () => {
 		try {
 			const { home: directory, unread, version, write } = await about;
-			home.textContent = \`\${version} · \${directory}\${write ? "" : " · read-only"}\${unread > 0 ? \` · \${unread} entries of another version left out\` : ""}\`;
+			const leftOut = unread === 0 ? "" : \`\${unread === 1 ? "1 entry" : \`\${unread} entries\`} left out · \`;
+			home.textContent = \`\${leftOut}\${version} · \${directory}\${write ? "" : " · read-only"}\`;
+			home.classList.toggle("incomplete", unread > 0);
 		} catch (error) {
 			home.textContent = messageOf(error);
 		}
@@ -9477,5 +9479,5 @@ dialog.form{width:min(640px,94vw);max-width:none}dialog.form h2{margin:0 0 4px;f
 @media(min-width:1000px){.session[data-tab=timeline] .tabs [data-tab=conversation]{background:var(--hot);border-color:var(--focus)}.leftSide{border-right:1px solid var(--line)}.session .tabPanel[aria-label=Timeline]{display:flex;flex:1.25}.tabs [data-tab=timeline]{display:none}.session[data-tab=timeline] [aria-label=Conversation].tabPanel{display:flex}.session .leftSide{flex:1}}
 @media(max-width:999px){.session:not([data-tab=timeline]) .leftSide{display:flex}.session[data-tab=timeline] .leftSide{display:none}}
 @media(max-width:820px){.sideBySide>.first{order:-1}.sessions thead{display:none}.sessions,.sessions tbody,.sessions tr,.sessions td{display:block}.sessions tr{display:flex;flex-wrap:wrap;gap:2px 14px;padding:8px 0 8px 30px;position:relative;border-bottom:1px solid var(--line)}.sessions td{border:0;padding:0;color:var(--dim)}.sessions td:empty{display:none}.sessions td[data-name=""]{position:absolute;left:4px;top:8px}.sessions td[data-name=Session]{width:100%;max-width:none;color:var(--fg);min-width:0}.sessions td[data-name=Steps]::after{content:" steps"}.sessions td[data-name=Errors]::after{content:" failed";color:var(--bad)}}
-@media(max-width:600px){.figures td.l{max-width:170px}.frame{padding:4px 10px}.home{max-width:100%;margin-left:0}.filters,.panel{padding-left:10px;padding-right:10px}.sessionHead{padding:6px 10px 2px;max-height:30vh}.tabs{padding:4px 10px}.tabs button{padding:2px 7px}.scroller{padding:6px 10px 20px}.fields .field{width:100%;justify-content:space-between}.home,.sessionHead .hint{display:none}.titleLine select{width:100px}.tabs button{padding:2px 6px;font-size:12px}.titleLine h1{font-size:14px}}
+@media(max-width:600px){.figures td.l{max-width:170px}.frame{padding:4px 10px}.home{max-width:100%;margin-left:0}.filters,.panel{padding-left:10px;padding-right:10px}.sessionHead{padding:6px 10px 2px;max-height:30vh}.tabs{padding:4px 10px}.tabs button{padding:2px 7px}.scroller{padding:6px 10px 20px}.fields .field{width:100%;justify-content:space-between}.home:not(.incomplete),.sessionHead .hint{display:none}.titleLine select{width:100px}.tabs button{padding:2px 6px;font-size:12px}.titleLine h1{font-size:14px}}
 `

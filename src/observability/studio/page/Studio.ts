@@ -151,7 +151,10 @@ document.addEventListener("keydown", (event) => {
 const drawHome = async (): Promise<void> => {
   try {
     const { home: directory, unread, version, write } = await about
-    home.textContent = `${version} · ${directory}${write ? "" : " · read-only"}${unread > 0 ? ` · ${unread} entries of another version left out` : ""}`
+    const leftOut = unread === 0 ? "" : `${unread === 1 ? "1 entry" : `${unread} entries`} left out · `
+    home.textContent = `${leftOut}${version} · ${directory}${write ? "" : " · read-only"}`
+    // Shown on a narrow screen too, where the rest of it is not.
+    home.classList.toggle("incomplete", unread > 0)
   } catch (error) {
     home.textContent = messageOf(error)
   }
