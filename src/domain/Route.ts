@@ -20,6 +20,7 @@
  * // => [ 'provider', 'model', 'apiMode', 'baseUrl' ]
  * ```
  */
+import { memoize } from "effect/Function"
 import type * as Redacted from "effect/Redacted"
 import type { ApiMode } from "./ApiMode.ts"
 
@@ -159,13 +160,12 @@ const compaction = ({ apiMode, baseUrl }: RouteIdentity): Abilities["compaction"
   return apiMode === "codex_responses" && isOpenAi ? "item" : "none"
 }
 
-/** The abilities of a route: those that it states, else what its protocol and model are known for. */
-export const abilities = (route: RouteIdentity): Abilities =>
-  ({
+/** The abilities of a route: those that it states, else what its protocol and model are known for. Found once for each route, which never changes. */
+export const abilities: (route: RouteIdentity) => Abilities = memoize((route: RouteIdentity) => ({
     thinking: thinking(route),
     cacheMarks: cacheMarks(route),
     // The template that renders a chat is not known; what strict ones take, all take.
     userAfterTool: route.apiMode !== "chat_completions",
     compaction: compaction(route),
     ...route.abilities
-  })
+  }))

@@ -13,10 +13,11 @@
  *
  * Source: `ARCHITECTURE.md` §7 (closing events), `hermes-contract.md` §2.10.
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
 import { dual } from "effect/Function"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import type { Service } from "./Hooks.ts"
 import { describe } from "./IsolatedCall.ts"
 import type { Answers, AskName, Fields, HookName } from "./Payloads.ts"
@@ -123,7 +124,11 @@ export const open = <Open extends Opening>(
   Effect.suspend(() => {
     if (!isHeard(hooks, options.open[0])) return Effect.succeed(unheard)
     const { begin, close } = pair(hooks, options.open)
-    return Effect.addFinalizer((exit) => close(() => options.otherwise(exit))).pipe(
+    // In the context of the opening as it is: `Effect.addFinalizer` would merge it with that of the close, service by service.
+    const closed = Effect.contextWith((context: Context.Context<Scope.Scope>) =>
+      Scope.addFinalizerExit(Context.get(context, Scope.Scope), (exit) =>
+        Effect.updateContext(close(() => options.otherwise(exit)), (_: Context.Context<never>) => context)))
+    return closed.pipe(
       Effect.andThen(begin),
       Effect.map((answer): Span<Open> => ({ answer, close: (event) => close(() => event) }))
     )

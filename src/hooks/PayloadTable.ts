@@ -25,7 +25,7 @@ export const observerVersion = "hermes.observer.v1"
 
 /**
  * Treatment of the fields whose values an emitter hands in as they are: `copy` at once, `bound` also in size, `late` when
- * first read. Values of all other fields have their payload's type already.
+ * first read, `made` then by the function that is handed in. Values of all other fields have their payload's type already.
  */
 export const liveFields = {
   user_message: "copy",
@@ -35,7 +35,9 @@ export const liveFields = {
   response: "bound",
   conversation_history: "late",
   request_messages: "late",
-  assistant_message: "late"
+  assistant_message: "late",
+  approx_input_tokens: "made",
+  request_char_count: "made"
 } as const
 
 /** One row of the table. */

@@ -351,6 +351,8 @@ export const sanitize = (value: unknown, maxChars: number = defaultMaxChars): Sc
 
 /** Copies any other field of an event, redacted and frozen. A value that is far too large is sanitised instead. */
 export const copyOf = (value: unknown): Schema.Json => {
+  if (typeof value === "string") return boundedText(value, accident.string)
+  if (value === null || typeof value === "boolean" || (typeof value === "number" && Number.isFinite(value))) return value
   if (isSanitized(value) || isCopied(value)) return value
   const whole = copy(value, accident)
   return remember(copied, whole.cut ? sanitize(value) : whole.value)
@@ -394,10 +396,12 @@ const treatment: ReadonlyMap<string, (typeof liveFields)[keyof typeof liveFields
 /** Makes the frozen payload of one event. A version that the emitter set stays. */
 export const payloadOf = (fields: object, maxChars: number): object => {
   const payload: Record<string, unknown> = { telemetry_schema_version: observerVersion }
-  for (const [name, value] of Object.entries(fields)) {
+  for (const name of Object.keys(fields)) {
+    const value: unknown = Reflect.get(fields, name)
     if (value === undefined) continue
     const treated = treatment.get(name)
     if (treated === "late") later(payload, name, legacy(name, value))
+    else if (treated === "made" && typeof value === "function") later(payload, name, () => copyOf(value()))
     else if (treated === "bound") later(payload, name, () => sanitize(value, maxChars))
     else payload[name] = typeof value === "string" && name.endsWith("_id") ? value : copyOf(value)
   }

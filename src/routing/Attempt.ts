@@ -228,7 +228,9 @@ const maxTokens = (request: ModelRequest): number | null => {
 const opening = (sent: Sent): PairedEvents.Event<"pre_api_request"> => ["pre_api_request", () => {
   const messages = requestMessages(sent)
   const { tools } = sent.request
-  const characters = Json.toText(sent.request).length
+  // Written for those who ask for it: it grows with the history.
+  let characters: number | undefined
+  const count = (): number => characters ??= Json.toText(sent.request).length
   return {
     ...common(sent),
     user_message: sent.state.question.userMessage,
@@ -236,8 +238,8 @@ const opening = (sent: Sent): PairedEvents.Event<"pre_api_request"> => ["pre_api
     request_messages: messages,
     message_count: messages.length,
     tool_count: isList(tools) ? tools.length : 0,
-    approx_input_tokens: Math.ceil(characters / 4),
-    request_char_count: characters,
+    approx_input_tokens: () => Math.ceil(count() / 4),
+    request_char_count: count,
     max_tokens: maxTokens(sent.request),
     request: ApiPayload.request(sent.request)
   }

@@ -69,6 +69,13 @@ describe("Payloads", () => {
     assert.strictEqual(reads, 1, "the copy of a message is shared by all events")
   })
 
+  it("the size of a request is counted when it is read, once", () => {
+    let counted = 0
+    const payload = made({ ...apiRequest, request_char_count: () => 40 + counted++ })
+    assert.strictEqual(counted, 0)
+    assert.deepStrictEqual([payload["request_char_count"], payload["request_char_count"]], [40, 40])
+  })
+
   it("a request is sanitised when it is read, once", () => {
     let reads = 0
     const payload = made({ ...apiRequest, request: { get body() {
