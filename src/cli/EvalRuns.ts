@@ -231,7 +231,7 @@ export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
       return { text, model, exit, sessionId, usage, cost, seed: seedOfAttempt }
     }).pipe(Effect.scoped)
 
-  const shown = yield* ProgressDisplay.make()
+  const shown = yield* ProgressDisplay.make("attempts")
   const summary = yield* EvalRun.run({
     subject: { ask, auxiliary: runtime.auxiliary },
     rows: dataset.rows,
@@ -248,7 +248,7 @@ export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
     Effect.onExit((exit) => {
       if (!Exit.hasInterrupts(exit)) return shown.clear
       const last = shown.last()
-      const done = last === undefined ? "nothing" : (BatchProgress.facts(last)[0] ?? "").replace("rows", "attempts")
+      const done = last === undefined ? "nothing" : BatchProgress.facts(last, "attempts")[0] ?? ""
       return Effect.andThen(shown.clear, output.err(`interrupted: ${done} done, the results are in ${directory}; the same command goes on (exit code ${interruptCode()})\n`))
     })
   )

@@ -19,14 +19,14 @@ const frameMillis = 250
 /** A display of one run. */
 export type Display = Effect.Success<ReturnType<typeof make>>
 
-/** Shows progress: a live line on a terminal, a line now and then elsewhere. */
-export const make = Effect.fnUntraced(function*() {
+/** Shows progress of what users call rows by another name where one is given: a live line on a terminal, a line now and then elsewhere. */
+export const make = Effect.fnUntraced(function*(rows?: string) {
   const { streams } = yield* Output
   const screen = Screen.make(streams)
   let last: Progress | undefined
   let isLive = true
   let toldAt = yield* Clock.currentTimeMillis
-  const draw = Effect.sync(() => screen.live(({ columns }) => ({ lines: last === undefined || !isLive ? [] : [BatchProgress.bar(last, columns - 1, screen.asidePaint)] })))
+  const draw = Effect.sync(() => screen.live(({ columns }) => ({ lines: last === undefined || !isLive ? [] : [BatchProgress.bar(last, columns - 1, screen.asidePaint, rows)] })))
   if (streams.aside.terminal) yield* Effect.forkScoped(Effect.forever(Effect.andThen(draw, Effect.sleep(frameMillis))))
   yield* Effect.addFinalizer(() => Effect.sync(() => screen.live(Screen.nothing)))
   const say = (text: string) => Effect.sync(() => screen.say(`${SafeText.line(text)}\n`))
@@ -37,7 +37,7 @@ export const make = Effect.fnUntraced(function*() {
         last = now
         if (streams.aside.terminal || at - toldAt < lineMillis) return Effect.void
         toldAt = at
-        return say(BatchProgress.text(now))
+        return say(BatchProgress.text(now, rows))
       }),
     last: () => last,
     /** Ends the live line; what was last is known. */

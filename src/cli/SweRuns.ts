@@ -227,7 +227,7 @@ export const run = Effect.fn("hermes swe run")(function*(flags: RunFlags) {
   if (changed > 0) yield* note(changed === 1 ? "Note: 1 task changed since its result, and is run again" : `Note: ${changed} tasks changed since their results, and are run again`)
   let ended = tasks.length - left.length
   const { verbose } = yield* hermes
-  const shown = yield* ProgressDisplay.make()
+  const shown = yield* ProgressDisplay.make("tasks")
   const { rows, summary } = yield* SwePool.run({
     files,
     journal,

@@ -14,6 +14,7 @@ describe("BatchProgress", () => {
   it("rate, estimate, cost and its estimate, the most important first", () => {
     assert.strictEqual(BatchProgress.text(progress), facts.join(", "))
     assert.strictEqual(BatchProgress.text({ ...progress, remainingMillis: undefined, ratePerMinute: 0, costUsd: undefined, discarded: 0, retried: 0, failed: 0 }), "95 of 200 rows")
+    assert.strictEqual(BatchProgress.facts(progress, "tasks")[0], "100 of 200 tasks")
   })
 
   it("half of the rows are half of the bar, and every width is kept", () => {

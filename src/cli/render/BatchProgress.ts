@@ -21,11 +21,11 @@ const doneOf = ({ before, discarded, failed, finished }: Progress): number => be
 const costOf = ({ costUsd, expectedCostUsd }: Progress): ReadonlyArray<string> =>
   costUsd === undefined || costUsd === 0 ? [] : [expectedCostUsd === undefined ? dollars(costUsd) : `${dollars(costUsd)} of about ${dollars(expectedCostUsd)}`]
 
-/** Facts, the most important first. */
-export const facts = (progress: Progress): ReadonlyArray<string> => {
+/** Facts, the most important first; `rows` is the user's word for them. */
+export const facts = (progress: Progress, rows = "rows"): ReadonlyArray<string> => {
   const { discarded, failed, ratePerMinute, remainingMillis, retried, total } = progress
   return [
-    `${doneOf(progress)} of ${total} rows`,
+    `${doneOf(progress)} of ${total} ${rows}`,
     ...failed > 0 ? [`${failed} failed`] : [],
     ...remainingMillis === undefined || doneOf(progress) === total ? [] : [`${time(remainingMillis)} left`],
     ...ratePerMinute > 0 ? [`${ratePerMinute.toFixed(1)} a minute`] : [],
@@ -38,10 +38,10 @@ export const facts = (progress: Progress): ReadonlyArray<string> => {
 const barColumns = 20
 
 /** The line on a terminal. */
-export const bar = (progress: Progress, columns: number, paint: Paint.Paint): string => {
+export const bar = (progress: Progress, columns: number, paint: Paint.Paint, rows?: string): string => {
   const share = progress.total === 0 ? 1 : doneOf(progress) / progress.total
   const filled = Math.floor(share * barColumns)
-  const parts = facts(progress)
+  const parts = facts(progress, rows)
   const room = columns - barColumns - 4
   let text = parts[0] ?? ""
   for (const part of parts.slice(1)) if (Width.of(`${text}, ${part}`) <= room) text = `${text}, ${part}`
@@ -49,4 +49,4 @@ export const bar = (progress: Progress, columns: number, paint: Paint.Paint): st
 }
 
 /** The line elsewhere. */
-export const text = (progress: Progress): string => facts(progress).join(", ")
+export const text = (progress: Progress, rows?: string): string => facts(progress, rows).join(", ")
