@@ -17,7 +17,7 @@ const { exit, text } = await hermes.run({ prompt: "Reply exactly hello" })
 console.log(text, exit)
 // => hello text_response
 
-// streamText(…).fullStream
+// streamText(…).stream
 let streamed = ""
 for await (const event of hermes.stream({ prompt: "Reply exactly in pieces", signal: AbortSignal.timeout(60_000) })) {
   if (event._tag === "TextDelta") streamed += event.text

@@ -4,9 +4,10 @@
  *
  * **Details**
  *
- * Text and reasoning stream as the run makes them. The agent runs its tools itself: each call is a provider-executed, dynamic tool part with
- * its result, so that the AI SDK shows it and runs nothing. The usage is that of the whole run; the finish reason is `stop` for a completed
- * one, `length` where a limit ended it. `providerMetadata.hermes` has the session, the exit and the cost.
+ * Text and reasoning stream as the run makes them; the model of the agent is asked in pieces for `generateText` too. The agent runs its
+ * tools itself: each call is a provider-executed, dynamic tool part with its result, so that the AI SDK shows it and runs nothing. The usage
+ * is that of the whole run; the finish reason is `stop` for a completed one, `length` where a limit ended it. `providerMetadata.hermes` has
+ * the session, the exit and the cost.
  *
  * The conversation of the prompt begins a new session. With `providerOptions: { hermes: { sessionId } }` the run goes on in that session,
  * and only the last message of the prompt counts. System messages stand behind the agent's own instructions, for this run alone. An aborted
