@@ -1,4 +1,4 @@
-// The work of a turn of one tool call, in counts: fibers, and steps of the interpreter. How long it takes is the benchmark's.
+// The work of a turn of one tool call, in counts: fibers, steps of the interpreter, statements, texts of JSON. How long it takes is the benchmark's.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
@@ -7,6 +7,7 @@ import * as Schema from "effect/Schema"
 import * as Tracer from "effect/Tracer"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
+import { StatementSync } from "node:sqlite"
 import type { Hook } from "../../src/hooks/Hook.ts"
 import * as H from "../../src/index.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
@@ -43,6 +44,39 @@ const counted = (
   )
 }
 
+/** Statements of SQLite and texts of JSON that an Effect takes; checkpoints come with the number of writes, not with a turn. */
+const written = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function*() {
+    const count = { statements: 0, texts: 0, characters: 0 }
+    const { all } = StatementSync.prototype
+    const { stringify } = JSON
+    yield* Effect.acquireUseRelease(
+      Effect.sync(() => {
+        StatementSync.prototype.all = new Proxy(all, {
+          apply: (target, statement: StatementSync, values) => {
+            if (!statement.sourceSQL.includes("wal_checkpoint")) count.statements++
+            return Reflect.apply(target, statement, values)
+          }
+        })
+        JSON.stringify = new Proxy(stringify, {
+          apply: (target, json, given) => {
+            const text: string | undefined = Reflect.apply(target, json, given)
+            count.texts++
+            count.characters += text?.length ?? 0
+            return text
+          }
+        })
+      }),
+      () => effect,
+      () =>
+        Effect.sync(() => {
+          StatementSync.prototype.all = all
+          JSON.stringify = stringify
+        })
+    )
+    return count
+  })
+
 describe("a turn of one tool call", () => {
   it.effect("takes a fiber for the model call, which is watched, one for the handler, and few steps", () =>
     Effect.gen(function*() {
@@ -76,5 +110,15 @@ describe("a turn of one tool call", () => {
       const perTurn = { fibers: (long.fibers - short.fibers) / 20, steps: (long.steps - short.steps) / 20 }
       assert.strictEqual(perTurn.fibers, 2)
       assert.isAtMost(perTurn.steps, 350)
+    }).pipe(Effect.scoped))
+
+  it.live("takes thirteen statements in a database, and writes little more JSON than the messages are", () =>
+    Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      const run = (turns: number) => written(counted(turns, { store: H.SessionStore.layerSqlite({ path: `${directory}/${turns}.db` }) }))
+      const [short, long] = [yield* run(10), yield* run(30)]
+      assert.strictEqual((long.statements - short.statements) / 20, 13)
+      assert.strictEqual((long.texts - short.texts) / 20, 15)
+      assert.isAtMost((long.characters - short.characters) / 20, 2_000)
     }).pipe(Effect.scoped))
 })
