@@ -60,9 +60,12 @@ export const makeTemporary = Effect.fnUntraced(function*(base: string, paths: Wa
     const at = { tmp: path.join(root, "tmp"), varTmp: path.join(root, "var-tmp") }
     const made = paths === "mounted" ? [at.tmp, at.varTmp] : [at.tmp]
     yield* Effect.forEach(made, (directory) => fs.makeDirectory(directory, { mode: 0o700, recursive: true }), { discard: true })
+    const mounted: ReadonlyArray<Rule> = [{ path: "/tmp", source: at.tmp, allows: "write" }, { path: "/var/tmp", source: at.varTmp, allows: "write" }]
+    // A command would see what others have there, but where a mount takes its place.
+    const own: ReadonlyArray<Rule> = paths === "mounted" && mounted.some(({ path }) => within(base, path)) ? [] : [{ path: base, allows: "nothing" }]
     const temporary: Temporary = paths === "mounted"
-      ? { directory: "/tmp", rules: [{ path: "/tmp", source: at.tmp, allows: "write" }, { path: "/var/tmp", source: at.varTmp, allows: "write" }] }
-      : { directory: at.tmp, rules: [{ path: base, allows: "nothing" }, { path: at.tmp, allows: "write" }] }
+      ? { directory: "/tmp", rules: [...mounted, ...own] }
+      : { directory: at.tmp, rules: [...own, { path: at.tmp, allows: "write" }] }
     return temporary
   })
 })

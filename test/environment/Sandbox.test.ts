@@ -305,6 +305,21 @@ describe("commands", () => {
     assert.deepStrictEqual([out, readFileSync(join(directory, "a"), "utf8")], ["one\n0\n", "one\n"])
   }))
 
+  live("see nothing of the sandbox itself where temporary files of this machine stand elsewhere", Effect.gen(function*() {
+    const { home } = yield* machine
+    const elsewhere = join(home, "temporary")
+    mkdirSync(elsewhere)
+    const fs = yield* FileSystem.FileSystem
+    const moved = FileSystem.FileSystem.of({ ...fs, makeTempDirectoryScoped: (options) => fs.makeTempDirectoryScoped({ ...options, directory: elsewhere }) })
+    const found = Effect.gen(function*() {
+      assert.isUndefined(yield* Sandbox.obstacle(optionsOf(home)))
+      const { files, inTree, sh } = yield* inSandbox(undefined, Effect.succeed({ home, tree: join(home, "project"), read: () => "", has: () => false }))
+      yield* inTree(files.writeFileString("/tmp/from-tool", "tool"))
+      assert.strictEqual((yield* sh(`cat /tmp/from-tool; ls -A ${elsewhere}/hermes-sandbox-*`)).out, "tool")
+    })
+    yield* Effect.provideService(found, FileSystem.FileSystem, moved)
+  }))
+
   live("take an empty .git and .hermes that a killed sandbox left for none, and take them away at the end", Effect.gen(function*() {
     const directory = realpathSync(yield* temporaryDirectory)
     mkdirSync(join(directory, "inner"))
