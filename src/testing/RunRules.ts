@@ -64,7 +64,8 @@ export class Subject extends Context.Service<Subject, Tested>()("hermes-effect/t
 
 const Note = Tool.make("note", { description: "Takes a note", parameters: Schema.Struct({ text: Schema.String }), success: Schema.String })
 const Refuse = Tool.make("refuse", { description: "Always fails", success: Schema.String, failure: Schema.String, failureMode: "return" })
-const toolkit = Toolkit.make(Note, Refuse)
+const Break = Tool.make("break", { description: "Has a fault", success: Schema.String })
+const toolkit = Toolkit.make(Note, Refuse, Break)
 
 const overloaded = () => new AiError.InternalProviderError({ description: "overloaded" })
 
@@ -73,12 +74,14 @@ const scripts = {
   answer: [Scripted.complete({ pieces: ["It ", "is ", "done."] })],
   tool: [Scripted.complete({ toolCalls: [{ name: "note", params: { text: "a" } }] }), Scripted.complete("Noted.")],
   "failed tool": [Scripted.complete({ toolCalls: [{ name: "refuse", params: {} }] }), Scripted.complete("It failed.")],
+  "tool with a fault": [Scripted.complete({ toolCalls: [{ name: "break", params: {} }] }), Scripted.complete("It broke.")],
+  "unknown tool": [Scripted.complete({ toolCalls: [{ name: "nothing_like_it", params: {} }] }), Scripted.complete("I see.")],
   "broken arguments": [Scripted.complete({ toolCalls: [{ name: "note", params: "{\"text\": " }] }), Scripted.complete("I see."), Scripted.complete("I see.")],
   "failed model": [Scripted.fail(overloaded())],
   "failed model in its text": [Scripted.fail(overloaded(), { pieces: ["It ", "is "] })]
 } as const
 type Script = keyof typeof scripts
-const played: ReadonlyArray<Script> = ["answer", "tool", "failed tool", "broken arguments", "failed model", "failed model in its text"]
+const played: ReadonlyArray<Script> = ["answer", "tool", "failed tool", "tool with a fault", "unknown tool", "broken arguments", "failed model", "failed model in its text"]
 
 /** The visible end of a run: how it ended, what was shown, and how often the tool ran. */
 interface End {
@@ -99,7 +102,7 @@ const play = (runtime: Tested["runtime"], script: Script): Effect.Effect<End> =>
     let notes = 0
     const warnings: Array<string> = []
     const { onEvent } = eventRecorder()
-    const handlers = toolkit.toLayer({ note: () => Effect.sync(() => `noted ${++notes}`), refuse: () => Effect.fail("refused") })
+    const handlers = toolkit.toLayer({ note: () => Effect.sync(() => `noted ${++notes}`), refuse: () => Effect.fail("refused"), break: () => Effect.die(new Error("a fault")) })
     const layer = runtime({ provider: Scripted.layer(scripts[script]), tools: [Toolset.make("notes", toolkit, handlers)], retry: { maxAttempts: 1 } })
     return Agent.run({ prompt: "Do it.", onEvent, streaming: true }).pipe(
       Effect.provide(layer),
@@ -130,6 +133,16 @@ const interrupted = (runtime: Tested["runtime"]) =>
     Check.holds(Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause), "an interruption should stay one")
   })
 
+/** A run that fails, and the next one of its session: what it left behind is a conversation that can be gone on with. */
+const afterFailure = (runtime: Tested["runtime"]) =>
+  Effect.gen(function*() {
+    const ask = (prompt: string) => Effect.exit(Agent.run({ prompt, sessionId: "failed-once" }))
+    return [yield* ask("Fail."), yield* ask("Answer.")] as const
+  }).pipe(
+    Effect.provide(runtime({ provider: Scripted.layer([Scripted.fail(overloaded()), Scripted.complete("Answered.")]), tools: [], retry: { maxAttempts: 1 } })),
+    Effect.map((exits) => exits.map((exit) => Exit.isSuccess(exit) ? exit.value.text : Cause.hasDies(exit.cause) ? "defect" : "failed"))
+  )
+
 const echo = (runtime: Tested["runtime"], words: ReadonlyArray<string>) =>
   Effect.map(
     Effect.forEach(words, (word) => Effect.exit(Agent.run({ prompt: `Reply exactly ${word}` })), { concurrency: "unbounded" }).pipe(
@@ -153,6 +166,8 @@ export const middleware: ReadonlyArray<Conformance.Rule<Subject>> = [
     Effect.map(play(runtime, "tool"), ({ notes }) => Check.holds(notes <= 1, `one call ran ${notes} times`))),
   ofMiddleware("does the same for the same run", ({ runtime }) =>
     Effect.map(Effect.all([play(runtime, "tool"), play(runtime, "tool")]), ([first, second]) => Check.same([second.exit, second.notes], [first.exit, first.notes]))),
+  ofMiddleware("goes on with a session whose last run failed", ({ runtime }) =>
+    Effect.map(afterFailure(runtime), (ends) => Check.holds(!ends.includes("defect"), "a run of a session ended in a defect after one that failed"))),
   ofMiddleware("ends with the run that is interrupted", ({ runtime }) => interrupted(runtime)),
   ofMiddleware("keeps runs that are made side by side apart", ({ runtime }) =>
     Effect.gen(function*() {
@@ -171,6 +186,8 @@ export const hooks: ReadonlyArray<Conformance.Rule<Subject>> = [
     ofHooks(`change nothing in a run, and give no warning: ${script}`, ({ runtime }) =>
       Effect.map(Effect.all([play(runtime, script), play(bare, script)]), ([observed, expected]) => Check.same(observed, expected)))
   ),
+  ofHooks("let a session go on whose last run failed", ({ runtime }) =>
+    Effect.map(afterFailure(runtime), (ends) => Check.same(ends, ["failed", "Answered."]))),
   ofHooks("let a run that is interrupted end", ({ runtime }) => interrupted(runtime)),
   ofHooks("keep runs that are made side by side apart", ({ runtime }) =>
     Effect.map(echo(runtime, ["one", "two", "three"]), (texts) => Check.same(texts, ["one", "two", "three"])))
