@@ -32,7 +32,7 @@ describe("calls of tools, in the sources", () => {
   })
 
   it("a bound tool is run by the execution of a call, and by what wraps one tool", () => {
-    const others = /agent|command|lifecycle|scope|^owner$|^stack$|^shell$|^database$/
+    const others = /agent|^hermes$|command|lifecycle|scope|^owner$|^stack$|^shell$|^database$/
     assert.deepStrictEqual(Array.from(new Set(callsOf("run").filter((call) => !others.test(call.split(": ")[1] ?? "")))).toSorted(), [
       "plugin/PlainTool.ts: bound",
       // Rules for whoever writes a tool: it is called as it is.
