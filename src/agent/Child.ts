@@ -184,6 +184,7 @@ export const plan = Effect.fnUntraced(function*(
       prompt: promptOf(task, cwd),
       sessionId,
       source: "subagent",
+      platform: parent.platform,
       cwd,
       tools: selectTools(task, {
         parent: own ?? parent.tools,

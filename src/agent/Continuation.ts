@@ -45,7 +45,7 @@ const promptOf = Effect.fnUntraced(function*(
   session: { readonly hasOwnPrompt: boolean; readonly source: string; readonly systemPrompt: string }
 ) {
   if (systemPrompt !== undefined || session.hasOwnPrompt) return systemPrompt ?? session.systemPrompt
-  return yield* RunStart.promptLayers({ cwd, route, source: session.source, tools }, id).pipe(
+  return yield* RunStart.promptLayers({ cwd, platform: run.platform, route, source: session.source, tools }, id).pipe(
     Effect.map(SystemPrompt.render),
     Effect.catch((error) =>
       Effect.as(emit(run, { _tag: "Notice", level: "warning", message: `the system prompt stays as it is: ${error.message}` }), session.systemPrompt))

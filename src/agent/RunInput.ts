@@ -40,6 +40,8 @@ export interface RunOptions {
   readonly onInterrupt?: "close" | "leave" | undefined
   /** Tag of a new session: who made it. `library` when absent. */
   readonly source?: string | undefined
+  /** Surface on which the user reads this run, for hooks and the prompt of a new session; that of the agent when absent. */
+  readonly platform?: string | undefined
   /**
    * Conversation that a new session begins with, before `prompt`: messages of the user and of the agent, calls and results of tools. It is
    * stored with the session; one that is stored already has its own.

@@ -97,7 +97,7 @@ const userMessage = (prompt: RunOptions["prompt"]): Effect.Effect<Prompt.UserMes
     : Effect.fail(new InvalidInput({ message: "the prompt is empty: say what the agent should do" }))
 }
 
-const platformOf = (settings: AgentSettings): string => settings.platform ?? "library"
+const platformOf = (settings: AgentSettings, { platform }: Pick<RunOptions, "platform">): string => platform ?? settings.platform ?? "library"
 
 interface OpenedSession {
   readonly id: Ids.SessionId
@@ -145,7 +145,8 @@ const conversationOf = ({ closing, history, unfinished }: OpenedSession): Array<
 }
 
 /** Layers of the system prompt of a new session. */
-const layersOf = Effect.fnUntraced(function*({ source, tools }: PromptInput, { cwd, id, model, parentId, provider }: SessionPlace) {
+const layersOf = Effect.fnUntraced(function*(input: PromptInput, { cwd, id, model, parentId, provider }: SessionPlace) {
+  const { source, tools } = input
   const { promptSources, registry, settings } = yield* Services
   const { names } = yield* registry.snapshot(tools ?? settings.tools ?? everything)
   const place: SystemPrompt.Place = { cwd, isChild: parentId !== undefined, tools: new Set(names) }
@@ -155,7 +156,7 @@ const layersOf = Effect.fnUntraced(function*({ source, tools }: PromptInput, { c
     ...place,
     identity: settings.identity,
     instructions: settings.instructions,
-    platform: source === "cron" ? source : platformOf(settings),
+    platform: platformOf(settings, input),
     provider,
     model,
     enforcement: settings.toolUseEnforcement,
@@ -165,7 +166,7 @@ const layersOf = Effect.fnUntraced(function*({ source, tools }: PromptInput, { c
 })
 
 /** The part of a run's input that its system prompt depends on. */
-export type PromptInput = Pick<RunOptions, "cwd" | "route" | "source" | "tools">
+export type PromptInput = Pick<RunOptions, "cwd" | "platform" | "route" | "source" | "tools">
 
 /** Layers of the system prompt that a new session (`id`, where it has one) would begin with, in their order. */
 export const promptLayers = Effect.fnUntraced(function*(
@@ -199,7 +200,7 @@ const openSession = Effect.fnUntraced(function*(
   yield* interceptors.hooks.emit("on_session_start", () => ({
     session_id: id,
     model: place.model,
-    platform: platformOf(settings)
+    platform: platformOf(settings, input)
   }))
   if (history.length > 0) yield* store.append(id, history)
   return { id, conversationId: id, systemPrompt, history, ...nothingOpen }
@@ -320,7 +321,7 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
     version: RecordEvent.version,
     agentVersion: Version.version,
     source: input.source ?? "library",
-    platform: platformOf(settings),
+    platform: platformOf(settings, input),
     provider: route.provider,
     model: route.model,
     cwd,
@@ -333,7 +334,7 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
     conversationId: session.conversationId,
     taskId,
     turnId,
-    platform: platformOf(settings),
+    platform: platformOf(settings, input),
     lineage,
     routeWanted: input.route,
     reasoningEffort: input.reasoningEffort ?? settings.reasoningEffort,

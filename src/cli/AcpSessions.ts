@@ -160,9 +160,8 @@ const opened = Effect.fnUntraced(function*({ cwd, id }: AcpAgent.OpenRequest, se
   const live = yield* LiveSession.make({
     session: { id, cwd },
     cwd,
-    input: { tools, source: "acp", maxIterations: settings.agent.maxTurns, streaming: settings.model.streaming },
-    mode: PermissionMode.ofSettings(settings.approvals),
-    platform: "acp"
+    input: { tools, source: "acp", platform: "acp", maxIterations: settings.agent.maxTurns, streaming: settings.model.streaming },
+    mode: PermissionMode.ofSettings(settings.approvals)
   })
   const choices = yield* ModelChoices.make
   const commands = [

@@ -225,7 +225,7 @@ export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
       // Attempts do not see each other's files.
       const cwd = yield* Effect.orDie(Effect.flatMap(fs.makeTempDirectoryScoped({ prefix: "hermes-eval-" }), fs.realPath))
       const result = yield* Effect.provideService(runtime.agent.run({
-        prompt, source: "eval", cwd, tools, maxIterations: settings.agent.maxTurns, budget, seed: seedOfAttempt, streaming: false, readsText: false, onEvent: told.onEvent
+        prompt, source: "eval", platform: "eval", cwd, tools, maxIterations: settings.agent.maxTurns, budget, seed: seedOfAttempt, streaming: false, readsText: false, onEvent: told.onEvent
       }).pipe(Effect.onError(() => told.rest)), InteractiveMode, unattended("eval run", settings.approvals.unattendedMode))
       const { cost, exit, model, sessionId, text, usage } = result
       return { text, model, exit, sessionId, usage, cost, seed: seedOfAttempt }

@@ -59,7 +59,7 @@ const ask = (agent: Agent.Service, store: Store, tools: Selection, settings: Val
       Effect.flatMap(({ prompt, session_id: given }) =>
         Effect.map(known(store, given), (sessionId) => ({ prompt, sessionId }))),
       Effect.flatMap(({ prompt, sessionId }) =>
-        Effect.matchCauseEffect(agent.run({ prompt, sessionId, tools, source: "mcp" }), {
+        Effect.matchCauseEffect(agent.run({ prompt, sessionId, tools, source: "mcp", platform: "mcp" }), {
           onFailure: (cause) => Effect.fail(ErrorLine.ofCause(cause).line),
           onSuccess: (result) =>
             isCompleted(result)

@@ -159,13 +159,12 @@ const converse = Effect.fnUntraced(function*(
   const asked = yield* RunOptions.prepare(flags, settings)
   const live = yield* LiveSession.make({
     session: { id, cwd },
-    input: { ...asked, readsText: !isQuiet(flags) },
+    input: { ...asked, platform: "cli", readsText: !isQuiet(flags) },
     mode: PermissionMode.ofSettings(settings.approvals),
     presence: unattended("single query", settings.approvals.singleQueryMode, true),
     titles: "off",
     reports: "off",
-    grace: Duration.infinity,
-    platform: "cli"
+    grace: Duration.infinity
   })
   // The run waits for each event to be shown: what is told of it when the process ends early is whole.
   const reader = yield* live.subscribe({ whenBehind: "wait", atMost: 0 })

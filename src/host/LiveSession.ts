@@ -95,8 +95,6 @@ export interface Options extends Omit<LiveTurns.TurnOptions, "mode" | "plans"> {
   readonly cwd?: string | undefined
   /** The id of the next new session. */
   readonly newSession?: Effect.Effect<Ids.SessionId> | undefined
-  /** Name of the program for hooks; `library` when absent. */
-  readonly platform?: string | undefined
 }
 
 /** Part of the conversation that is summarised. */
@@ -203,7 +201,7 @@ const conversationOf = (owner: StateOwner.StateOwner, turns: LiveTurns.LiveTurns
 export const make = Effect.fnUntraced(function*(
   options: Options = {}
 ): Effect.fn.Return<LiveSession, never, Agent | BackgroundWork | Hooks | Scope.Scope | SessionStore> {
-  const { cwd, newSession = Ids.makeSessionId, platform = "library" } = options
+  const { cwd, newSession = Ids.makeSessionId } = options
   const agent = yield* Agent
   const store = yield* SessionStore
   const background = yield* BackgroundWork
@@ -218,7 +216,7 @@ export const make = Effect.fnUntraced(function*(
     route: undefined,
     effort: undefined
   })
-  const moves = yield* SessionMoves.make(owner, { cwd, newSession, platform })
+  const moves = yield* SessionMoves.make(owner, { cwd, newSession, platform: options.input?.platform ?? "library" })
   const questions = LiveQuestions.make(owner)
   let chosen = options.mode
   const limits = InheritedLimits.read(yield* ProcessVariables)

@@ -187,7 +187,7 @@ export interface Parts extends Place {
 /** Builds the layers of a system prompt, in their order; those without a text are left out. */
 export const layers = (parts: Parts): Effect.Effect<ReadonlyArray<PromptLayer>> =>
   Effect.map(Clock.currentTimeMillis, (millis) => {
-    const { cwd, model, platform, provider, sessionId, sources, tools } = parts
+    const { cwd, isChild, model, platform, provider, sessionId, sources, tools } = parts
     const started = DateTime.formatIsoDate(DateTime.makeUnsafe(millis))
     const texts: ReadonlyArray<readonly [PromptLayer["name"], ReadonlyArray<string | undefined>]> = [
       ["identity", [parts.identity ?? sources.identity ?? identity]],
@@ -197,7 +197,8 @@ export const layers = (parts: Parts): Effect.Effect<ReadonlyArray<PromptLayer>> 
       ["skills", [sources.skills]],
       ["model", [modelIdentity(provider, model)]],
       ["environment", sources.environment ?? []],
-      ["platform", [forPlatform(platform)]],
+      // A child answers its parent.
+      ["platform", [isChild ? undefined : forPlatform(platform)]],
       ["instructions", [parts.instructions]],
       ["project", [sources.project]],
       ["memory", sources.memory ?? []],

@@ -232,7 +232,7 @@ describe("LiveSession", () => {
       Hooks.on("on_session_reset", ({ new_session_id, old_session_id, platform, reason }) =>
         Effect.sync(() => void told.push(`reset ${platform} ${String(old_session_id)} ${String(new_session_id)} ${reason}`)))
     ]
-    return live({ listeners, platform: "test" }, ({ live }) =>
+    return live({ listeners, input: { platform: "test" } }, ({ live }) =>
       Effect.gen(function*() {
         const reader = yield* live.subscribe()
         yield* live.send({ prompt: "hello" })

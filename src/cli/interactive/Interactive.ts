@@ -109,10 +109,9 @@ const make = Effect.fnUntraced(function*(
     session: { id: options.session.id, cwd: about.cwd },
     cwd: about.cwd,
     newSession,
-    input: { streaming: display.streaming, ...input },
+    input: { streaming: display.streaming, platform: "cli", ...input },
     mode: options.mode,
-    prepare: preload,
-    platform: "cli"
+    prepare: preload
   })
   // The terminal is written by this process: turns wait for it, and it is never cut off.
   const reader = yield* live.subscribe({ whenBehind: "wait" })

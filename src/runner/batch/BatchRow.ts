@@ -187,6 +187,7 @@ export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attemp
     prompt,
     sessionId,
     source: "batch",
+    platform: "batch",
     cwd: workspace.path,
     tools: selection,
     maxIterations: options.maxIterations,

@@ -85,7 +85,7 @@ export const layer = (options: ToolOptions = {}): Layer.Layer<JobAgent, never, A
       return {
         open: (job) =>
           Effect.map(selectTools(job, registry, options), (tools): Ask => ({ prompt, source }) =>
-            agent.run({ prompt, source, cwd: job.workdir, tools }))
+            agent.run({ prompt, source, platform: source, cwd: job.workdir, tools }))
       }
     })
   )

@@ -109,6 +109,7 @@ const ask = Effect.fnUntraced(function*({ agent }: Runtime, task: SweTask, { cwd
     prompt: TaskFolder.instructionFor(task, cwd),
     sessionId,
     source: "swe",
+    platform: "swe",
     systemPrompt,
     // A directory of another machine is none of this one.
     cwd: isRemote ? root : cwd,

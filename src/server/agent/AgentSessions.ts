@@ -92,7 +92,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     if (history.length > 0) {
       yield* Effect.gen(function*() {
         const { model, provider } = yield* router.primary
-        const layers = yield* agent.promptLayers({ cwd, tools: ClientTools.withoutClients(tools) })
+        const layers = yield* agent.promptLayers({ cwd, platform: "api-server", tools: ClientTools.withoutClients(tools) })
         yield* store.create({ id, source: "api-server", provider, model, systemPrompt: SystemPrompt.render(layers), cwd })
         yield* store.append(id, history)
       }).pipe(Effect.mapError(storeFailed))

@@ -184,6 +184,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       cwd,
       input: {
         source: "api-server",
+        platform: "api-server",
         maxIterations,
         // Read for each turn: a request brings its own.
         get tools() {
@@ -193,8 +194,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
           return input.system
         }
       },
-      mode: before?.mode ?? mode,
-      platform: "api-server"
+      mode: before?.mode ?? mode
     })
     if (before !== undefined) yield* live.setRoute(before.route)
     yield* Effect.addFinalizer(() => Effect.map(live.state, (state) => remember(state.session.id, state)))
