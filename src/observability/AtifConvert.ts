@@ -93,18 +93,22 @@ const mismatch = (event: Atof.ScopeEvent): ReadonlyArray<ShapeMismatch> => {
 }
 
 /** Puts a child under the call that made it, or into a step of its own; an agent that nobody sent stands alone. */
-const placed = (state: State, event: Atof.Event, within: ToolScope | undefined, parent: AgentScope | undefined, draft: Draft.Draft): void => {
-  const known = state.announced.get(draft.sessionId)
-  state.announced.delete(draft.sessionId)
-  if (known !== undefined) {
-    known.children.splice(known.children.indexOf(known.draft), 1, draft)
-    return
-  }
+const placed = (event: Atof.Event, within: ToolScope | undefined, parent: AgentScope | undefined, draft: Draft.Draft): void => {
   if (within !== undefined) within.children.push(draft)
   else if (parent !== undefined) {
     const result: Draft.Result = { callId: undefined, content: undefined, children: [draft], extra: {} }
     say(parent, { source: "system", message: "", timestamp: timestampText(event), results: [result], extra: { event: "subagent" } })
   }
+}
+
+/** Takes away what stands for a child whose scope begins now: the scope knows its place better. */
+const unannounced = (state: State, sessionId: string): void => {
+  const known = state.announced.get(sessionId)
+  if (known === undefined) return
+  state.announced.delete(sessionId)
+  const { draft, parent, within } = known
+  if (within !== undefined) within.children.splice(within.children.indexOf(draft), 1)
+  else parent.draft.steps.splice(parent.draft.steps.findIndex(({ results }) => results.some(({ children }) => children.includes(draft))), 1)
 }
 
 const agentStarted = (state: State, event: Atof.ScopeEvent): void => {
@@ -113,9 +117,10 @@ const agentStarted = (state: State, event: Atof.ScopeEvent): void => {
     (named === undefined ? undefined : Array.from(state.tools.values()).findLast(({ callId }) => callId === named))
   const parent = within?.agent ?? around(state, event, state.agents)
   const sessionId = text(event.metadata?.["session_id"]) ?? event.uuid
+  unannounced(state, sessionId)
   const agent = open(state, event, sessionId, parent)
   state.agents.set(event.uuid, agent)
-  placed(state, event, within, parent, agent.draft)
+  placed(event, within, parent, agent.draft)
 }
 
 /** A child that is announced has a place before its scope: one that never began is told by its goal. */
@@ -123,11 +128,10 @@ const childAnnounced = (state: State, event: Atof.MarkEvent): void => {
   const within = around(state, event, state.tools)
   const parent = within?.agent ?? around(state, event, state.agents)
   const sessionId = text(event.metadata?.["child_session_id"])
-  if (parent === undefined || sessionId === undefined) return
+  if (parent === undefined || sessionId === undefined || Array.from(state.agents.values()).some(({ draft }) => draft.sessionId === sessionId)) return
   const { draft } = open(state, { ...event, name: parent.draft.agent.name }, sessionId, parent)
-  placed(state, event, within, parent, draft)
-  const children = within?.children ?? parent.draft.steps.at(-1)?.results[0]?.children
-  if (children !== undefined) state.announced.set(sessionId, { parent, draft, children })
+  state.announced.set(sessionId, { parent, within, draft })
+  placed(event, within, parent, draft)
 }
 
 /** A payload that nobody knows; `input` is that of the start of its scope. */

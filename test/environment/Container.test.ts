@@ -135,10 +135,10 @@ describe("a container", () => {
     assert.strictEqual((yield* sh("echo alive")).out, "alive\n")
     assert.strictEqual((yield* sh("head -c 200000000 /dev/zero | tail -c 199999999 | wc -c; echo end")).out.trim().split("\n").at(-1), "end")
     assert.strictEqual(run("inspect", "--format", "{{.HostConfig.PidsLimit}} {{.HostConfig.Memory}} {{.HostConfig.NetworkMode}} {{.HostConfig.CapDrop}}", ...containers()), `40 ${64 * 1024 * 1024} none [ALL]`)
-    const variables = yield* sh("env; cat /proc/1/environ | tr '\\0' '\\n'", { env: { GIVEN: "yes", HOME: "/root", PATH: process.env["PATH"] } })
+    const variables = yield* sh("env; cat /proc/1/environ | tr '\\0' '\\n'", { env: { GIVEN: "yes", HOME: "/home/of-this-machine", PATH: `/home/of-this-machine/bin:${process.env["PATH"]}` } })
     assert.include(variables.out, "FIXED=yes\n")
     assert.include(variables.out, "GIVEN=yes\n")
-    assert.notInclude(variables.out, "/root")
+    assert.notInclude(variables.out, "/home/of-this-machine")
     for (const name of ["VITEST", "SSH_AUTH_SOCK", "npm_config_registry"]) assert.notInclude(variables.out, `${name}=`)
   }))
 

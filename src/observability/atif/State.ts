@@ -27,8 +27,8 @@ export interface State {
   readonly agents: Map<string, AgentScope>
   readonly tools: Map<string, ToolScope>
   readonly parents: Map<string, string | null>
-  /** Children whose scope has not begun, by their session, and the list that they stand in. */
-  readonly announced: Map<string, { readonly parent: AgentScope; readonly draft: Draft.Draft; readonly children: Array<Draft.Draft> }>
+  /** Children whose scope has not begun, by their session, and the agent and call that they stand in. */
+  readonly announced: Map<string, { readonly parent: AgentScope; readonly within: ToolScope | undefined; readonly draft: Draft.Draft }>
   /** Starts of scopes that are open and neither. */
   readonly starts: Map<string, ScopeEvent>
   taken: Taken

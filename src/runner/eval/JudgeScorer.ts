@@ -11,6 +11,21 @@
  * **Gotchas**
  *
  * A judge prefers answers of its own kind. Its agreement with labels of people (`labelOf`) says how far it can be trusted.
+ *
+ * **Example** (How far a judge agrees with the labels of people)
+ *
+ * ```ts
+ * import { JudgeScorer } from "hermes-effect"
+ *
+ * const opinion = { judge: "main", passed: true, reason: "names the capital" }
+ * const [agreed] = JudgeScorer.agreements([
+ *   { opinions: [opinion], label: JudgeScorer.labelOf({ label: "correct" }) },
+ *   { opinions: [opinion], label: JudgeScorer.labelOf({ label: "wrong" }) }
+ * ])
+ *
+ * console.log(agreed?.between.join(" and "), agreed?.share)
+ * // => main and label 0.5
+ * ```
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
