@@ -1,5 +1,6 @@
 // Bytes that a turn allocates, which hardly depend on the machine: runs of the benchmark against its model server, each in a process whose
-// young generation holds all of it. The bounds are what was measured and a twentieth; who lowers the cost lowers them.
+// young generation holds all of it. The bounds are what was measured and a seventh, as a slow machine optimises later; who lowers
+// the cost lowers them.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { type ChildProcess, fork } from "node:child_process"
@@ -42,7 +43,7 @@ const allocated = Effect.fnUntraced(function*(url: string, runner: string) {
 }, Effect.scoped)
 
 describe("a turn of one tool call over HTTP", () => {
-  for (const [runner, most] of [["hermes-effect", 165_000], ["SQLite", 222_000], ["ten listeners", 227_000]] as const) {
+  for (const [runner, most] of [["hermes-effect", 180_000], ["SQLite", 245_000], ["ten listeners", 250_000]] as const) {
     it.live(`allocates at most ${most / 1000} kB (${runner})`, () =>
       Effect.gen(function*() {
         const server = yield* started("server.ts", [], [])
