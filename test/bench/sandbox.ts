@@ -1,6 +1,6 @@
 // Start of a command in the sandbox beside a bare one: `npm run bench:sandbox`. The two alternate, fifty of each; medians and
 // the least are shown, of the time that passes and of what the file tools pay for a look at a file. The first command, which starts the
-// network, is apart.
+// network, is apart. Between two commands stands a moment, as a model's answer does: the look for repositories after a command is over then.
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -40,7 +40,9 @@ const program = Effect.gen(function*() {
     })
   yield* timed("first sandboxed command", start(spawner))
   for (let round = 0; round < rounds; round++) {
+    yield* Effect.sleep("200 millis")
     yield* timed("bare command", start(outer))
+    yield* Effect.sleep("200 millis")
     yield* timed("sandboxed command", start(spawner))
     yield* timed("bare look at a file", host.stat(join(tree, "package.json")))
     yield* timed("sandboxed look at a file", files.stat(join(tree, "package.json")))
