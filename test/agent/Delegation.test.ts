@@ -43,6 +43,25 @@ describe("delegate_task", () => {
     }).pipe(Effect.provide(layer))
   })
 
+  it.effect("the surface of a run stands before that of the agent, for hooks and its prompt; a child answers no user", () => {
+    const platforms = new Set<string>()
+    const { layer } = setup(({ prompt, results }) => isChild(prompt) || results > 0 ? say("done") : delegate({ goal: "look" }), {
+      settings: { platform: "cli" },
+      hooks: [Hooks.on("pre_llm_call", ({ platform }) => Effect.sync(() => void platforms.add(platform)))]
+    })
+    return Effect.gen(function*() {
+      const store = yield* SessionStore
+      const terminal = yield* Agent.run({ prompt: "go" })
+      const isForTerminal = (session: { readonly systemPrompt: string }) => session.systemPrompt.includes("You answer in a terminal.")
+      assert.deepStrictEqual((yield* store.list()).map((session) => [session.id === terminal.sessionId, isForTerminal(session)]).toSorted(), [[false, false], [true, true]])
+      assert.deepStrictEqual([...platforms], ["cli"])
+      platforms.clear()
+      yield* Agent.run({ prompt: "go", platform: "batch" })
+      assert.strictEqual((yield* store.list()).filter(isForTerminal).length, 1)
+      assert.deepStrictEqual([...platforms], ["batch"])
+    }).pipe(Effect.provide(layer))
+  })
+
   it.effect("53, 56 and 115 children run side by side; one that fails leaves the others alone; each has its own start and stop", () => {
     const seen: Array<readonly [string, string]> = []
     const both = Deferred.makeUnsafe<void>()

@@ -7,7 +7,7 @@
  * its id over compactions; the agent goes on in the stored session that took the place of the compacted one.
  *
  * A prompt that is cancelled stops its own turn, takes its message back where another's turn is before it, or gives up its command.
- * Where no prompt is under way, a cancellation stops the turn that is: one that a report from the background began.
+ * A cancellation while no prompt is under way stops the turn that a report from the background began.
  *
  * Source: Agent Client Protocol, sessions.
  */
