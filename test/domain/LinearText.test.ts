@@ -12,6 +12,7 @@ import * as Pattern from "../../src/tool/builtin/search/ContentSearch.ts"
 import * as V4A from "../../src/tool/builtin/patch/V4A.ts"
 import * as ArgumentRepair from "../../src/tool/calls/ArgumentRepair.ts"
 import * as Injection from "../../src/domain/Injection.ts"
+import { steepness } from "../support/growth.ts"
 
 const units = [
   " ", "\t", "\n", "a", "-", "--", "--I", "`", "#", "<", "<TITLE", "<script ", "<!--ignore ", "[system note: context ", "cookie:K", "token=", "sk-", "eyJ", "://",
@@ -50,13 +51,6 @@ const readers: Readonly<Record<string, (text: string) => unknown>> = {
   "Pattern.isBounded": (text) => Pattern.isBounded(text.slice(0, 4_096))
 }
 
-const cost = (read: (text: string) => unknown, text: string): number => {
-  const before = process.threadCpuUsage()
-  read(text)
-  const { system, user } = process.threadCpuUsage(before)
-  return user + system
-}
-
 describe("LinearText", () => {
   for (const [name, read] of Object.entries(readers)) {
     it(`${name} does not do the work of a square`, () => {
@@ -64,17 +58,18 @@ describe("LinearText", () => {
       // A rendered text costs more for each character.
       const size = isMarkdown ? 24_000 : 64_000
       const found = (isMarkdown ? [...units, ...markdownUnits] : units).flatMap((unit) => {
-        const at = (size: number) => unit.repeat(Math.ceil(size / unit.length))
-        if (cost(read, at(size)) < 40_000) return []
-        const least = (text: string) => Math.min(cost(read, text), cost(read, text), cost(read, text))
-        let ratio = Infinity
-        // A square is steep at every look; a machine that was busy with something else is not.
-        for (let look = 0; look < 6 && ratio > 24; look++) ratio = Math.min(ratio, least(at(size)) / Math.max(1_000, least(at(size / 8))))
-        return ratio > 24 ? [`${JSON.stringify(unit)}: ${Math.round(ratio)} times the work for 8 times the text`] : []
+        const ratio = steepness(read, (size) => unit.repeat(Math.ceil(size / unit.length)), size, 40_000)
+        return ratio === undefined ? [] : [`${JSON.stringify(unit)}: ${Math.round(ratio)} times the work of its pieces`]
       })
       assert.deepStrictEqual(found, [])
     })
   }
+
+  it("finds the work of a square, and takes none other for one", () => {
+    const spaces = (size: number) => `${" ".repeat(size)}x`
+    assert.isAbove(steepness((text) => /\s+$/.test(text), spaces, 8_000, 0) ?? 0, 6)
+    assert.isUndefined(steepness((text) => /(?<!\s)\s+$/.test(text), spaces, 8_000, 0))
+  })
 
   it("refuses a search pattern that is too long to be judged", () => {
     assert.isTrue(Result.isFailure(Pattern.compile("a".repeat(5_000))))

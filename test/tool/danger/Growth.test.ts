@@ -1,8 +1,9 @@
-// The judge's work grows with the length of a command, not with its square or cube: measured as processor time of this
-// thread at one size and at eight times that size, for every program that a rule names and for texts that slow readers down.
+// The judge's work grows with the length of a command, not with its square or cube: measured over a text and
+// over its pieces, for every program that a rule names and for texts that slow readers down.
 import { assert, describe, it } from "@effect/vitest"
 import { readdirSync, readFileSync } from "node:fs"
 import * as Danger from "../../../src/tool/danger/Danger.ts"
+import { steepness } from "../../support/growth.ts"
 
 const folder = new URL("../../../src/tool/danger/", import.meta.url)
 
@@ -32,24 +33,10 @@ const lists = [
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "\"")}'`
 
-const cost = (text: string): number => {
-  const before = process.threadCpuUsage()
-  Danger.judge(text)
-  const { system, user } = process.threadCpuUsage(before)
-  return user + system
-}
-
-/** The least of three: what other work on the machine added is no growth. */
-const least = (text: string): number => Math.min(cost(text), cost(text), cost(text))
-
-/** Texts whose cost at eight times the size is that of a square, which would be 64 times as much. */
+/** Texts whose cost is that of a square of their size. */
 const steep = (name: string, at: (size: number) => string, size: number): ReadonlyArray<string> => {
-  if (cost(at(8 * size)) < 10_000) return []
-  const floor = 1_000
-  let ratio = Infinity
-  // A square is steep at every look; a machine that was busy with something else is not.
-  for (let look = 0; look < 6 && ratio > 24; look++) ratio = Math.min(ratio, least(at(8 * size)) / Math.max(floor, least(at(size))))
-  return ratio > 24 ? [`${name}: ${Math.round(ratio)} times the work for 8 times the text`] : []
+  const ratio = steepness(Danger.judge, at, size, 10_000)
+  return ratio === undefined ? [] : [`${name}: ${Math.round(ratio)} times the work of its pieces`]
 }
 
 const repeated = (unit: string, size: number): string => unit.repeat(Math.ceil(size / unit.length))
@@ -73,21 +60,9 @@ describe("Growth", () => {
     assert.isAbove(expressions.length, 250)
     const found = expressions.flatMap(({ file, flags, source }) => {
       const pattern = new RegExp(source, flags)
-      const read = (text: string): number => {
-        const before = process.threadCpuUsage()
-        pattern.test(text)
-        const { system, user } = process.threadCpuUsage(before)
-        return user + system
-      }
-      const quick = (text: string): number => Math.min(read(text), read(text), read(text))
       const texts = ["", `${headOf(source)} `].flatMap((head) => units.map((unit) => (size: number) => head + repeated(unit, size)))
       // A short text first: the work of a cube does not end over a long one.
-      const slow = texts.find((at) => [100, 2_000].some((size) => {
-        if (read(at(8 * size)) < 2_500) return false
-        let ratio = Infinity
-        for (let look = 0; look < 3 && ratio > 24; look++) ratio = Math.min(ratio, read(at(8 * size)) / Math.max(250, quick(at(size))))
-        return ratio > 24
-      }))
+      const slow = texts.find((at) => [800, 16_000].some((size) => steepness((text) => pattern.test(text), at, size, 10_000) !== undefined))
       return slow === undefined ? [] : [`${file}: /${source}/ over ${JSON.stringify(slow(16))}`]
     })
     assert.deepStrictEqual(found, [])
@@ -100,28 +75,28 @@ describe("Growth", () => {
 
   it("judges an argument of any kind in time linear in its length, for every program", () => {
     const found = words.flatMap((word) =>
-      steep(word, (size) => `${word} ${units.map((unit) => quoted(repeated(unit, size))).join(" ")}`, 125)
+      steep(word, (size) => `${word} ${units.map((unit) => quoted(repeated(unit, size))).join(" ")}`, 1_000)
     )
     assert.deepStrictEqual(found, [])
   })
 
   it("judges long lists of words, orders and redirections in linear time", () => {
     const found = ["", "find . ", "curl https://x.y ", "pip install "].flatMap((before) =>
-      lists.flatMap((unit) => steep(before + unit, (size) => before + repeated(unit, size), 750))
+      lists.flatMap((unit) => steep(before + unit, (size) => before + repeated(unit, size), 6_000))
     )
     assert.deepStrictEqual(found, [])
   })
 
   it("reads the words of an array once, however often one of them is used", () => {
     const uses = (size: number): string => `x=(${"a ".repeat(size / 4)}); echo ${"${x[9]} ".repeat(size / 16)}`
-    assert.deepStrictEqual(steep("array", uses, 12_000), [])
+    assert.deepStrictEqual(steep("array", uses, 96_000), [])
     assert.deepStrictEqual(Danger.judge("x=(rm -rf /); ${x[0]} ${x[1]} ${x[2]}").floor?.gravity, "floor")
   })
 
   it("takes text off variables, and takes what is left by a glob for unknown", () => {
     const trims = (times: number) => (["#", "##", "%", "%%"] as const).map((operator) =>
       `x=${"a".repeat(64)}; echo ${`\${x${operator}${"*a".repeat(15)}*b} `.repeat(times)}`)
-    assert.deepStrictEqual(trims(1).flatMap((_, index) => steep("trim", (size) => trims(size)[index] ?? "", 100)), [])
+    assert.deepStrictEqual(trims(1).flatMap((_, index) => steep("trim", (size) => trims(size)[index] ?? "", 800)), [])
     const trimmed = (value: string, expansion: string): ReadonlyArray<string> =>
       Danger.judge(`x=${value}; echo "\${x${expansion}}"`).commands.filter((command) => command.startsWith("echo"))
     const cases: ReadonlyArray<readonly [expansion: string, left: string]> = [
@@ -132,8 +107,8 @@ describe("Growth", () => {
 
   it("judges the sed script that once took half a minute", () => {
     const script = (size: number): string => `sed 's${"/a".repeat(size / 2)}' file`
-    assert.deepStrictEqual(steep("sed", script, 6_000), [])
-    assert.deepStrictEqual(steep("sed s0e0", (size) => `sed 's0${"e0".repeat(size / 2)}'`, 6_000), [])
+    assert.deepStrictEqual(steep("sed", script, 48_000), [])
+    assert.deepStrictEqual(steep("sed s0e0", (size) => `sed 's0${"e0".repeat(size / 2)}'`, 48_000), [])
     for (const runs of ["s/a/b/e", "s|a|b|ge", "s1a1b1e", "s///e", "s/a/b/e\np", "s/a;b/c/e", "s/a/b/e;p"]) {
       assert.isNotEmpty(Danger.askedAbout(Danger.judge(`sed '${runs}' file`), "ask"), runs)
     }
