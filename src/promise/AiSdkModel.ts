@@ -1,6 +1,6 @@
 /**
- * An agent as a language model of the AI SDK (`ai`, specification v4): `generateText`, `streamText` and the hooks of its user interface work
- * on a whole run, with its tools.
+ * An agent as a language model of the AI SDK (`ai`): `generateText`, `streamText` and the hooks of its user interface work on a whole run,
+ * with its tools. Specification v4 (AI SDK 7) is the default; `specificationVersion` makes it one of v3 (6) or v2 (5).
  *
  * **Details**
  *
@@ -16,7 +16,8 @@
  * **Gotchas**
  *
  * Settings that belong to the agent (temperature, output limits, tools of the caller) are left out with a warning: give them to
- * `createHermes`. Text that a run takes back cannot be taken back here; what stands in its place follows it.
+ * `createHermes`. Text that a run takes back cannot be taken back here; what stands in its place follows it. In v2 the calls of the agent
+ * are left out: the AI SDK 5 fails at a call of a tool that it was not given.
  *
  * **Example** (Text of an agent)
  *
@@ -47,11 +48,16 @@ import type {
 import type { ReasoningEffort } from "../domain/Model.ts"
 import * as AiSdkConversation from "./AiSdkConversation.ts"
 import * as AiSdkEvents from "./AiSdkEvents.ts"
+import { asV2, asV3, type Specifications } from "./AiSdkOlderModel.ts"
 import type { Hermes, HermesInput } from "./CreateHermes.ts"
 import { HermesError } from "./HermesError.ts"
 
 /** Names under which the AI SDK knows the agent, and settings of each of its runs. */
-export interface LanguageModelOptions extends Pick<HermesInput, "budget" | "cwd" | "maxIterations" | "source" | "tools"> {
+export interface LanguageModelOptions<Version extends keyof Specifications = keyof Specifications>
+  extends Pick<HermesInput, "budget" | "cwd" | "maxIterations" | "source" | "tools">
+{
+  /** `v4` for the AI SDK 7, `v3` for 6, `v2` for 5; `v4` when absent. */
+  readonly specificationVersion?: Version | undefined
   /** `agent` when absent. */
   readonly modelId?: string | undefined
   /** `hermes` when absent. */
@@ -94,7 +100,7 @@ const sessionOf = ({ providerOptions }: LanguageModelV4CallOptions): string | un
 
 const inputOf = (options: LanguageModelV4CallOptions, settings: LanguageModelOptions): HermesInput => {
   const { history, prompt, system } = AiSdkConversation.conversationOf(options.prompt)
-  const { modelId: _, provider: __, ...run } = settings
+  const { modelId: _, provider: __, specificationVersion: ___, ...run } = settings
   const sessionId = sessionOf(options)
   const instructions = [...system, ...formatOf(options)]
   const { reasoning = "provider-default" } = options
@@ -178,8 +184,27 @@ const collected = async (parts: AsyncIterable<LanguageModelV4StreamPart>): Promi
   throw new HermesError("Unexpected", "the run ended without a result")
 }
 
-/** An agent as a language model. */
-export const languageModel = (hermes: Hermes, settings: LanguageModelOptions = {}): LanguageModelV4 => ({
+/** An agent as a language model; of v4 unless the settings name an older specification. */
+export const languageModel = <Version extends keyof Specifications = "v4">(
+  hermes: Hermes,
+  settings: LanguageModelOptions<Version> = {}
+): Specifications[Version] => {
+  const model = newest(hermes, settings)
+  const made = (): Specifications[keyof Specifications] => {
+    switch (settings.specificationVersion) {
+      case "v2":
+        return asV2(model)
+      case "v3":
+        return asV3(model)
+      default:
+        return model
+    }
+  }
+  // The switch gives the one that was asked for.
+  return made() as Specifications[Version]
+}
+
+const newest = (hermes: Hermes, settings: LanguageModelOptions): LanguageModelV4 => ({
   specificationVersion: "v4",
   provider: settings.provider ?? "hermes",
   modelId: settings.modelId ?? "agent",

@@ -1,5 +1,6 @@
 /**
- * A language model of the AI SDK (`ai`, specification v4) as a provider: `openai("gpt-5.2")`, a gateway's model, a wrapped one.
+ * A language model of the AI SDK (`ai` 5, 6 and 7: the specifications v2, v3 and v4) as a provider: `openai("gpt-5.2")`, a gateway's
+ * model, a wrapped one.
  *
  * **Details**
  *
@@ -13,6 +14,9 @@
  * model's own retries are none: `generateText` makes them, and it is not called. Interruption aborts the call.
  *
  * **Gotchas**
+ *
+ * The effort of reasoning is a setting of v4 alone: models of v2 and v3 are asked without it, with a warning. A model of another
+ * specification fails each call with an `InvalidRequestError` that names both.
  *
  * Files that the model cannot load from their address must be given as bytes. Sources, and what the provider's own tools did, are not
  * passed on. A warning of the model, such as a setting that it does not know, is logged once.
@@ -52,13 +56,14 @@ import type { ExecuteOptions, ModelRequest, ModelResponse } from "../domain/Mode
 import * as AiSdkAnswer from "./aisdk/AiSdkAnswer.ts"
 import * as AiSdkFailure from "./aisdk/AiSdkFailure.ts"
 import * as AiSdkPrompt from "./aisdk/AiSdkPrompt.ts"
+import * as AiSdkVersions from "./aisdk/AiSdkVersions.ts"
 import * as Exchange from "./Exchange.ts"
 import * as LanguageModelWire from "./LanguageModelWire.ts"
 import { Provider, type Service } from "./Provider.ts"
 import * as SdkError from "./SdkError.ts"
 
-/** A model of the AI SDK. */
-export type AiSdkModel = LanguageModelV4
+/** A model of the AI SDK, of specification v2, v3 or v4. */
+export type AiSdkModel = AiSdkVersions.AnyModel
 
 type Answered<A> = Effect.Effect<A, AiError.AiError>
 
@@ -95,8 +100,26 @@ const tellHeaders = (headers: SharedV4Headers | undefined, { onHeaders }: Execut
   return onHeaders((name) => known.get(name))
 }
 
+/** The provider of what is no model that can be read: each call says so. */
+const unread = (given: AiSdkModel, description: string): Service => {
+  const failed = (method: string) => Effect.fail(AiError.make({ module: "FromAiSdk", method, reason: new AiError.InvalidRequestError({ parameter: "model", description }) }))
+  const { modelId, provider } = Json.fields(given)
+  return {
+    info: { provider: typeof provider === "string" ? provider : "ai-sdk", model: typeof modelId === "string" ? modelId : "unknown", apiMode: "language_model", baseUrl: undefined },
+    apiMode: "language_model",
+    prepare: () => failed("prepare"),
+    execute: () => failed("execute"),
+    decode: () => failed("decode")
+  }
+}
+
 /** A model as a provider. */
-export const make = (model: AiSdkModel): Service => {
+export const make = (given: AiSdkModel): Service => {
+  const model = AiSdkVersions.current(given)
+  return typeof model === "string" ? unread(given, model) : ofModel(model)
+}
+
+const ofModel = (model: LanguageModelV4): Service => {
   const context = (method: string): SdkError.Context => ({ module: "FromAiSdk", method, url: undefined, model: model.modelId })
   const executing = context("execute")
   const warned = new Set<string>()

@@ -1,12 +1,13 @@
 // Before the tests of this folder: their packages, unless they are there already.
 import { spawnSync } from "node:child_process"
-import { existsSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { delimiter, dirname, join } from "node:path"
 
 const folder = import.meta.dirname
 
 export default function install(): void {
-  if (existsSync(join(folder, "node_modules/ai"))) return
+  const { dependencies }: { readonly dependencies: Readonly<Record<string, string>> } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"))
+  if (Object.keys(dependencies).every((name) => existsSync(join(folder, "node_modules", name)))) return
   // npm runs on the first Node of the path.
   const path = [dirname(process.execPath), process.env["PATH"] ?? ""].join(delimiter)
   const { error, status, stderr } = spawnSync("npm", ["ci", "--prefix", folder, "--prefer-offline", "--ignore-scripts", "--no-audit", "--no-fund"], {

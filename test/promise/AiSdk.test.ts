@@ -264,3 +264,40 @@ describe("createHermes", () => {
     })
   })
 })
+
+describe("languageModel in older specifications", () => {
+  const prompt = [{ role: "user" as const, content: [{ type: "text" as const, text: "Double 21." }, { type: "file" as const, mediaType: "image/png", data: new Uint8Array([1, 2]) }] }]
+
+  it("v3 has the calls and results of v4; v2 text and reasoning, one word for the end and flat usage", async () => {
+    for (const specificationVersion of ["v2", "v3"] as const) {
+      const { hermes, messages } = scripted(twoSteps)
+      await used(hermes, async () => {
+        const model = languageModel(hermes, { specificationVersion })
+        assert.strictEqual(model.specificationVersion, specificationVersion)
+        const { content, finishReason, usage, warnings } = await model.doGenerate({ prompt, temperature: 1 })
+        const isV3 = specificationVersion === "v3"
+        assert.deepStrictEqual(content.map(({ type }) => type), isV3 ? ["reasoning", "text", "tool-call", "tool-result", "text"] : ["reasoning", "text", "text"])
+        assert.deepStrictEqual<unknown>(finishReason, isV3 ? { unified: "stop", raw: "text_response" } : "stop")
+        if (!isV3) assert.deepStrictEqual<unknown>(usage, { inputTokens: 26, outputTokens: 8, totalTokens: 34, reasoningTokens: 2, cachedInputTokens: 6 })
+        assert.deepStrictEqual(warnings.map(({ type }) => type), [isV3 ? "unsupported" : "unsupported-setting"])
+        const [asked] = (await messages())[0]?.filter(({ role }) => role === "user") ?? []
+        assert.deepStrictEqual(asked?.role === "user" ? asked.content.map(({ type }) => type) : [], ["text", "file"])
+      })
+    }
+  })
+
+  it("streams end with the finish of their specification, and a failure is a part of the stream", async () => {
+    for (const specificationVersion of ["v2", "v3"] as const) {
+      for (const turns of [twoSteps, [Scripted.fail(new AiError.InvalidRequestError({ description: "no" }))]]) {
+        const { hermes } = scripted(turns)
+        await used(hermes, async () => {
+          const { stream } = await languageModel(hermes, { specificationVersion }).doStream({ prompt })
+          const types: Array<string> = []
+          for await (const { type } of stream) types.push(type)
+          assert.strictEqual(types.at(-1), turns === twoSteps ? "finish" : "error")
+          if (specificationVersion === "v2") assert.notMatch(types.join(), /tool/)
+        })
+      }
+    }
+  })
+})

@@ -1,0 +1,202 @@
+/**
+ * A language model of specification v4 as one of v3 (AI SDK 6) or v2 (AI SDK 5).
+ *
+ * **Details**
+ *
+ * Files of a prompt become those of v4, and parts of an answer those of the older specification. v2 has one word for the end and flat
+ * usage, and the AI SDK 5 fails at a call of a tool that it was not given, although a provider ran it: there an agent gives its text and its
+ * reasoning, and neither calls nor results.
+ */
+import type {
+  LanguageModelV2,
+  LanguageModelV2CallOptions,
+  LanguageModelV2CallWarning,
+  LanguageModelV2Content,
+  LanguageModelV2StreamPart,
+  LanguageModelV2Usage,
+  LanguageModelV3,
+  LanguageModelV3CallOptions,
+  LanguageModelV3Content,
+  LanguageModelV3StreamPart,
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4Content,
+  LanguageModelV4FilePart,
+  LanguageModelV4FinishReason,
+  LanguageModelV4GenerateResult,
+  LanguageModelV4StreamPart,
+  LanguageModelV4ToolResultOutput,
+  LanguageModelV4Usage,
+  SharedV4Warning
+} from "@ai-sdk/provider"
+
+/** Specifications of the AI SDK, by their version. */
+export interface Specifications {
+  readonly v2: LanguageModelV2
+  readonly v3: LanguageModelV3
+  readonly v4: LanguageModelV4
+}
+
+type LanguageModelV2Metadata = Extract<LanguageModelV2StreamPart, { readonly type: "finish" }>["providerMetadata"]
+
+type OlderOptions = LanguageModelV2CallOptions | LanguageModelV3CallOptions
+type OlderMessage = OlderOptions["prompt"][number]
+type OlderPart = Exclude<OlderMessage, { readonly role: "system" }>["content"][number]
+type OlderOutput = Extract<OlderPart, { readonly type: "tool-result" }>["output"]
+type OlderContent = Extract<OlderOutput, { readonly type: "content" }>["value"][number]
+type ToolContent = Extract<LanguageModelV4ToolResultOutput, { readonly type: "content" }>["value"][number]
+
+const dataOf = (data: Uint8Array | string | URL): LanguageModelV4FilePart["data"] => {
+  if (data instanceof URL) return { type: "url", url: data }
+  return typeof data === "string" && URL.canParse(data) ? { type: "url", url: new URL(data) } : { type: "data", data }
+}
+
+const contentOf = (part: OlderContent): ToolContent => {
+  switch (part.type) {
+    case "text":
+    case "custom":
+      return part
+    case "media":
+    case "file-data":
+    case "image-data":
+      return { type: "file", mediaType: part.mediaType, data: { type: "data", data: part.data } }
+    default:
+      // An agent reads the name of what it is not given.
+      return { type: "text", text: `[${part.type}]` }
+  }
+}
+
+const outputOf = (output: OlderOutput): LanguageModelV4ToolResultOutput =>
+  output.type === "content" ? { type: "content", value: output.value.map(contentOf) } : output
+
+const partOf = (part: OlderPart) => {
+  switch (part.type) {
+    case "file":
+      return { ...part, data: dataOf(part.data) }
+    case "tool-result":
+      return { ...part, output: outputOf(part.output) }
+    default:
+      return part
+  }
+}
+
+const optionsOf = ({ prompt, tools = [], ...options }: OlderOptions): LanguageModelV4CallOptions => ({
+  ...options,
+  // Roles keep their kinds of parts, which the mapping of a union does not tell.
+  prompt: prompt.map((message) => message.role === "system" ? message : { ...message, content: message.content.map(partOf) }) as LanguageModelV4CallOptions["prompt"],
+  // Only their number is of interest: an agent runs its own.
+  ...(tools.length === 0 ? {} : { tools: tools.flatMap((tool) => tool.type === "function" ? [{ type: tool.type, name: tool.name, inputSchema: tool.inputSchema }] : []) })
+})
+
+const warningForV2 = (warning: SharedV4Warning): LanguageModelV2CallWarning => {
+  switch (warning.type) {
+    case "unsupported":
+    case "compatibility":
+      return { type: "unsupported-setting", setting: warning.feature, ...(warning.details === undefined ? {} : { details: warning.details }) }
+    default:
+      return { type: "other", message: warning.message }
+  }
+}
+
+const warningForV3 = (warning: SharedV4Warning) =>
+  warning.type === "deprecated" ? { type: "other", message: warning.message } as const : warning
+
+/** `interrupted` is told by the raw reason in v3, which has no word for it. */
+const finishForV3 = ({ raw, unified }: LanguageModelV4FinishReason) => ({ raw, unified: unified === "interrupted" ? "other" : unified }) as const
+const finishForV2 = (reason: LanguageModelV4FinishReason) => finishForV3(reason).unified
+
+const usageForV2 = ({ inputTokens, outputTokens }: LanguageModelV4Usage): LanguageModelV2Usage => ({
+  inputTokens: inputTokens.total,
+  outputTokens: outputTokens.total,
+  totalTokens: inputTokens.total === undefined || outputTokens.total === undefined ? undefined : inputTokens.total + outputTokens.total,
+  reasoningTokens: outputTokens.reasoning,
+  cachedInputTokens: inputTokens.cacheRead
+})
+
+/** Facts of a run, which have no undefined members. */
+const metadataForV2 = (metadata: LanguageModelV4GenerateResult["providerMetadata"]) =>
+  metadata === undefined ? {} : { providerMetadata: metadata as NonNullable<LanguageModelV2Metadata> }
+
+/** Parts that the AI SDK 5 takes: it fails at a call of a tool that it was not given, although the provider ran it. */
+const textual = new Set<string>(["text", "reasoning"])
+const withCalls = new Set<string>([...textual, "tool-call", "tool-result"])
+
+const contentFor = <Content extends LanguageModelV2Content | LanguageModelV3Content>(content: ReadonlyArray<LanguageModelV4Content>, kinds: ReadonlySet<string>): Array<Content> =>
+  // These kinds are the same in all specifications.
+  content.filter(({ type }) => kinds.has(type)) as ReadonlyArray<unknown> as Array<Content>
+
+const streamPartForV3 = (part: LanguageModelV4StreamPart): LanguageModelV3StreamPart => {
+  switch (part.type) {
+    case "stream-start":
+      return { ...part, warnings: part.warnings.map(warningForV3) }
+    case "finish":
+      return { ...part, finishReason: finishForV3(part.finishReason) }
+    default:
+      // An agent gives no files, which are all that differs.
+      return part as LanguageModelV3StreamPart
+  }
+}
+
+const streamPartsForV2 = (part: LanguageModelV4StreamPart): ReadonlyArray<LanguageModelV2StreamPart> => {
+  switch (part.type) {
+    case "stream-start":
+      return [{ ...part, warnings: part.warnings.map(warningForV2) }]
+    case "finish":
+      return [{ type: "finish", finishReason: finishForV2(part.finishReason), usage: usageForV2(part.usage), ...metadataForV2(part.providerMetadata) }]
+    case "tool-input-start":
+    case "tool-input-delta":
+    case "tool-input-end":
+    case "tool-call":
+    case "tool-result":
+      return []
+    default:
+      // As above.
+      return [part as LanguageModelV2StreamPart]
+  }
+}
+
+const mapped = <Part>(stream: ReadableStream<LanguageModelV4StreamPart>, map: (part: LanguageModelV4StreamPart) => ReadonlyArray<Part>): ReadableStream<Part> =>
+  stream.pipeThrough(new TransformStream<LanguageModelV4StreamPart, Part>({
+    transform: (part, controller) => {
+      for (const one of map(part)) controller.enqueue(one)
+    }
+  }))
+
+/** An agent's model in the specification v3. */
+export const asV3 = (model: LanguageModelV4): LanguageModelV3 => ({
+  specificationVersion: "v3",
+  provider: model.provider,
+  modelId: model.modelId,
+  supportedUrls: {},
+  doGenerate: async (options) => {
+    const { content, finishReason, warnings, ...rest } = await model.doGenerate(optionsOf(options))
+    return { ...rest, content: contentFor<LanguageModelV3Content>(content, withCalls), finishReason: finishForV3(finishReason), warnings: warnings.map(warningForV3) }
+  },
+  doStream: async (options) => {
+    const { stream } = await model.doStream(optionsOf(options))
+    return { stream: mapped(stream, (part) => [streamPartForV3(part)]) }
+  }
+})
+
+/** An agent's model in the specification v2. */
+export const asV2 = (model: LanguageModelV4): LanguageModelV2 => ({
+  specificationVersion: "v2",
+  provider: model.provider,
+  modelId: model.modelId,
+  supportedUrls: {},
+  doGenerate: async (options) => {
+    const { content, finishReason, providerMetadata, response, usage, warnings } = await model.doGenerate(optionsOf(options))
+    return {
+      content: contentFor<LanguageModelV2Content>(content, textual),
+      finishReason: finishForV2(finishReason),
+      usage: usageForV2(usage),
+      warnings: warnings.map(warningForV2),
+      ...(response === undefined ? {} : { response }),
+      ...metadataForV2(providerMetadata)
+    }
+  },
+  doStream: async (options) => {
+    const { stream } = await model.doStream(optionsOf(options))
+    return { stream: mapped(stream, streamPartsForV2) }
+  }
+})
