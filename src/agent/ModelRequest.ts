@@ -223,6 +223,7 @@ const send = (
     },
     userMessage: run.userMessage,
     notify: run.recorder === undefined ? run.emit : (events) => emit(run, ...events),
+    heartbeat: run.emit === undefined ? undefined : (waitedMillis) => emit(run, { _tag: "Heartbeat", waitedMillis }),
     deadline: left === undefined ? undefined : now + left,
     // The router has said that the answer broke off, and why.
     discard: Effect.suspend(() => {

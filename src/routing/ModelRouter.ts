@@ -85,8 +85,10 @@ export interface Question {
   readonly log?: AttemptLog | undefined
   /** Position in the chain is kept for this turn; a call without one starts at the primary route. */
   readonly turn?: Turn | undefined
-  /** Receives waits, changes of the key or the route, and that a silent model is still waited for. */
+  /** Receives waits, and changes of the key or the route. */
   readonly notify?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
+  /** Receives, every half minute, that a silent model is still waited for. Where nobody does, a model that may be silent for ever is not watched. */
+  readonly heartbeat?: ((waitedMillis: number) => Effect.Effect<void>) | undefined
   /** End of the run's time in milliseconds since 1970; absent where the run has no limit of time. */
   readonly deadline?: number | undefined
   /** Runs before an attempt that follows one of which pieces had streamed by: they belong to no answer. */

@@ -5,7 +5,7 @@
  *
  * Silence counts from the beginning, and in a stream from the last piece; as long as whoever reads a piece has not given
  * it back, nobody is silent. Each wrapper of the execution has a limit of its own ({@link Patiences.wrapper}). An attempt
- * that has no listener and that may take for ever is not watched in time. The size of the request is looked at only when
+ * whose silence nobody is told of and that may take for ever is not watched in time. The size of the request is looked at only when
  * the shortest wait is over.
  *
  * Limits grow with the request. An endpoint on this machine or in the private network is waited for without limit, since it
@@ -43,7 +43,7 @@ const stale = ({ info }: Provider, millis: number, { isStreaming }: Progress): A
 
 /** Never succeeds: fails when the silence was too long. */
 const silence = Effect.fnUntraced(function*(
-  { clock, question: { call, notify }, route: { patience } }: RouteCallState,
+  { clock, question: { call, heartbeat }, route: { patience } }: RouteCallState,
   provider: Provider,
   progress: Progress
 ): Effect.fn.Return<never, AiError.AiError> {
@@ -58,12 +58,12 @@ const silence = Effect.fnUntraced(function*(
       limit ??= progress.isStreaming ? patience.stream(tokens) : patience.call(tokens)
       if (silent >= limit) return yield* stale(provider, limit, progress)
     }
-    if (notify !== undefined && now >= beat) {
-      if (silent >= heartbeatMillis) yield* notify([{ _tag: "Heartbeat", waitedMillis: now - started }])
+    if (heartbeat !== undefined && now >= beat) {
+      if (silent >= heartbeatMillis) yield* heartbeat(now - started)
       beat = now + heartbeatMillis
     }
     const untilStale = (limit ?? patience.least) - silent
-    yield* Effect.sleep(notify === undefined ? untilStale : Math.min(untilStale, beat - now))
+    yield* Effect.sleep(heartbeat === undefined ? untilStale : Math.min(untilStale, beat - now))
   }
 })
 
@@ -96,7 +96,7 @@ export const bounded = <A, E, R>(
   progress: Progress,
   execution: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | AiError.AiError, R> =>
-  state.question.notify === undefined && state.route.patience.least === Infinity
+  state.question.heartbeat === undefined && state.route.patience.least === Infinity
     ? execution
     : Effect.raceFirst(execution, silence(state, provider, progress))
 

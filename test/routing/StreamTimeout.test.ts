@@ -160,4 +160,13 @@ describe("a silent model", () => {
       yield* TestClock.adjust("1 hour")
       assert.deepStrictEqual(asked, ["a"])
     }))
+
+  it.effect("a call to one's own endpoint whose silence nobody is told of runs in the fiber of its caller", () =>
+    Effect.gen(function*() {
+      const fibers: Array<number | undefined> = []
+      const { open } = S.world({ a: [() => Effect.sync(() => (fibers.push(Fiber.getCurrent()?.id), Fake.textAnswer("here")))] })
+      const router = yield* S.router({ chain: [{ route: S.route("a", "m", "http://localhost:1/v1") }], open })
+      yield* S.asking(router, { heartbeat: undefined }).answer
+      assert.deepStrictEqual(fibers, [Fiber.getCurrent()?.id])
+    }))
 })

@@ -145,6 +145,7 @@ export const asking = (router: Service, more: Partial<Question> = {}) => {
     turn: turn(),
     call: question,
     notify: (told) => Effect.sync(() => void events.push(...told)),
+    heartbeat: (waitedMillis) => Effect.sync(() => void events.push({ _tag: "Heartbeat", waitedMillis })),
     discard: Effect.sync(() => {
       discarded++
       isRead = false
