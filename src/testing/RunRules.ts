@@ -4,7 +4,8 @@
  *
  * **Details**
  *
- * The subject makes a runtime of the parts that a rule gives it, with what is tested in it. {@link middleware} has the rules that hold for any
+ * The subject makes a runtime of the parts that a rule gives it (model, tools, retries and, where a rule is about it, a store that fails),
+ * with what is tested in it. {@link middleware} has the rules that hold for any
  * middleware, also one that changes or refuses; {@link hooks} those of a consumer, which changes nothing and gives no warning.
  *
  * **Example** (The rules of a middleware)
@@ -31,94 +32,30 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
-import * as Schema from "effect/Schema"
-import * as AiError from "effect/ai/AiError"
-import * as Tool from "effect/ai/Tool"
-import * as Toolkit from "effect/ai/Toolkit"
 import * as Agent from "../agent/Agent.ts"
 import * as Offline from "../provider/Offline.ts"
-import type { Provider } from "../provider/Provider.ts"
 import * as Scripted from "../provider/Scripted.ts"
 import * as Runtime from "../Runtime.ts"
-import * as Toolset from "../tool/Toolset.ts"
 import * as Check from "./Check.ts"
 import * as Conformance from "./Conformance.ts"
-import { eventRecorder } from "./TestRun.ts"
+import { type End, failingStore, type MakeRuntime, overloaded, play, type Script } from "./PlayedRuns.ts"
 
-/** Parts of a runtime that a rule brings. */
-export interface Parts {
-  readonly provider: Layer.Layer<Provider>
-  readonly tools: ReadonlyArray<Toolset.Toolset>
-  readonly retry: { readonly maxAttempts: number }
-}
+export type { MakeRuntime, Parts } from "./PlayedRuns.ts"
 
 /** A runtime of these parts, with what is tested in it. */
 export interface Tested {
-  readonly runtime: (parts: Parts) => Layer.Layer<Agent.Agent, unknown>
+  readonly runtime: MakeRuntime
 }
 
 /** The subject of the rules of middleware and of consumers of hooks. */
 export class Subject extends Context.Service<Subject, Tested>()("hermes-effect/testing/RunSubject") {}
 
-const Note = Tool.make("note", { description: "Takes a note", parameters: Schema.Struct({ text: Schema.String }), success: Schema.String })
-const Refuse = Tool.make("refuse", { description: "Always fails", success: Schema.String, failure: Schema.String, failureMode: "return" })
-const Break = Tool.make("break", { description: "Has a fault", success: Schema.String })
-const toolkit = Toolkit.make(Note, Refuse, Break)
-
-const overloaded = () => new AiError.InternalProviderError({ description: "overloaded" })
-
-/** Turns of a model, with the end of each run. */
-const scripts = {
-  answer: [Scripted.complete({ pieces: ["It ", "is ", "done."] })],
-  tool: [Scripted.complete({ toolCalls: [{ name: "note", params: { text: "a" } }] }), Scripted.complete("Noted.")],
-  "failed tool": [Scripted.complete({ toolCalls: [{ name: "refuse", params: {} }] }), Scripted.complete("It failed.")],
-  "tool with a fault": [Scripted.complete({ toolCalls: [{ name: "break", params: {} }] }), Scripted.complete("It broke.")],
-  "unknown tool": [Scripted.complete({ toolCalls: [{ name: "nothing_like_it", params: {} }] }), Scripted.complete("I see.")],
-  "broken arguments": [Scripted.complete({ toolCalls: [{ name: "note", params: "{\"text\": " }] }), Scripted.complete("I see."), Scripted.complete("I see.")],
-  "failed model": [Scripted.fail(overloaded())],
-  "failed model in its text": [Scripted.fail(overloaded(), { pieces: ["It ", "is "] })]
-} as const
-type Script = keyof typeof scripts
 const played: ReadonlyArray<Script> = ["answer", "tool", "failed tool", "tool with a fault", "unknown tool", "broken arguments", "failed model", "failed model in its text"]
 
-/** The visible end of a run: how it ended, what was shown, and how often the tool ran. */
-interface End {
-  readonly exit: string
-  readonly text: string
-  readonly notes: number
-  readonly isDefect: boolean
-  readonly warnings: ReadonlyArray<string>
-}
+/** Operations of a store that fail in a run. */
+const storeFaults = ["create", "append", "begin"] as const
 
-const collecting = (warnings: Array<string>) =>
-  Logger.layer([Logger.make(({ logLevel, message }) => {
-    if (logLevel === "Warn" || logLevel === "Error" || logLevel === "Fatal") warnings.push(Array.isArray(message) ? message.map(String).join(" ") : String(message))
-  })])
-
-const play = (runtime: Tested["runtime"], script: Script): Effect.Effect<End> =>
-  Effect.suspend(() => {
-    let notes = 0
-    const warnings: Array<string> = []
-    const { onEvent } = eventRecorder()
-    const handlers = toolkit.toLayer({ note: () => Effect.sync(() => `noted ${++notes}`), refuse: () => Effect.fail("refused"), break: () => Effect.die(new Error("a fault")) })
-    const layer = runtime({ provider: Scripted.layer(scripts[script]), tools: [Toolset.make("notes", toolkit, handlers)], retry: { maxAttempts: 1 } })
-    return Agent.run({ prompt: "Do it.", onEvent, streaming: true }).pipe(
-      Effect.provide(layer),
-      Effect.exit,
-      Effect.map((exit): End => ({
-        exit: Exit.isSuccess(exit) ? exit.value.exit : exit.cause.reasons.map((reason) => reason._tag === "Fail" ? tagOf(reason.error) : reason._tag).join(),
-        text: Exit.isSuccess(exit) ? exit.value.text : "",
-        notes,
-        isDefect: Exit.isFailure(exit) && Cause.hasDies(exit.cause),
-        warnings
-      })),
-      Effect.provide(collecting(warnings))
-    )
-  })
-
-const tagOf = (error: unknown): string => typeof error === "object" && error !== null && "_tag" in error ? String(error._tag) : String(error)
+const endingWell: ReadonlyArray<Script> = ["answer", "tool"]
 
 const interrupted = (runtime: Tested["runtime"]) =>
   Effect.gen(function*() {
@@ -162,6 +99,19 @@ export const middleware: ReadonlyArray<Conformance.Rule<Subject>> = [
     ofMiddleware(`lets a run end in what an agent may end in: ${script}`, ({ runtime }) =>
       Effect.map(play(runtime, script), ({ exit, isDefect }) => Check.holds(!isDefect, `a run ended in a defect: ${exit}`)))
   ),
+  ...storeFaults.map((operation) =>
+    ofMiddleware(`lets a run fail as its store does: ${operation}`, ({ runtime }) =>
+      Effect.map(play(runtime, "tool", { store: failingStore(operation) }), ({ exit, isDefect, notes }) => {
+        Check.holds(!isDefect, `a run ended in a defect: ${exit}`)
+        Check.same(notes, 0, "a tool should not run whose call could not be stored")
+      }))
+  ),
+  ...endingWell.flatMap((script) => [
+    ofMiddleware(`is not reported to have failed in a run that goes well: ${script}`, ({ runtime }) =>
+      Effect.map(play(runtime, script), ({ warnings }) => Check.same(warnings.filter((line) => /middleware "[^"]*" failed/u.test(line)), []))),
+    ofMiddleware(`shows the text that the run gives: ${script}`, ({ runtime }) =>
+      Effect.map(play(runtime, script), ({ failure, shown, text }) => Check.holds(failure !== undefined || shown === text, `${JSON.stringify(shown)} was shown, and ${JSON.stringify(text)} given`)))
+  ]),
   ofMiddleware("lets a tool run once at most", ({ runtime }) =>
     Effect.map(play(runtime, "tool"), ({ notes }) => Check.holds(notes <= 1, `one call ran ${notes} times`))),
   ofMiddleware("does the same for the same run", ({ runtime }) =>
@@ -177,14 +127,25 @@ export const middleware: ReadonlyArray<Conformance.Rule<Subject>> = [
     }))
 ]
 
-const bare: Tested["runtime"] = (parts) => Runtime.layer(parts)
+const bare: MakeRuntime = (parts) => Runtime.layer(parts)
+
+/** The visible end of a run. */
+const visible = ({ exit, isDefect, notes, requests, results, shown, text, warnings }: End) => ({ exit, isDefect, notes, requests, results, shown, text, warnings })
+
+const unchanged = (runtime: MakeRuntime, script: Script, played: Parameters<typeof play>[2] = {}) =>
+  Effect.map(Effect.all([play(runtime, script, played), play(bare, script, played)]), ([observed, expected]) => Check.same(visible(observed), visible(expected)))
+
 const ofHooks = about("hooks")
 
 /** The rules of consumers of hooks. */
 export const hooks: ReadonlyArray<Conformance.Rule<Subject>> = [
   ...played.map((script) =>
     ofHooks(`change nothing in a run, and give no warning: ${script}`, ({ runtime }) =>
-      Effect.map(Effect.all([play(runtime, script), play(bare, script)]), ([observed, expected]) => Check.same(observed, expected)))
+      unchanged(runtime, script))
+  ),
+  ...storeFaults.map((operation) =>
+    ofHooks(`change nothing in a run whose store fails: ${operation}`, ({ runtime }) =>
+      unchanged(runtime, "tool", { store: failingStore(operation) }))
   ),
   ofHooks("let a session go on whose last run failed", ({ runtime }) =>
     Effect.map(afterFailure(runtime), (ends) => Check.same(ends, ["failed", "Answered."]))),
