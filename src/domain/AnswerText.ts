@@ -16,7 +16,7 @@
  */
 import type * as Response from "effect/ai/Response"
 import * as Json from "./Json.ts"
-import { type ContentPart, type ModelResponse, reasoningDelta, type StreamPart, textDelta, withParts } from "./Model.ts"
+import { type ContentPart, type ModelResponse, paramsDelta, reasoningDelta, type StreamPart, textDelta, withParts } from "./Model.ts"
 import { redactKeys } from "./Redaction.ts"
 import * as RedactionStream from "./RedactionStream.ts"
 import * as TextCut from "./TextCut.ts"
@@ -112,6 +112,19 @@ const shownDeltas = (
 export const watcher = (redact: boolean): Watcher => {
   const text = shownDeltas(() => chain(TextHygiene.hygieneStream(), TextHygiene.fenceStream(), ...secrets(redact)), textDelta)
   const reasoning = shownDeltas(() => chain(TextHygiene.hygieneStream(), ...secrets(redact)), reasoningDelta)
+  /** Arguments of the calls that are being written. */
+  const inputs = new Map<string, Filter>()
+  const endInput = (id: string, out: Array<StreamPart>): void => {
+    const text = inputs.get(id)?.end() ?? ""
+    inputs.delete(id)
+    if (text !== "") out.push(paramsDelta(id, text))
+  }
+  const addInput = (part: Response.ToolParamsDeltaPart, out: Array<StreamPart>): void => {
+    const filter = inputs.get(part.id) ?? RedactionStream.makeKeys()
+    inputs.set(part.id, filter)
+    const text = filter.push(part.delta)
+    if (text !== "") out.push(text === part.delta ? part : paramsDelta(part.id, text))
+  }
   return {
     see: (parts) => {
       const out: Array<StreamPart> = []
@@ -135,6 +148,15 @@ export const watcher = (redact: boolean): Watcher => {
             reasoning.end(out)
             out.push(part)
             break
+          case "tool-params-delta":
+            if (redact) addInput(part, out)
+            else out.push(part)
+            break
+          case "tool-params-end":
+          case "tool-call":
+            endInput(part.id, out)
+            out.push(part)
+            break
           default:
             out.push(part)
         }
@@ -143,6 +165,7 @@ export const watcher = (redact: boolean): Watcher => {
     },
     end: () => {
       const out: Array<StreamPart> = []
+      for (const id of inputs.keys()) endInput(id, out)
       reasoning.end(out)
       text.end(out)
       return out
