@@ -6,7 +6,7 @@
  * A toolset has tools of its own or is composed of others, to any depth; one that contains itself adds nothing twice. What is
  * disabled is taken away after everything was expanded, so that no composition brings it back. `all` and `*` are everything
  * but the integrations that nobody gets without asking. A toolset that is in no list here (a plugin's, an MCP server's) is
- * chosen by its own name, and by `all` and `hermes-cli`.
+ * chosen by its own name, and by `all`, `hermes-cli` and what is composed of them.
  *
  * **Gotchas**
  *
@@ -71,7 +71,6 @@ export const catalogue: Catalogue = {
 }
 
 const everyName = new Set(["all", "*"])
-const takesForeign = new Set(["all", "*", "hermes-cli"])
 
 /** A toolset of the catalogue; never a property that every object has. */
 const entryOf = (name: string, entries = catalogue): Entry | undefined =>
@@ -122,9 +121,13 @@ export interface Choice {
 
 const catalogueTools: ReadonlySet<string> = new Set(Object.values(catalogue).flatMap(({ tools = [] }) => tools))
 
+/** True for a name that stands for all there is: what is registered and in no list here too. */
+const takesForeign = (name: string): boolean =>
+  everyName.has(name) || name === "hermes-cli" || entryOf(name)?.includes?.some(takesForeign) === true
+
 /** The registered toolsets that a name means beside those of the catalogue. */
 const foreignOf = (foreign: ReadonlyArray<string>, name: string): ReadonlyArray<string> =>
-  takesForeign.has(name) ? foreign : foreign.filter((other) => other === name || other === `mcp-${name}`)
+  takesForeign(name) ? foreign : foreign.filter((other) => other === name || other === `mcp-${name}`)
 
 /** The names of toolsets, and which tools they stand for. */
 export const resolve = ({ disabled = [], foreign = [], toolsets }: Choice): Resolved => {
@@ -150,7 +153,7 @@ export const resolve = ({ disabled = [], foreign = [], toolsets }: Choice): Reso
         if (entry === undefined) return others.has(name)
         // One that has no tools of its own in the catalogue is somebody's who named it so.
         return entry.tools === undefined
-          ? !disabled.includes(name) && (known.includes(name) || (entry.optIn !== true && known.some((other) => takesForeign.has(other))))
+          ? !disabled.includes(name) && (known.includes(name) || (entry.optIn !== true && known.some((other) => takesForeign(other))))
           : [...toolsOf(name)].some((tool) => tools.has(tool))
       },
       // A tool that the catalogue does not name comes with its toolset.
