@@ -367,10 +367,18 @@ export const mcpServer = F.openSection({
     F.openSection({
       clientId: F.optional(F.text),
       clientSecret: F.optional(F.secret),
+      /** `https` address of a document that describes this client, for servers that take it as its id. */
+      clientMetadataUrl: F.optional(F.text),
+      /** Rights to ask for, instead of those that the server names. */
       scope: F.optional(F.text),
-      redirectPort: F.optional(F.integer({ least: 1 }))
+      redirectPort: F.optional(F.integer({ least: 1 })),
+      /** `client_credentials` logs in without a user, by the secret or the key of the client. */
+      grant: F.withDefault(F.choice(["authorization_code", "client_credentials"]), "authorization_code"),
+      /** Key in PKCS #8 (PEM) that signs for the client, instead of a secret. */
+      privateKey: F.optional(F.secret),
+      signingAlgorithm: F.withDefault(F.text, "ES256")
     })
-  ]).annotate({ expected: "true, or client_id, client_secret, scope and redirect_port" })),
+  ]).annotate({ expected: "true, or client_id, client_secret, client_metadata_url, scope, redirect_port, grant, private_key and signing_algorithm" })),
   /** Lets the server ask a model in the middle of a call, which costs money. */
   sampling: F.withDefault(F.openSection({ enabled: F.withDefault(F.flag, false) }), {}),
   /** Lets the server ask the user in the middle of a call. */

@@ -16,6 +16,7 @@ export const make = (writable: WritableStream<Uint8Array>, readable: ReadableStr
   const answers: Array<string> = []
   const forms: Array<acp.CreateElicitationRequest> = []
   const filled: Array<acp.CreateElicitationResponse> = []
+  let choose = (_: acp.RequestPermissionRequest): string | undefined => answers.shift()
   let takenBack = 0
   let wire = ""
   const seen = readable.pipeThrough(new TransformStream<Uint8Array, Uint8Array>({
@@ -51,7 +52,7 @@ export const make = (writable: WritableStream<Uint8Array>, readable: ReadableStr
     })
     .onRequest(acp.CLIENT_METHODS.session_request_permission, async ({ params, signal }) => {
       asked.push(params)
-      const optionId = answers.shift()
+      const optionId = choose(params)
       if (optionId === "hold") await held(signal)
       return { outcome: optionId === undefined || optionId === "hold" ? { outcome: "cancelled" as const } : { outcome: "selected" as const, optionId } }
     })
@@ -75,6 +76,10 @@ export const make = (writable: WritableStream<Uint8Array>, readable: ReadableStr
     answers,
     ask,
     asked,
+    /** Has a function answer questions for a permission, instead of `answers`. */
+    choose: (answer: typeof choose) => {
+      choose = answer
+    },
     connection,
     failing,
     filled,

@@ -4,12 +4,14 @@
  *
  * Source: `hermes-product.md` §2.4 (oauth).
  */
-import type { OAuthClientProvider } from "@modelcontextprotocol/client"
+import type { OAuthClientProvider, OAuthDiscoveryState } from "@modelcontextprotocol/client"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
+import * as Predicate from "effect/Predicate"
+import * as Record from "effect/Record"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
@@ -17,7 +19,7 @@ import { Home } from "../../config/Environment.ts"
 import { registered } from "../../domain/Secrets.ts"
 import * as HomeFile from "../../routing/HomeFile.ts"
 import * as OptionalPackage from "../../platform/OptionalPackage.ts"
-import { McpError } from "./Connection.ts"
+import { McpError, oneLine } from "./Connection.ts"
 import * as SdkFailure from "./SdkFailure.ts"
 import type { Http, ServerConfig } from "./ServerConfig.ts"
 
@@ -26,7 +28,9 @@ const Login = Schema.Struct({
   /** The server's address: another one is another server, whatever its name. */
   url: Schema.String,
   client: Schema.optionalKey(Schema.Unknown),
-  tokens: Schema.optionalKey(Schema.Unknown)
+  tokens: Schema.optionalKey(Schema.Unknown),
+  /** Rights that the server asked for while nobody could give them: the next login asks for them too. */
+  wanted: Schema.optionalKey(Schema.String)
 })
 /** See {@link Login}. */
 type Login = typeof Login.Type
@@ -101,11 +105,16 @@ export const layer: Layer.Layer<never, never, FileSystem.FileSystem | Home | Pat
 //
 // **Details**
 //
-// A run never opens a browser: where a login is needed its connection fails, and says how to log in. A login registers this
-// program at the server, unless the configuration names a client, with an address on this machine to come back to; who comes
-// back must bring the state that was given out.
+// A run never opens a browser: where a login is needed its connection fails, and says how to log in. So does a call for which
+// the server wants more rights than the login has; what it named is kept, and the next login asks for those rights together
+// with the ones before. A login first has the server refuse a request, which names the rights and the page that describes
+// it. It is known there by `oauth.client_id`, by the document at `oauth.client_metadata_url` where the server takes one, or
+// it registers this program; with an address on this machine to come back to, and who comes back must bring the state that
+// was given out. `oauth.grant: client_credentials` needs no user, and so no login.
 //
 // Source: `hermes-product.md` §2.4 (oauth).
+
+type Sdk = typeof import("@modelcontextprotocol/client")
 
 /** Address for the user, and the one that they come back to. */
 interface Asking {
@@ -120,44 +129,95 @@ const nowhere = "http://127.0.0.1/callback"
 type Client = Awaited<ReturnType<OAuthClientProvider["clientInformation"]>>
 type Tokens = Awaited<ReturnType<OAuthClientProvider["tokens"]>>
 
+const words = (scope: string | undefined): ReadonlyArray<string> => scope?.split(/\s+/).filter((word) => word !== "") ?? []
+
+const scopeOf = (tokens: unknown): string | undefined =>
+  Predicate.hasProperty(tokens, "scope") && typeof tokens.scope === "string" ? tokens.scope : undefined
+
+/** Says what has to be done for a request for which the login does not suffice. */
+const loginMessage = (name: string, tokens: unknown, scope: string | undefined): string => {
+  const had = new Set(words(scopeOf(tokens)))
+  const more = had.size === 0 ? [] : words(scope).filter((word) => !had.has(word))
+  return more.length === 0
+    ? `login required: run \`hermes mcp login ${name}\``
+    : `the server wants more rights (${oneLine(more.join(" "))}): run \`hermes mcp login ${name}\` to give them`
+}
+
+/** Identity of this program at the server, besides what a registration there gave. */
+const clientOf = (sdk: Sdk, { clientId, clientMetadataUrl, clientSecret, privateKey, signingAlgorithm = "ES256" }: NonNullable<Http["oauth"]>) => ({
+  ...(clientMetadataUrl === undefined ? {} : { clientMetadataUrl }),
+  ...(clientId === undefined || privateKey === undefined ? {} : {
+    addClientAuthentication: sdk.createPrivateKeyJwtAuth({
+      issuer: clientId,
+      subject: clientId,
+      privateKey: Redacted.value(privateKey),
+      alg: signingAlgorithm
+    })
+  }),
+  ...(clientId === undefined ? {} : {
+    clientInformation: () => ({ client_id: clientId, ...(clientSecret === undefined ? {} : { client_secret: Redacted.value(clientSecret) }) })
+  })
+})
+
+/** State of a login between its two requests. */
+const discovery = (): Pick<OAuthClientProvider, "discoveryState" | "saveDiscoveryState"> => {
+  let found: OAuthDiscoveryState | undefined
+  return {
+    discoveryState: () => found,
+    saveDiscoveryState: (state) => {
+      found = state
+    }
+  }
+}
+
 /** Makes the client's login provider. The promises are those of the client. */
 const providerOf = (
+  sdk: Sdk,
   { name }: Pick<ServerConfig, "name">,
   { oauth = {}, url }: Pick<Http, "oauth" | "url">,
   logins: Service,
   asking: Asking | undefined
 ): OAuthClientProvider => {
-  const { clientId, clientSecret, scope } = oauth
+  const { clientId, clientSecret, grant, scope } = oauth
+  const isAlone = grant === "client_credentials"
   const redirectUrl = asking?.redirectUrl ?? nowhere
   let verifier = ""
+  let requested: string | undefined
   // A login at another address is none at this one.
   const saved = Effect.map(logins.get(name), (login): Login => login?.url === url.href ? login : { url: url.href })
   const change = (part: Partial<Login>): Promise<void> =>
     Effect.runPromise(Effect.flatMap(saved, (login) => logins.set(name, { ...login, ...part })))
   return {
-    redirectUrl,
+    redirectUrl: isAlone ? undefined : redirectUrl,
     clientMetadata: {
-      redirect_uris: [redirectUrl],
+      redirect_uris: isAlone ? [] : [redirectUrl],
       client_name: "hermes",
-      grant_types: ["authorization_code", "refresh_token"],
-      response_types: ["code"],
+      grant_types: isAlone ? ["client_credentials"] : ["authorization_code", "refresh_token"],
+      response_types: isAlone ? [] : ["code"],
       token_endpoint_auth_method: clientSecret === undefined ? "none" : "client_secret_post",
       ...(scope === undefined ? {} : { scope })
     },
-    ...(asking === undefined ? {} : { state: () => asking.state }),
-    clientInformation: () =>
-      clientId === undefined
-        // The saved value is the one that the client gave.
-        ? Effect.runPromise(Effect.map(saved, ({ client }) => client as Client))
-        : { client_id: clientId, ...(clientSecret === undefined ? {} : { client_secret: Redacted.value(clientSecret) }) },
+    ...(asking === undefined ? {} : { state: () => asking.state, ...discovery() }),
     ...(clientId === undefined ? { saveClientInformation: (client: unknown) => change({ client }) } : {}),
+    // The saved value is the one that the client gave.
+    clientInformation: () => Effect.runPromise(Effect.map(saved, ({ client }) => client as Client)),
+    ...clientOf(sdk, oauth),
     // As above.
     tokens: () => Effect.runPromise(Effect.map(saved, ({ tokens }) => tokens as Tokens)),
-    saveTokens: (tokens) => change({ tokens }),
-    redirectToAuthorization: (url) => {
-      if (asking === undefined) throw new Error(`login required: run \`hermes mcp login ${name}\``)
-      asking.open(url)
+    // Tokens that name no rights have those that were asked for.
+    saveTokens: (tokens) =>
+      Effect.runPromise(Effect.flatMap(saved, (login) => {
+        const granted = tokens.scope ?? requested ?? scopeOf(login.tokens)
+        return logins.set(name, { ...login, tokens: { ...tokens, ...(granted === undefined ? {} : { scope: granted }) } })
+      })),
+    redirectToAuthorization: async (page) => {
+      requested = page.searchParams.get("scope") ?? undefined
+      if (asking !== undefined) return asking.open(page)
+      const { tokens } = await Effect.runPromise(saved)
+      if (requested !== undefined) await change({ wanted: requested })
+      throw new Error(loginMessage(name, tokens, requested))
     },
+    ...(isAlone ? { prepareTokenRequest: (rights) => new URLSearchParams({ grant_type: grant, ...(rights === undefined ? {} : { scope: rights }) }) } : {}),
     saveCodeVerifier: (code) => {
       verifier = code
     },
@@ -166,8 +226,26 @@ const providerOf = (
 }
 
 /** Uses and renews the tokens of a login that was made before. */
-export const stored = (config: ServerConfig, http: Http): Effect.Effect<OAuthClientProvider> =>
-  Effect.map(Logins, (logins) => providerOf(config, http, logins, undefined))
+export const stored = (sdk: Sdk, config: ServerConfig, http: Http): Effect.Effect<OAuthClientProvider> =>
+  Effect.map(Logins, (logins) => providerOf(sdk, config, http, logins, undefined))
+
+/** Rights and page that a server names to whom it refuses. None when it cannot be asked: then they are looked for where they usually are. */
+const challengeOf = (sdk: Sdk, { headers, url }: Http): Effect.Effect<ReturnType<Sdk["extractWWWAuthenticateParams"]>> =>
+  Effect.tryPromise(async (signal) => {
+    const response = await fetch(url, {
+      method: "POST",
+      headers: {
+        ...Record.map(headers, Redacted.value),
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream"
+      },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} }),
+      redirect: "manual",
+      signal
+    })
+    await response.body?.cancel()
+    return response.status === 401 ? sdk.extractWWWAuthenticateParams(response) : {}
+  }).pipe(Effect.timeout("10 seconds"), Effect.orElseSucceed(() => ({})))
 
 /** Surroundings of a login. */
 interface Browser {
@@ -195,12 +273,16 @@ export const login = Effect.fn("McpLogin.login")(function*(
     ({ message }) => new McpError({ server: name, reason: "config", message })
   )
   const logins = yield* Logins
+  const before = yield* logins.get(name)
   yield* logins.set(name, undefined)
   const { state } = browser
-  const provider = providerOf(config, http, logins, browser)
+  const provider = providerOf(sdk, config, http, logins, browser)
+  const { resourceMetadataUrl, scope: named } = yield* challengeOf(sdk, http)
+  const scope = sdk.computeScopeUnion(http.oauth?.scope ?? named, before?.url === http.url.href ? before.wanted : undefined)
+  const known = { serverUrl: http.url, ...(scope === undefined ? {} : { scope }), ...(resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl }) }
   const step = (more: { readonly authorizationCode?: string; readonly iss?: string }) =>
     Effect.tryPromise({
-      try: () => sdk.auth(provider, { serverUrl: http.url, ...more }),
+      try: () => sdk.auth(provider, { ...known, ...more }),
       catch: SdkFailure.of(name, "logging in")
     })
   if ((yield* step({})) === "AUTHORIZED") return

@@ -182,7 +182,7 @@ const httpTransport = (sdk: Sdk, config: ServerConfig, http: Http, kind: "stream
     Effect.gen(function*() {
       const { headers, oauth, url } = http
       const options = {
-        ...(oauth === undefined ? {} : { authProvider: yield* McpLogins.stored(config, http) }),
+        ...(oauth === undefined ? {} : { authProvider: yield* McpLogins.stored(sdk, config, http) }),
         requestInit: { headers: plain(headers) },
         fetch: tracedFetch(boundedFetch(fetch, StdioPipe.maxMessageBytes))
       }

@@ -90,12 +90,7 @@ export interface Http {
 }
 
 /** Settings of a login. */
-interface OAuth {
-  readonly clientId?: string | undefined
-  readonly clientSecret?: Redacted.Redacted | undefined
-  readonly scope?: string | undefined
-  readonly redirectPort?: number | undefined
-}
+type OAuth = Partial<Exclude<Section["oauth"], boolean | undefined>>
 
 /** Settings of one MCP server, checked. Times are milliseconds. */
 export interface ServerConfig {

@@ -5,7 +5,7 @@
  *
  * The user is told which server asks and can decline before anything is answered. Where nobody can be asked the request is
  * declined; who does not answer cancels it. Answers that do not fit their field are asked for again, {@link maxTries} times
- * at most.
+ * at most. A field with a default, or one that is not required, has a choice for that.
  *
  * Source: `hermes-product.md` §2.4 (elicitation).
  */
@@ -127,10 +127,11 @@ const textOf = (value: unknown): string => typeof value === "string" ? oneLine(v
 /** A field and how its answer is read; undefined is an answer that does not fit. */
 interface Field {
   readonly name: string
-  readonly required: boolean
   readonly question: string
   readonly choices: ReadonlyArray<string>
   readonly multiple: boolean
+  /** The choice, and the value, of who leaves it as it is; undefined where an answer is needed. */
+  readonly asIs: { readonly shown: string; readonly value: Value | undefined } | undefined
   readonly read: (answer: ReadonlyArray<string>) => Value | undefined
 }
 
@@ -166,6 +167,17 @@ const readerOf = (schema: Fields, options: ReturnType<typeof optionsOf>): Field[
   }
 }
 
+/** The default of a field, where it is one of its values. */
+const defaultOf = (field: Fields, options: ReturnType<typeof optionsOf>): Field["asIs"] => {
+  const value = field["default"]
+  if (value === undefined || value === "") return undefined
+  const answer = Array.isArray(value) ? texts(value) : typeof value === "object" ? [] : [String(value)]
+  const read = readerOf(field, options)(answer)
+  if (read === undefined) return undefined
+  const shown = answer.map((one) => options.find(([, known]) => known === one)?.[0] ?? one).join(", ")
+  return { shown: `Use the default: ${oneLine(shown)}`, value: read }
+}
+
 const fieldsOf = (schema: unknown): ReadonlyArray<Field> => {
   const properties = Json.isFields(schema) && Json.isFields(schema["properties"]) ? schema["properties"] : {}
   const required = new Set(Json.isFields(schema) ? texts(schema["required"]) : [])
@@ -175,24 +187,25 @@ const fieldsOf = (schema: unknown): ReadonlyArray<Field> => {
     const options = optionsOf(inner)
     const title = textOf(field["title"]) || name
     const description = textOf(field["description"])
-    const optional = required.has(name) ? "" : " (may be left empty)"
+    const asIs = defaultOf(field, options) ?? (required.has(name) ? undefined : { shown: "Leave it empty", value: undefined })
+    const choices = field["type"] === "boolean" ? ["yes", "no"] : options.map(([shown]) => shown)
     return [{
       name,
-      required: required.has(name),
-      question: `${title}${description === "" ? "" : `: ${description}`}${optional}`,
-      choices: field["type"] === "boolean" ? ["yes", "no"] : options.map(([shown]) => shown),
+      question: `${title}${description === "" ? "" : `: ${description}`}`,
+      choices: asIs === undefined ? choices : [...choices, asIs.shown],
       multiple: field["type"] === "array",
+      asIs,
       read: readerOf(field, options)
     }]
   })
 }
 
-/** The value of a field; `nothing` when it is left empty, undefined when nobody answers or nothing fits. */
-const valueOf = Effect.fnUntraced(function*(ask: Ask, { choices, multiple, question, read, required }: Field) {
+/** The value of a field, which may be none; undefined when nobody answers or nothing fits. */
+const valueOf = Effect.fnUntraced(function*(ask: Ask, { asIs, choices, multiple, question, read }: Field) {
   for (let tries = 0; tries < maxTries; tries++) {
     const answer = yield* ask({ question: tries === 0 ? question : `That does not fit. ${question}`, choices, multiple })
     if (answer === undefined) return undefined
-    if (!required && answer.every((part) => part.trim() === "")) return { value: undefined }
+    if (asIs !== undefined && answer.every((part) => part.trim() === "" || part === asIs.shown)) return { value: asIs.value }
     const value = read(answer)
     if (value !== undefined) return { value }
   }
