@@ -51,7 +51,7 @@ const assistantMessage = (parts: ReadonlyArray<ContentPart>): Readonly<Record<st
   }
 }
 
-/** Fields of a `post_api_request` about its answer. */
+/** Fields about an answer. */
 export const answer = (response: ModelResponse) => {
   const message = assistantMessage(response.parts)
   const counters = usage(response.usage)
@@ -61,9 +61,22 @@ export const answer = (response: ModelResponse) => {
     response_model: response.model ?? null,
     response: { model: response.model ?? null, finish_reason: reason, assistant_message: message, usage: counters },
     usage: counters,
-    assistant_message: message,
-    assistant_content_chars: content(response.parts).length,
-    assistant_tool_call_count: response.parts.filter((part) => part.type === "tool-call").length
+    assistant_message: message
+  }
+}
+
+/** Fields of a `post_api_request` about its answer; what is more than a number or a name is made when it is read. */
+export const answerFields = (response: ModelResponse) => {
+  let whole: ReturnType<typeof answer> | undefined
+  const made = () => whole ??= answer(response)
+  return {
+    finish_reason: finishReason(response.finishReason),
+    response_model: response.model ?? null,
+    response: () => made().response,
+    usage: () => made().usage,
+    assistant_message: () => made().assistant_message,
+    assistant_content_chars: response.parts.reduce((sum, part) => part.type === "text" ? sum + part.text.length : sum, 0),
+    assistant_tool_call_count: response.parts.reduce((sum, part) => part.type === "tool-call" ? sum + 1 : sum, 0)
   }
 }
 

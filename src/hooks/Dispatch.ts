@@ -9,10 +9,10 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
-import { answers, defaultCapacity, type Listener } from "./Hook.ts"
+import * as EventPayload from "./EventPayload.ts"
+import { defaultCapacity, type Listener } from "./Hook.ts"
 import { attempt, describe, type Faults, forked, type Restore, settledUntil } from "./IsolatedCall.ts"
 import * as ObserverQueue from "./ObserverQueue.ts"
-import { payloadOf } from "./Sanitizer.ts"
 
 /** Time that a removed hook may still work on what waits in its queue. One that was too slow to the last gets none. */
 export const flushDeadline = Duration.seconds(5)
@@ -28,8 +28,8 @@ export interface Bound {
   readonly onFailure: Listener["onFailure"]
   readonly handle: (payload: object) => Effect.Effect<unknown, unknown>
   readonly pace: Pace
-  /** True when the run never waits for it, whatever its events are. */
-  readonly isQueued: boolean
+  /** True when it cannot change the run: its event asks nothing, or the run never waits for it. */
+  readonly isObserver: boolean
 }
 
 /** Delivery of a hook's events, and of those that count together with it, as it has turned out. */
@@ -60,7 +60,8 @@ export const identity: Read<unknown> = (answer) => answer ?? undefined
 /** A listener at work, or the exit of one that is done. */
 type Handling<A> = Exit.Exit<A | undefined, unknown> | Effect.Effect<A | undefined, unknown>
 
-const nothing = Effect.succeed(undefined)
+/** A listener that is done and says nothing. */
+const silent = Exit.succeed(undefined)
 
 /** Tells listeners of events. */
 interface Dispatcher {
@@ -92,17 +93,16 @@ export const make = (maxChars: number, warn: Faults): Dispatcher => {
   const handled = <A>(listener: Bound, payload: object, read: Read<A>): Handling<A> => {
     try {
       const handling = listener.handle(payload)
+      if (handling === Effect.void) return silent
       return Exit.isExit(handling) ? Exit.map(handling, read) : Effect.map(handling, read)
     } catch (error) {
       return Exit.die(error)
     }
   }
 
-  const isObserver = (listener: Bound): boolean => listener.isQueued || !answers(listener.event)
-
   const settled = <A>(listener: Bound, exit: Exit.Exit<A | undefined, unknown> | undefined, read: Read<A>): Effect.Effect<A | undefined> => {
     const { pace } = listener
-    if (isObserver(listener)) pace.slow = exit === undefined ? pace.slow + 1 : 0
+    if (listener.isObserver) pace.slow = exit === undefined ? pace.slow + 1 : 0
     if (exit === undefined) return failed(listener, `took longer than ${Duration.format(listener.deadline)}`, read)
     return Exit.isSuccess(exit) ? Effect.succeed(exit.value) : failed(listener, `failed: ${describe(exit.cause)}`, read)
   }
@@ -160,81 +160,123 @@ export const make = (maxChars: number, warn: Faults): Dispatcher => {
     )
   }
 
-  const enqueue = (listener: Bound, queue: ObserverQueue.Sender<Queued>, payload: object): Effect.Effect<undefined> =>
-    Effect.contextWith((context: Context.Context<never>) =>
-      queue.offer({ listener, payload, context }) === 0
-        ? nothing
-        : Effect.as(warn(`hook ${listener.label}: its queue is full, the oldest events are dropped`), undefined)
-    )
+  /** Keeps an event for an observer that the run does not wait for; an Effect where the queue had no room. */
+  const enqueued = (
+    listener: Bound,
+    queue: ObserverQueue.Sender<Queued>,
+    payload: object,
+    context: Context.Context<never>
+  ): Effect.Effect<void> | undefined =>
+    queue.offer({ listener, payload, context }) === 0
+      ? undefined
+      : warn(`hook ${listener.label}: its queue is full, the oldest events are dropped`)
 
   const made = (name: string, fields: () => object): Exit.Exit<object> => {
     try {
-      return Exit.succeed(payloadOf(fields(), maxChars))
+      return Exit.succeed(EventPayload.make(name, fields(), maxChars))
     } catch (error) {
       return Exit.die(new Error(`the payload of ${name} could not be made`, { cause: error }))
     }
   }
 
-  const dispatch = <A>(
+  /** Tells listeners of a payload from `first` on, whose `handling` has begun where it is given; `answers` takes what they answer. */
+  const tellRest = <A>(
+    told: ReadonlyArray<Bound>,
+    payload: Exit.Exit<object>,
+    read: Read<A>,
+    restore: Restore,
+    context: Context.Context<never>,
+    answers: Array<A | undefined>,
+    first: number,
+    begun: Handling<A> | undefined
+  ): Effect.Effect<void> => {
+    const tell = (listener: Bound): Effect.Effect<A | undefined> => {
+      if (!Exit.isSuccess(payload)) return failed(listener, `was not called: ${describe(payload.cause)}`, read)
+      const { queue } = listener.pace
+      if (listener.isObserver && queue !== undefined) return Effect.as(enqueued(listener, queue, payload.value, context) ?? Effect.void, undefined)
+      const handling = handled(listener, payload.value, read)
+      return Exit.isExit(handling) || !listener.isObserver
+        ? ended(listener, handling, read, restore)
+        : forked(handling, (fiber) => observed(listener, fiber, read, restore))
+    }
+    /** Observers of the event that are waited for, each with what of its hook comes after it. */
+    const waiting = new Map<Pace, Effect.Effect<void>>()
+    const running = new Set<Fiber.Fiber<unknown, unknown>>()
+    /** Tells one listener; undefined when that is done. */
+    const tellBeside = (listener: Bound, index: number): Effect.Effect<void> | undefined => {
+      const keep = Effect.map((answer: A | undefined) => void (answers[index] = answer))
+      const before = waiting.get(listener.pace)
+      if (before !== undefined) {
+        waiting.set(listener.pace, Effect.andThen(before, Effect.suspend(() => keep(tell(listener)))))
+        return undefined
+      }
+      const isBegun = index === first && begun !== undefined
+      if ((listener.isObserver && listener.pace.queue !== undefined && !isBegun) || !Exit.isSuccess(payload)) return keep(tell(listener))
+      const handling = isBegun ? begun : handled(listener, payload.value, read)
+      if (Exit.isExit(handling) && Exit.isSuccess(handling)) {
+        if (listener.isObserver) listener.pace.slow = 0
+        answers[index] = handling.value
+        return undefined
+      }
+      if (Exit.isExit(handling) || !listener.isObserver) return keep(ended(listener, handling, read, restore))
+      return forked(handling, (fiber) => {
+        const ended = keep(observed(listener, fiber, read, restore))
+        if (fiber.pollUnsafe() !== undefined) return ended
+        running.add(fiber)
+        waiting.set(listener.pace, Effect.andThen(ended, Effect.sync(() => void running.delete(fiber))))
+        return Effect.void
+      })
+    }
+    const tellFrom = (index: number): Effect.Effect<void> => {
+      for (let next = index; next < told.length; next++) {
+        const listener = told[next]
+        const telling = listener === undefined ? undefined : tellBeside(listener, next)
+        if (telling !== undefined) return Effect.flatMap(telling, () => tellFrom(next + 1))
+      }
+      return waiting.size === 0 ? Effect.void : awaited
+    }
+    const awaited = Effect.suspend(() => {
+      const [only, ...others] = waiting.values()
+      const all = only === undefined || others.length > 0 ? Effect.all(waiting.values(), { concurrency: "unbounded", discard: true }) : only
+      return Effect.onInterrupt(restore(all), () => Effect.sync(() => running.forEach((fiber) => fiber.interruptUnsafe())))
+    })
+    return tellFrom(first)
+  }
+
+  /** {@link Dispatcher.dispatch} of a fiber that is not interrupted here; listeners that are done at once cost a call each. */
+  const told = <A>(
     name: string,
     told: ReadonlyArray<Bound>,
     fields: () => object,
-    read: Read<A>
-  ): Effect.Effect<ReadonlyArray<A>> =>
-    Effect.uninterruptibleMask((restore) => {
-      const payload = made(name, fields)
-      const tell = (listener: Bound): Effect.Effect<A | undefined> => {
-        if (!Exit.isSuccess(payload)) return failed(listener, `was not called: ${describe(payload.cause)}`, read)
-        const { queue } = listener.pace
-        if (isObserver(listener) && queue !== undefined) return enqueue(listener, queue, payload.value)
-        const handling = handled(listener, payload.value, read)
-        return Exit.isExit(handling) || !isObserver(listener)
-          ? ended(listener, handling, read, restore)
-          : forked(handling, (fiber) => observed(listener, fiber, read, restore))
+    read: Read<A>,
+    restore: Restore,
+    context: Context.Context<never>
+  ): Effect.Effect<ReadonlyArray<A>> => {
+    const payload = made(name, fields)
+    const answers: Array<A | undefined> = []
+    const given = (): ReadonlyArray<A> => answers.length === 0 ? [] : answers.filter((answer) => answer !== undefined)
+    const rest = (first: number, begun?: Handling<A>): Effect.Effect<ReadonlyArray<A>> =>
+      Effect.map(tellRest(told, payload, read, restore, context, answers, first, begun), given)
+    if (!Exit.isSuccess(payload)) return rest(0)
+    for (let index = 0; index < told.length; index++) {
+      const listener = told[index]
+      if (listener === undefined) continue
+      const { isObserver, pace } = listener
+      if (isObserver && pace.queue !== undefined) {
+        const warned = enqueued(listener, pace.queue, payload.value, context)
+        if (warned !== undefined) return Effect.flatMap(warned, () => rest(index + 1))
+        continue
       }
-      /** Observers of the event that are waited for, each with what of its hook comes after it. */
-      const waiting = new Map<Pace, Effect.Effect<void>>()
-      const running = new Set<Fiber.Fiber<unknown, unknown>>()
-      const answers: Array<A | undefined> = []
-      /** Tells one listener; undefined when that is done. */
-      const tellBeside = (listener: Bound, index: number): Effect.Effect<void> | undefined => {
-        const keep = Effect.map((answer: A | undefined) => void (answers[index] = answer))
-        const before = waiting.get(listener.pace)
-        if (before !== undefined) {
-          waiting.set(listener.pace, Effect.andThen(before, Effect.suspend(() => keep(tell(listener)))))
-          return undefined
-        }
-        if ((isObserver(listener) && listener.pace.queue !== undefined) || !Exit.isSuccess(payload)) return keep(tell(listener))
-        const handling = handled(listener, payload.value, read)
-        if (Exit.isExit(handling) && Exit.isSuccess(handling)) {
-          if (isObserver(listener)) listener.pace.slow = 0
-          answers[index] = handling.value
-          return undefined
-        }
-        if (Exit.isExit(handling) || !isObserver(listener)) return keep(ended(listener, handling, read, restore))
-        return forked(handling, (fiber) => {
-          const ended = keep(observed(listener, fiber, read, restore))
-          if (fiber.pollUnsafe() !== undefined) return ended
-          running.add(fiber)
-          waiting.set(listener.pace, Effect.andThen(ended, Effect.sync(() => void running.delete(fiber))))
-          return Effect.void
-        })
-      }
-      const tellFrom = (index: number): Effect.Effect<void> => {
-        for (let next = index; next < told.length; next++) {
-          const listener = told[next]
-          const telling = listener === undefined ? undefined : tellBeside(listener, next)
-          if (telling !== undefined) return Effect.flatMap(telling, () => tellFrom(next + 1))
-        }
-        return waiting.size === 0 ? Effect.void : awaited
-      }
-      const awaited = Effect.suspend(() => {
-        const [only, ...others] = waiting.values()
-        const all = only === undefined || others.length > 0 ? Effect.all(waiting.values(), { concurrency: "unbounded", discard: true }) : only
-        return Effect.onInterrupt(restore(all), () => Effect.sync(() => running.forEach((fiber) => fiber.interruptUnsafe())))
-      })
-      return Effect.map(tellFrom(0), () => answers.filter((answer) => answer !== undefined))
-    })
+      const handling = handled(listener, payload.value, read)
+      if (!Exit.isExit(handling) || !Exit.isSuccess(handling)) return rest(index, handling)
+      if (isObserver) pace.slow = 0
+      if (handling.value !== undefined) answers[index] = handling.value
+    }
+    return Effect.succeed(given())
+  }
+
+  const dispatch: Dispatcher["dispatch"] = (name, listeners, fields, read) =>
+    Effect.uninterruptibleMask((restore) => Effect.withFiber((fiber) => told(name, listeners, fields, read, restore, fiber.context)))
 
   return { dispatch, startQueue }
 }

@@ -34,7 +34,7 @@ import * as RunContext from "../domain/RunContext.ts"
 import type { Rule } from "./Answers.ts"
 import { type Bound, identity, type Pace } from "./Dispatch.ts"
 import * as Dispatch from "./Dispatch.ts"
-import type { Hook } from "./Hook.ts"
+import { answers, type Hook } from "./Hook.ts"
 import { makeFaults } from "./IsolatedCall.ts"
 import { type Answers, type AskName, type Fields, type HookName, isHookName, names } from "./Payloads.ts"
 import { table } from "./PayloadTable.ts"
@@ -150,7 +150,7 @@ const makeUnsafe = (settings: Settings): Service => {
             : Effect.updateContext(handling, (input: Context.Context<never>) => Context.merge(context, input))
         },
         pace,
-        isQueued: hook.delivery.mode === "queued"
+        isObserver: hook.delivery.mode === "queued" || !answers(listener.event)
       }))
       const info = (): HookInfo => ({
         label: hook.label,

@@ -24,8 +24,9 @@ import * as Answers from "./Answers.ts"
 export const observerVersion = "hermes.observer.v1"
 
 /**
- * Treatment of the fields whose values an emitter hands in as they are: `copy` at once, `bound` also in size, `late` when
- * first read, `made` then by the function that is handed in. Values of all other fields have their payload's type already.
+ * Treatment of the fields whose values an emitter hands in as they are: `copy` at once, `bound` in size and `late` when first
+ * read, `made` then by the function that is handed in. Instead of a value that is made late an emitter may hand in a function that
+ * returns it. Values of all other fields have their payload's type already.
  */
 export const liveFields = {
   user_message: "copy",
@@ -36,6 +37,7 @@ export const liveFields = {
   conversation_history: "late",
   request_messages: "late",
   assistant_message: "late",
+  usage: "made",
   approx_input_tokens: "made",
   request_char_count: "made"
 } as const

@@ -12,10 +12,6 @@
  * throws, `"NaN"`, digits for a bigint. Of a class instance only its own data is taken, never what its accessors or
  * `toJSON` would do.
  *
- * {@link payloadOf} makes the whole payload, once per event, whoever listens. Ids pass as they are: correlation must not
- * depend on what a secret looks like. A legacy list is remembered as it is at the time of the event; its messages, which
- * never change, are copied once per message however many events carry them.
- *
  * **Gotchas**
  *
  * The contract redacts a handful of key names and nothing by value; here `domain/Redaction` decides both
@@ -28,7 +24,6 @@ import * as Redacted from "effect/Redacted"
 import type * as Schema from "effect/Schema"
 import * as Redaction from "../domain/Redaction.ts"
 import { current, type Registry } from "../domain/Secrets.ts"
-import { liveFields, observerVersion } from "./PayloadTable.ts"
 
 /** Bounds of a copy. */
 interface Bounds {
@@ -50,18 +45,15 @@ interface Copied {
 
 /** A shorter text holds no secret that is one. */
 const shortest = 8
-/** Looking up a shorter text costs as much as looking through it. */
-const worthKeeping = 64
-/** A longer text would push out everything else. */
-const longestKept = 65_536
-/** Characters of one generation. Two are kept: what is asked for again moves to the younger. */
-const generation = 500_000
+/** Longer texts are remembered by `Redaction` itself. */
+export const longestShort = 63
+/** Short texts of one generation. Two are kept: what is asked for again moves to the younger. */
+const generation = 4_000
 
 interface Memory {
   readonly version: number
   young: Map<string, string>
   old: Map<string, string>
-  room: number
 }
 
 /** One memory for each registry of secrets, and a new one whenever a secret is added. */
@@ -70,26 +62,24 @@ const memories = new WeakMap<Registry, Memory>()
 const memoryOf = (secrets: Registry): Memory => {
   const known = memories.get(secrets)
   if (known !== undefined && known.version === secrets.version()) return known
-  const memory: Memory = { version: secrets.version(), young: new Map(), old: new Map(), room: generation }
+  const memory: Memory = { version: secrets.version(), young: new Map(), old: new Map() }
   memories.set(secrets, memory)
   return memory
 }
 
-/** `Redaction.redactText`, remembered for a while: a conversation is sent again with every request. */
+/** `Redaction.redactText`, which is also remembered of short texts: every event names the same route. */
 const redacted = (text: string): string => {
   if (text.length < shortest) return text
   const secrets = current()
-  if (text.length < worthKeeping || text.length > longestKept) return Redaction.redactText(text, secrets)
+  if (text.length > longestShort) return Redaction.redactText(text, secrets)
   const memory = memoryOf(secrets)
   const known = memory.young.get(text)
   if (known !== undefined) return known
   const out = memory.old.get(text) ?? Redaction.redactText(text, secrets)
-  if (memory.room < text.length) {
+  if (memory.young.size >= generation) {
     memory.old = memory.young
     memory.young = new Map()
-    memory.room = generation
   }
-  memory.room -= text.length
   memory.young.set(text, out)
   return out
 }
@@ -307,7 +297,9 @@ export const defaultMaxChars = 50_000
 
 const first = { depth: 8, string: 8_000, items: 200 }
 const second = { depth: 8, string: 1_000, items: 50 }
-const accident: Bounds = { depth: 32, string: 1_000_000, items: 10_000, total: 2_000_000 }
+/** UTF-16 units of a text that is copied whole. */
+export const longestText = 1_000_000
+const accident: Bounds = { depth: 32, string: longestText, items: 10_000, total: 2_000_000 }
 
 /** Values made here, so that they are not made again. */
 const sanitized = new WeakSet<object>()
@@ -362,48 +354,3 @@ const whole: Bounds = { depth: 200, string: Number.POSITIVE_INFINITY, items: Num
 
 /** Copies a value that is executed and not only shown: redacted, JSON, nothing cut but levels deeper than 200. */
 export const wholeOf = (value: unknown): Schema.Json => copy(value, whole).value
-
-const messages = new WeakMap<object, Schema.Json>()
-
-const messageOf = (message: unknown): Schema.Json => {
-  if (typeof message !== "object" || message === null) return copyOf(message)
-  let copy = messages.get(message)
-  if (copy === undefined) {
-    copy = copyOf(message)
-    messages.set(message, copy)
-  }
-  return copy
-}
-
-/** A legacy value as it is now, to be copied when somebody wants it. */
-const legacy = (name: string, value: unknown): () => Schema.Json => {
-  if (!Array.isArray(value)) return () => copyOf(value)
-  const { length } = value
-  // The messages of a request are the provider's own objects: nothing says that they stay as they are.
-  const each = name === "conversation_history" ? messageOf : copyOf
-  return () => Object.freeze(value.slice(0, length).map(each))
-}
-
-/** A field that is made when it is first read, for all who read it. */
-const later = (payload: object, name: string, make: () => Schema.Json): void => {
-  let made: Schema.Json | undefined
-  Object.defineProperty(payload, name, { enumerable: true, get: () => made ??= make() })
-}
-
-/** Treatment of a field by its name; undefined for a field whose value has its payload's type already. */
-const treatment: ReadonlyMap<string, (typeof liveFields)[keyof typeof liveFields]> = new Map(Object.entries(liveFields))
-
-/** Makes the frozen payload of one event. A version that the emitter set stays. */
-export const payloadOf = (fields: object, maxChars: number): object => {
-  const payload: Record<string, unknown> = { telemetry_schema_version: observerVersion }
-  for (const name of Object.keys(fields)) {
-    const value: unknown = Reflect.get(fields, name)
-    if (value === undefined) continue
-    const treated = treatment.get(name)
-    if (treated === "late") later(payload, name, legacy(name, value))
-    else if (treated === "made" && typeof value === "function") later(payload, name, () => copyOf(value()))
-    else if (treated === "bound") later(payload, name, () => sanitize(value, maxChars))
-    else payload[name] = typeof value === "string" && name.endsWith("_id") ? value : copyOf(value)
-  }
-  return Object.freeze(payload)
-}

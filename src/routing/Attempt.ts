@@ -241,7 +241,7 @@ const opening = (sent: Sent): PairedEvents.Event<"pre_api_request"> => ["pre_api
     approx_input_tokens: () => Math.ceil(count() / 4),
     request_char_count: count,
     max_tokens: maxTokens(sent.request),
-    request: ApiPayload.request(sent.request)
+    request: () => ApiPayload.request(sent.request)
   }
 }]
 
@@ -268,7 +268,7 @@ const failed = (sent: Sent, cause: Cause.Cause<unknown>): Fields<"api_request_er
     max_retries: sent.state.shared.maxAttempts,
     ...judged(sent, cause),
     error: ApiPayload.error(error),
-    request: ApiPayload.request(sent.request)
+    request: () => ApiPayload.request(sent.request)
   }
 }
 
@@ -281,10 +281,10 @@ const closing = (
     ? ["post_api_request", () => ({
       ...common(sent),
       ...timing(sent),
-      ...ApiPayload.answer(exit.value),
+      ...ApiPayload.answerFields(exit.value),
       ...Cost.toWire(Cost.spent(sent.state.known.cost(Usage.fromResponse(exit.value.usage), exit.value.reportedCost))),
       message_count: requestMessages(sent).length,
-      request: ApiPayload.request(sent.request)
+      request: () => ApiPayload.request(sent.request)
     })]
     : ["api_request_error", () => failed(sent, exit.cause)]
 

@@ -2,13 +2,15 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
+import { inspect } from "node:util"
 import * as ApiPayload from "../../src/hooks/ApiPayload.ts"
 import * as Payloads from "../../src/hooks/Payloads.ts"
+import * as EventPayload from "../../src/hooks/EventPayload.ts"
 import * as Sanitizer from "../../src/hooks/Sanitizer.ts"
 import { apiRequest, every, toolCall, toolDone, turn } from "./support/events.ts"
 
 const made = (fields: object, maxChars = Sanitizer.defaultMaxChars): Record<string, unknown> =>
-  Sanitizer.payloadOf(fields, maxChars) as Record<string, unknown>
+  EventPayload.make("pre_api_request", fields, maxChars) as Record<string, unknown>
 
 const isFrozen = (value: unknown): boolean =>
   typeof value !== "object" || value === null || (Object.isFrozen(value) && Object.values(value).every(isFrozen))
@@ -85,6 +87,25 @@ describe("Payloads", () => {
     assert.strictEqual(reads, 0)
     assert.strictEqual(payload["request"], payload["request"])
     assert.strictEqual(reads, 1)
+  })
+
+  it("whoever copies or shows a payload has its late fields, as they were at the event", () => {
+    const long = "x".repeat(100)
+    const request = { method: "POST", body: { prompt: long } }
+    const payload = made({ ...apiRequest, user_message: long, request, usage: () => null })
+    const whole = JSON.parse(JSON.stringify(payload))
+    assert.deepInclude(whole, { user_message: long, request, usage: null })
+    assert.deepStrictEqual([{ ...payload }, structuredClone(payload), { ...Object.create(payload), ...payload }], [whole, whole, whole])
+    assert.strictEqual(Object.create(payload).user_message, long)
+    assert.deepStrictEqual(inspect(payload, { depth: 9 }), inspect(whole, { depth: 9 }))
+    assert.deepStrictEqual(Object.keys(payload), Object.keys(whole))
+    assert.throws(() => Reflect.get(new Proxy(payload, {}), "request"), /read it from the payload itself/)
+  })
+
+  it("payloads have one shape: a late field has the same accessor in all of them", () => {
+    const [one, two] = [made(apiRequest), made({ ...apiRequest, request: {} })].map((payload) => Object.getOwnPropertyDescriptor(payload, "request"))
+    assert.isFunction(one?.get)
+    assert.strictEqual(one?.get, two?.get)
   })
 
   it("what is sanitised already is not sanitised again", () => {

@@ -1,0 +1,158 @@
+/**
+ * The payload of one event: made once, whoever listens, and frozen.
+ *
+ * **Details**
+ *
+ * Ids pass as they are: correlation must not depend on what a secret looks like. Numbers and short texts are there at once; a
+ * long text, a request, a response and the legacy lists are made when they are first read, as they were at the time of the
+ * event. A message of a legacy list, which never changes, is copied once however many events carry it.
+ *
+ * Fields that are made late are enumerable accessors of the payload itself, so that a spread, `JSON.stringify` and
+ * `structuredClone` have them; `console.log` shows their values. All payloads share the accessor of a name: an accessor of its own
+ * for each event would give each its own shape, which costs more than everything else of it.
+ *
+ * **Gotchas**
+ *
+ * A field that is made late has to be read from the payload itself or from an object that inherits from it, not through a `Proxy`
+ * that hands itself on as the receiver.
+ *
+ * Source: the observer document ("Payload Safety", "Performance"), `ARCHITECTURE.md` §7 (legacy payload fields, redaction).
+ */
+import type * as Schema from "effect/Schema"
+import { liveFields, observerVersion, table } from "./PayloadTable.ts"
+import * as Sanitizer from "./Sanitizer.ts"
+
+const messages = new WeakMap<object, Schema.Json>()
+
+const messageOf = (message: unknown): Schema.Json => {
+  if (typeof message !== "object" || message === null) return Sanitizer.copyOf(message)
+  let copy = messages.get(message)
+  if (copy === undefined) {
+    copy = Sanitizer.copyOf(message)
+    messages.set(message, copy)
+  }
+  return copy
+}
+
+type Treatment = (typeof liveFields)[keyof typeof liveFields] | "text"
+
+/** Treatment of a field by its name; undefined for a field whose value has its payload's type already. */
+const treatment: ReadonlyMap<string, Treatment> = new Map(Object.entries(liveFields))
+
+/** A value that is made late, and its length at the time of the event if it is a list. */
+class Late {
+  readonly #value: unknown
+  readonly #treatment: Treatment
+  readonly #length: number
+  #made: Schema.Json | undefined = undefined
+
+  constructor(value: unknown, treatment: Treatment) {
+    this.#value = value
+    this.#treatment = treatment
+    this.#length = Array.isArray(value) ? value.length : 0
+  }
+
+  read(name: string, maxChars: number): Schema.Json {
+    if (this.#made === undefined) this.#made = this.#make(name, maxChars)
+    return this.#made
+  }
+
+  #make(name: string, maxChars: number): Schema.Json {
+    const value: unknown = typeof this.#value === "function" ? this.#value() : this.#value
+    if (this.#treatment === "bound") return Sanitizer.sanitize(value, maxChars)
+    if (this.#treatment !== "late" || !Array.isArray(this.#value)) return Sanitizer.copyOf(value)
+    // The messages of a request are the provider's own objects: nothing says that they stay as they are.
+    const each = name === "conversation_history" ? messageOf : Sanitizer.copyOf
+    return Object.freeze(this.#value.slice(0, this.#length).map(each))
+  }
+}
+
+/** Late fields of a payload. */
+interface Unread {
+  readonly maxChars: number
+  readonly fields: Record<string, Late>
+}
+
+const unread = new WeakMap<object, Unread>()
+
+const unreadOf = (payload: object): Unread => {
+  for (let at: object | null = payload; at !== null; at = Reflect.getPrototypeOf(at)) {
+    const found = unread.get(at)
+    if (found !== undefined) return found
+  }
+  throw new TypeError("A field of a hook's payload was read through a proxy: read it from the payload itself.")
+}
+
+const accessors = new Map<string, PropertyDescriptor>()
+
+const accessorOf = (name: string): PropertyDescriptor => {
+  const known = accessors.get(name)
+  if (known !== undefined) return known
+  const accessor: PropertyDescriptor = {
+    enumerable: true,
+    get(this: object): Schema.Json | undefined {
+      const { fields, maxChars } = unreadOf(this)
+      return fields[name]?.read(name, maxChars)
+    }
+  }
+  accessors.set(name, accessor)
+  return accessor
+}
+
+/** Shows values where `console.log` would show accessors. */
+const inspection: PropertyDescriptor = {
+  value(this: object): object {
+    return { ...this }
+  }
+}
+const inspect = Symbol.for("nodejs.util.inspect.custom")
+
+const noEntries: Schema.Json = Object.freeze([])
+
+/** The treatment of a value that is not copied at once. */
+const lateness = (name: string, value: unknown): Treatment | undefined => {
+  const treated = treatment.get(name)
+  if (treated === "late" || treated === "bound" || (treated === "made" && typeof value === "function")) return treated
+  return typeof value === "string" && value.length > Sanitizer.longestShort && value.length <= Sanitizer.longestText ? "text" : undefined
+}
+
+/**
+ * Makes plain objects that keep the fields of a payload in themselves: the engine learns from the first ones how many there are. Of a
+ * literal it expects no more than are written in it, and makes a hash table of one that gets so many more.
+ */
+const plain = (): () => Record<string, unknown> => {
+  const Plain = function() {}
+  Plain.prototype = Object.prototype
+  return () => Reflect.construct(Plain, [])
+}
+
+const ofHooks: ReadonlyMap<string, () => Record<string, unknown>> = new Map(Object.keys(table).map((name) => [name, plain()]))
+const ofOthers = plain()
+
+/** Makes the frozen payload of one event. A version that the emitter set stays. */
+export const make = (event: string, fields: object, maxChars: number): object => {
+  const payload = (ofHooks.get(event) ?? ofOthers)()
+  payload["telemetry_schema_version"] = observerVersion
+  const waiting: Record<string, Late> = {}
+  let isLate = false
+  for (const name of Object.keys(fields)) {
+    const value: unknown = Reflect.get(fields, name)
+    if (value === undefined) continue
+    if (typeof value === "string" && name.endsWith("_id")) {
+      payload[name] = value
+      continue
+    }
+    const late = lateness(name, value)
+    if (late === undefined) payload[name] = Array.isArray(value) && value.length === 0 ? noEntries : Sanitizer.copyOf(value)
+    else {
+      waiting[name] = new Late(value, late)
+      Object.defineProperty(payload, name, accessorOf(name))
+      isLate = true
+    }
+  }
+  if (isLate) {
+    Object.defineProperty(payload, inspect, inspection)
+    unread.set(payload, { maxChars, fields: waiting })
+  }
+  return Object.freeze(payload)
+}
