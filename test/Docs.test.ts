@@ -39,6 +39,8 @@ describe("documentation", () => {
     assert.deepStrictEqual(pages.filter(({ path }) => !linksOf(llms).includes(`${path}.md`)).map(({ path }) => path), [])
     assert.isTrue(files.get("search.js")?.startsWith("window.pages=[{"))
     assert.include(files.get("reference/Agent.html"), "id=\"run\"")
+    assert.match(files.get("reference/hermes-effect-promise.html") ?? "", /id="createhermes"[\s\S]*?<p>[A-Z]/i)
+    assert.notMatch(files.get("reference/Cluster.html") ?? "", /<\/h2>\s*<pre/)
     assert.notInclude(files.get("index.html"), "<!-- ")
   })
 })

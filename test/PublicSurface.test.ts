@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { surface } from "./support/api.ts"
+import { surface, undocumented } from "./support/api.ts"
 import { root } from "./support/sources.ts"
 
 describe("the public surface", () => {
@@ -11,5 +11,9 @@ describe("the public surface", () => {
     const gone = Array.from(reviewed ?? []).filter((line) => found?.has(line) === false).map((line) => `- ${line}`)
     const added = Array.from(found ?? []).filter((line) => reviewed?.has(line) === false).map((line) => `+ ${line}`)
     assert.deepStrictEqual([...gone, ...added], [], "run `npm run api`, and look at what changed for applications")
+  })
+
+  it("has a doc comment on each module and each export", () => {
+    assert.deepStrictEqual(undocumented(), [])
   })
 })

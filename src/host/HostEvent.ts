@@ -126,6 +126,7 @@ export interface State extends LiveSettings {
 /** Reason of a change of the session: `titled` alone leaves its id as it is. */
 export type SessionChange = "new" | "resumed" | "compacted" | "titled"
 
+/** One event of a live session, as its readers get it: the union of what happens in turns, the queue, approvals and the session itself. */
 export type HostEvent =
   | { readonly _tag: "TurnStarted"; readonly turn: Turn }
   | { readonly _tag: "RunEvents"; readonly turn: number; readonly events: ReadonlyArray<RunEvent> }

@@ -124,6 +124,7 @@ export interface LiveBackground {
   readonly takeNotices: Effect.Effect<ReadonlyArray<string>>
 }
 
+/** A session that clients share: its state and events, and what they can ask of it. */
 export interface LiveSession {
   readonly state: Effect.Effect<State>
   /** The events from now on, for as long as the scope lives. */

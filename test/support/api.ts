@@ -125,3 +125,40 @@ export const surface = (): string => {
     `### ${Array.from(names).join(", ")}\n\n${relative(src, path)}\n\n\`\`\`ts\n${lines(exportsOf(path))}\n\`\`\`\n`)
   return `# Public surface\n\nWritten by \`npm run api\` from the sources, and compared by the tests: a change here is a change for applications.\n\n${parts.join("\n")}\n# Modules\n\n${each.join("\n")}`
 }
+
+/** The doc comment before a node; empty where there is none. */
+const docBefore = ({ code }: Module, { start }: Fields): string =>
+  typeof start === "number" ? /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*$/.exec(code.slice(0, start))?.[1] ?? "" : ""
+
+/** Doc comments of the exports of a module, also of those that it passes on from others; empty where nothing is said. */
+export const docsOf = (path: string): ReadonlyMap<string, string> => {
+  const module = parse(path)
+  const at = (specifier: unknown) => resolve(dirname(path), text(specifier))
+  const found = module.body.flatMap((node): ReadonlyArray<readonly [name: string, doc: string]> => {
+    const source = text(fields(node["source"])["value"])
+    const isOwn = source.startsWith(".")
+    if (node["type"] === "ExportAllDeclaration" && node["exported"] === null) return isOwn ? Array.from(docsOf(at(source))) : []
+    if (node["type"] !== "ExportNamedDeclaration") return []
+    const doc = docBefore(module, node)
+    if (isFields(node["declaration"])) return declared(module, node["declaration"]).map(([name]) => [name, doc] as const)
+    return list(node["specifiers"]).map((one) => {
+      const local = text(fields(one["local"])["name"])
+      const elsewhere = source === "" ? "" : isOwn ? docsOf(at(source)).get(local) ?? "" : `See \`${source}\`.`
+      return [text(fields(one["exported"])["name"]), docBefore(module, one) || elsewhere || doc] as const
+    })
+  })
+  // A value and a type of one name are told of once.
+  return found.reduce((docs, [name, doc]) => docs.set(name, docs.get(name) || doc), new Map<string, string>())
+}
+
+/** Public exports that nothing is said about, and modules of the public surface without a first comment. */
+export const undocumented = (): ReadonlyArray<string> => {
+  const modules = new Set(entries().flatMap(({ source }) => [
+    source,
+    ...parse(source).body.flatMap((node) => node["type"] === "ExportAllDeclaration" && node["exported"] !== null ? [resolve(dirname(source), text(fields(node["source"])["value"]))] : [])
+  ]))
+  return Array.from(modules).flatMap((path) => {
+    const missing = Array.from(docsOf(path)).filter(([, doc]) => doc === "").map(([name]) => `${relative(src, path)}: ${name}`)
+    return parse(path).code.startsWith("/**") ? missing : [`${relative(src, path)} begins without a comment`, ...missing]
+  }).toSorted()
+}

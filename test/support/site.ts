@@ -3,8 +3,9 @@
 import { Marked, type Tokens } from "marked"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { basename, dirname, join, posix, relative } from "node:path"
+import { docsOf, surface } from "./api.ts"
+import { entries } from "./entries.ts"
 import { root, src } from "./sources.ts"
-import { surface } from "./api.ts"
 
 /** A page of the site. */
 export interface Page {
@@ -31,35 +32,41 @@ const prose = (comment: string): string =>
   comment.replaceAll(/^\s*\* ?/gm, "").trim()
     .replaceAll(/\{@link ([^}\s]+)(?:\s+[^}]*)?\}/g, "`$1`").replaceAll(/^@see /gm, "See ").replaceAll(/^Source: [\s\S]*?(?:\n\n|(?![\s\S]))/gm, "").trim()
 
-/** The comment that stands before a position of a text. */
-const commentBefore = (text: string, end: number): string => {
-  const found = /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*$/.exec(text.slice(0, end))?.[1]
-  return found === undefined ? "" : prose(found)
-}
-
 const moduleComment = (text: string): string => prose(/^\/\*\*((?:(?!\*\/)[\s\S])*)\*\//.exec(text)?.[1] ?? "")
 
 /** The name of a line of the public surface: of what it exports, and of its declaration where that has another one. */
 const nameOf = (line: string): string => /^(?:\w+: )?(?:const|class|interface|type|function|enum) (\w+)/.exec(line)?.[1] ?? /^(\w+)/.exec(line)?.[1] ?? line
 
-const reference = (): ReadonlyArray<Page> =>
-  Array.from(surface().matchAll(/^### (.+)\n\n(.+)\n\n```ts\n([\s\S]*?)\n```$/gm), ([, names = "", path = "", lines = ""]) => {
-    const text = readFileSync(join(src, path), "utf8")
-    const parts = lines.split("\n").filter((line) => line !== "").map((line) => {
-      const name = nameOf(line)
-      const at = new RegExp(`^export (?:declare |abstract |async )?(?:const|class|interface|type|function) ${name}\\b`, "m").exec(text)?.index
-      const doc = at === undefined ? "" : commentBefore(text, at)
-      return `## ${name}\n\n${doc}\n\n\`\`\`text\n${line.length > 600 ? `${line.slice(0, 600)} …` : line}\n\`\`\`\n`
-    })
-    const title = names.split(", ")[0] ?? names
-    return {
-      section: "Reference" as const,
-      title: names,
-      path: `reference/${title}`,
-      source: `src/${path}`,
-      markdown: `# ${names}\n\n\`src/${path}\`\n\n${moduleComment(text)}\n\n${parts.join("\n")}`
-    }
-  }).toSorted((a, b) => a.title < b.title ? -1 : 1)
+/** Sections of exports, one for each line of the public surface. */
+const exportsOf = (path: string, lines: string): string => {
+  const docs = docsOf(join(src, path))
+  return lines.split("\n").filter((line) => line !== "").map((line) => {
+    const alias = /^(\w+): /.exec(line)?.[1]
+    const name = alias ?? nameOf(line)
+    return `## ${name}\n\n${prose(docs.get(name) ?? "")}\n\n\`\`\`text\n${line.length > 600 ? `${line.slice(0, 600)} …` : line}\n\`\`\`\n`
+  }).join("\n")
+}
+
+/** Page of what a file exports. */
+const referencePage = (title: string, path: string, file: string, lines: string): Page => ({
+  section: "Reference",
+  title,
+  path: `reference/${path}`,
+  source: `src/${file}`,
+  markdown: `# ${title}\n\n\`src/${file}\`\n\n${moduleComment(readFileSync(join(src, file), "utf8"))}\n\n${exportsOf(file, lines)}`
+})
+
+/** Reference of the modules, and of the entries that export something besides modules. */
+const reference = (): ReadonlyArray<Page> => {
+  const text = surface()
+  const modules = Array.from(text.matchAll(/^### (.+)\n\n(.+)\n\n```ts\n([\s\S]*?)\n```$/gm), ([, names = "", file = "", lines = ""]) =>
+    referencePage(names, names.split(", ")[0] ?? names, file, lines))
+  const ofEntries = entries().flatMap(({ source, specifier }) => {
+    const lines = new RegExp(`^## ${specifier}\n(?:(?!^#)[\\s\\S])*?\`\`\`ts\n([\\s\\S]*?)\n\`\`\`$`, "m").exec(text)?.[1]
+    return lines === undefined ? [] : [referencePage(specifier, specifier.replaceAll("/", "-"), relative(src, source), lines)]
+  })
+  return [...ofEntries, ...modules.toSorted((a, b) => a.title < b.title ? -1 : 1)]
+}
 
 const markdownIn = (folder: string): ReadonlyArray<string> => readdirSync(join(root, folder)).filter((name) => name.endsWith(".md")).toSorted()
 

@@ -161,11 +161,13 @@ export interface SessionList {
 /** Writer of a message. */
 export type Origin = "user" | "model" | "tool" | "child" | "runtime"
 
+/** Text of a message, or reasoning of the model. */
 export interface TextPart {
   readonly type: "text" | "reasoning"
   readonly text: string
 }
 
+/** A call of a tool, as the model made it. */
 export interface CallPart {
   readonly type: "call"
   readonly id: string
@@ -178,6 +180,7 @@ export interface CallPart {
   readonly diffs: ReadonlyArray<FileDiff>
 }
 
+/** The result of a call. */
 export interface ResultPart {
   readonly type: "result"
   /** Id of its call. */
@@ -189,6 +192,7 @@ export interface ResultPart {
   readonly duration?: number | undefined
 }
 
+/** A picture in a message. */
 export interface ImagePart {
   readonly type: "image"
   readonly mediaType: string
@@ -205,6 +209,7 @@ export interface FilePart {
   readonly name?: string | undefined
 }
 
+/** A part of a message. */
 export type Part = TextPart | CallPart | ResultPart | ImagePart | FilePart
 
 /** A changed file. */
@@ -380,6 +385,7 @@ export interface ScoreRequest {
   readonly comment?: string | undefined
 }
 
+/** A score that was given to a run. */
 export interface Score {
   readonly name: string
   readonly value: number | string | boolean
@@ -395,6 +401,7 @@ export interface NoteRequest {
   readonly position?: number | undefined
 }
 
+/** A note, with the time at which it was written. */
 export interface Note extends NoteRequest {
   readonly at: number
 }

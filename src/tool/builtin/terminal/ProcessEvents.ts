@@ -69,6 +69,7 @@ export interface Service {
 /** The service that keeps events of background processes. */
 export class ProcessEvents extends Context.Service<ProcessEvents, Service>()("hermes-effect/tool/builtin/ProcessEvents") {}
 
+/** Makes a keeper of events without any, bounded for each session. */
 export const make: Effect.Effect<Service> = Effect.sync(() => {
   const { offer: publish, ...events } = SessionQueue.make<ProcessEvent>(capacity)
   return { publish, ...events }
