@@ -46,6 +46,15 @@ export interface Database {
   readonly close: () => void
 }
 
+/** A transaction under way. */
+export interface Transaction {
+  /**
+   * Runs statements before the next statement of the client, and before the end of the transaction at the latest, so that what several
+   * {@link Client.statements} change in one row is one statement. They are lost with a transaction that is taken back.
+   */
+  readonly putOff: (write: (all: Database["all"]) => void) => void
+}
+
 /** A client that can also write in few Effects. */
 export interface Client extends SqlClient.SqlClient {
   /**
@@ -56,7 +65,7 @@ export interface Client extends SqlClient.SqlClient {
   /** True in the Effect of a transaction. */
   readonly isWithin: (fiber: Fiber.Fiber<unknown, unknown>) => boolean
   /** Runs statements on the connection, one directly after the other. Only in a transaction of the fiber: it waits for no other one. */
-  readonly statements: <A>(body: (all: Database["all"]) => A) => Effect.Effect<A, SqlError>
+  readonly statements: <A>(body: (all: Database["all"], transaction: Transaction) => A) => Effect.Effect<A, SqlError>
   /** Runs an Effect once the {@link Client.transaction} of the fiber is done, and at once where there is none. */
   readonly afterTransaction: <E extends SqlError = never>(effect: Effect.Effect<void, E>) => Effect.Effect<void, E>
   /** Commits what was written so far; absent where each write has a commit of its own. */
@@ -187,8 +196,16 @@ const sqlError = (operation: string) => (thrown: unknown): SqlError => {
   return new SqlError({ reason: classifySqliteError(cause, { message, operation }) })
 }
 
-const connect = (database: Database): Connection => {
-  const run = (rows: () => ReadonlyArray<Row>) => Effect.try({ try: rows, catch: sqlError("execute") })
+/** `before` runs ahead of each statement. */
+const connect = (database: Database, before: () => void): Connection => {
+  const run = (rows: () => ReadonlyArray<Row>) =>
+    Effect.try({
+      try: () => {
+        before()
+        return rows()
+      },
+      catch: sqlError("execute")
+    })
   const execute: Connection["execute"] = (sql, parameters, transformRows) =>
     run(() => {
       const rows = database.all(sql, parameters)
@@ -224,8 +241,25 @@ const savepoint = "one_write"
 
 /** The client of an open database. */
 export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sharing): Effect.fn.Return<Client> {
+  /** Statements of the transaction under way that were put off. */
+  let late: Array<(all: Database["all"]) => void> = []
+  const settle = (): void => {
+    for (let write = late[0]; write !== undefined; write = late[0]) {
+      // One that fails fails the transaction too.
+      write(database.all)
+      late.shift()
+    }
+  }
+  const newTransaction = (): Transaction => ({ putOff: (write) => void late.push(write) })
+  /** There is one at a time; each is another value. */
+  let current = newTransaction()
+  const renew = (): void => {
+    late = []
+    current = newTransaction()
+  }
+
   const acquirers = SqlClient.makeSqliteAcquirers({
-    connection: Effect.succeed(connect(database)),
+    connection: Effect.succeed(connect(database, settle)),
     semaphore: yield* Semaphore.make(1),
     isTransaction: () => database.isTransaction()
   })
@@ -239,7 +273,7 @@ export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sh
   }).pipe(Effect.provide(Reactivity.layer))
 
   const isWithin: Client["isWithin"] = (fiber) => Context.getOrUndefined(fiber.context, client.transactionService) !== undefined
-  const statements: Client["statements"] = (body) => Effect.try({ try: () => body(database.all), catch: sqlError("execute") })
+  const statements: Client["statements"] = (body) => Effect.try({ try: () => body(database.all, current), catch: sqlError("execute") })
 
   /** Of the transaction under way; there is one at a time. */
   let afterwards: Array<Effect.Effect<void, SqlError>> = []
@@ -262,9 +296,19 @@ export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sh
         } catch (thrown) {
           return Effect.fail(failed(thrown))
         }
+        renew()
+        const giveUp = <E>(cause: Cause.Cause<E>) => {
+          renew()
+          return Effect.andThen(takeBack(cause), Effect.failCause(cause))
+        }
         return Effect.matchCauseEffect(Effect.provideService(effect, client.transactionService, [connection, 0]), {
-          onFailure: (cause) => Effect.andThen(takeBack(cause), Effect.failCause(cause)),
+          onFailure: giveUp,
           onSuccess: (value) => {
+            try {
+              settle()
+            } catch (thrown) {
+              return giveUp(Cause.fail(failed(thrown)))
+            }
             try {
               leave(database.all)
             } catch (thrown) {

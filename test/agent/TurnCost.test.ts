@@ -15,11 +15,14 @@ import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 const Echo = Tool.make("echo", { parameters: Schema.Struct({ text: Schema.String }), success: Schema.String }).annotate(Tool.Readonly, true)
 const toolkit = Toolkit.make(Echo)
 const tools = [H.Toolset.make("echo", toolkit, toolkit.toLayer({ echo: ({ text }) => Effect.succeed(text) }))]
+const Change = Tool.make("echo", { parameters: Schema.Struct({ text: Schema.String }), success: Schema.String })
+const changeKit = Toolkit.make(Change)
+const changing = [H.Toolset.make("echo", changeKit, changeKit.toLayer({ echo: ({ text }) => Effect.succeed(text) }))]
 
 /** Fibers and steps of one run. */
 const counted = (
   turns: number,
-  options: { readonly store?: ReturnType<typeof H.SessionStore.layerSqlite>; readonly hooks?: ReadonlyArray<Hook> } = {}
+  options: { readonly store?: ReturnType<typeof H.SessionStore.layerSqlite>; readonly hooks?: ReadonlyArray<Hook>; readonly tools?: typeof tools } = {}
 ) => {
   const count = { fibers: 0, steps: 0 }
   const script = Array.from({ length: turns }, (_, turn) => H.Scripted.complete({ toolCalls: [{ name: "echo", params: { text: `text ${turn}` } }] }))
@@ -112,7 +115,7 @@ describe("a turn of one tool call", () => {
       assert.isAtMost(perTurn.steps, 350)
     }).pipe(Effect.scoped))
 
-  it.live("takes thirteen statements in a database, and writes little more JSON than the messages are", () =>
+  it.live("takes thirteen statements in a database, fifteen where its call may change something, and writes little more JSON than the messages are", () =>
     Effect.gen(function*() {
       const directory = yield* temporaryDirectory
       const run = (turns: number) => written(counted(turns, { store: H.SessionStore.layerSqlite({ path: `${directory}/${turns}.db` }) }))
@@ -120,5 +123,9 @@ describe("a turn of one tool call", () => {
       assert.strictEqual((long.statements - short.statements) / 20, 13)
       assert.strictEqual((long.texts - short.texts) / 20, 15)
       assert.isAtMost((long.characters - short.characters) / 20, 2_000)
+      // The beginning of the call is written, and taken out.
+      const change = (turns: number) => written(counted(turns, { store: H.SessionStore.layerSqlite({ path: `${directory}/c${turns}.db` }), tools: changing }))
+      const [few, many] = [yield* change(10), yield* change(30)]
+      assert.strictEqual((many.statements - few.statements) / 20, 15)
     }).pipe(Effect.scoped))
 })

@@ -96,6 +96,19 @@ export const toCost = (row: CostColumns): Cost.Spent => ({
   source: row.cost_source
 })
 
+/** Counters of several calls; status and source of the cost are those of the last. */
+export const sum = (before: Counted, last: Counted): Counted => ({
+  input_tokens: before.input_tokens + last.input_tokens,
+  output_tokens: before.output_tokens + last.output_tokens,
+  cache_read_tokens: before.cache_read_tokens + last.cache_read_tokens,
+  cache_write_tokens: before.cache_write_tokens + last.cache_write_tokens,
+  reasoning_tokens: before.reasoning_tokens + last.reasoning_tokens,
+  api_call_count: before.api_call_count + last.api_call_count,
+  estimated_cost_usd: before.estimated_cost_usd + last.estimated_cost_usd,
+  cost_status: last.cost_status,
+  cost_source: last.cost_source
+})
+
 /** The row that a session begins with. */
 export const newSession = (session: NewSession, title: string | null, now: number): SessionRow => ({
   id: session.id,

@@ -37,7 +37,7 @@ export interface Database {
   /** The same for statements that run directly one after the other, without an Effect for each: for what is written at every step of a run. */
   readonly writeDirectly: <A>(
     operation: string,
-    body: (all: SqliteClient.Database["all"]) => A
+    body: (all: SqliteClient.Database["all"], transaction: SqliteClient.Transaction) => A
   ) => Effect.Effect<A, SessionStoreError>
   readonly together: Together
   /** Waits until what was written is in the log file; absent where every write is when it returns. */

@@ -8,10 +8,12 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { SessionStoreError } from "../../domain/AgentError.ts"
 import * as Leases from "../../platform/Leases.ts"
+import type * as SqliteClient from "../../platform/SqliteClient.ts"
 import { promptLength, type Service as SessionActivity, type Spoken } from "../SessionActivity.ts"
 import type { Backend } from "../SessionBackend.ts"
 import type * as SessionStore from "../SessionStorePort.ts"
 import * as SqlRecord from "../sql/SqlRecord.ts"
+import * as SqlRows from "../sql/SqlRows.ts"
 import * as SqlStore from "../sql/SqlStore.ts"
 import * as StoredForm from "../StoredForm.ts"
 import * as Database from "./Database.ts"
@@ -19,13 +21,12 @@ import * as SqliteMaintenance from "./SqliteMaintenance.ts"
 import * as SqliteRetention from "./SqliteRetention.ts"
 import * as SqliteSearch from "./SqliteSearch.ts"
 
-const appendCounts = `UPDATE sessions SET
-  message_count = message_count + ?, tool_call_count = tool_call_count + ?, updated_at = ?, ended_at = NULL, end_reason = NULL
-  WHERE id = ? RETURNING message_count`
+const readRow = `SELECT message_count, EXISTS (SELECT 1 FROM begun_calls WHERE session_id = sessions.id) AS has_begun
+  FROM sessions WHERE id = ?`
+const appendCounts =
+  "message_count = message_count + ?, tool_call_count = tool_call_count + ?, updated_at = ?, ended_at = NULL, end_reason = NULL"
 const appendMessage = `INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, envelope)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
-const isSession = "SELECT 1 FROM sessions WHERE id = ?"
-
 const noteBegun = "INSERT INTO begun_calls (session_id, call_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
 
 const forgetBegun = "DELETE FROM begun_calls WHERE session_id = ? AND call_id = ?"
@@ -37,7 +38,8 @@ const counterNames = [
 ]
 const countedBy = (value: (name: string) => string): string =>
   counterNames.map((name, index) => index < counterNames.length - 2 ? `${name} = ${name} + ${value(name)}` : `${name} = ${value(name)}`).join(", ")
-const addUsage = `UPDATE sessions SET ${countedBy(() => "?")} WHERE id = ? RETURNING id`
+const addUsage = countedBy(() => "?")
+const updateOf = (set: string): string => `UPDATE sessions SET ${set} WHERE id = ?`
 const addModelUsage = `INSERT INTO session_model_usage (session_id, provider, model, ${counterNames.join(", ")})
   VALUES (?, ?, ?, ${counterNames.map(() => "?").join(", ")})
   ON CONFLICT (session_id, provider, model) DO UPDATE SET ${countedBy((name) => `excluded.${name}`)}`
@@ -53,6 +55,45 @@ const keepIn = ({ writeDirectly }: Database.Database): SqlRecord.RecordPlace["ke
     for (const some of Arr.chunksOf(rows, SqlRecord.insertSize)) all(insertOf(some.length), some.flat())
   })
 
+type All = SqliteClient.Database["all"]
+
+/** Changes of a transaction in the row of a session, which are one statement however many operations make them. */
+interface RowChange {
+  /** Messages of the session, those of the transaction included. */
+  count: number
+  /** False where no call of the session has begun. */
+  hasBegun: boolean
+  appended: readonly [messages: number, calls: number, now: number] | undefined
+  counted: SqlRows.Counted | undefined
+}
+
+const writeChange = (all: All, id: string, { appended, counted }: RowChange): void => {
+  if (appended !== undefined && counted !== undefined) all(updateOf(`${appendCounts}, ${addUsage}`), [...appended, ...Object.values(counted), id])
+  else if (appended !== undefined) all(updateOf(appendCounts), [...appended, id])
+  else if (counted !== undefined) all(updateOf(addUsage), [...Object.values(counted), id])
+}
+
+/** Changes of rows by their transaction and session. */
+const changes = new WeakMap<SqliteClient.Transaction, Map<string, RowChange>>()
+
+/** Finds the changes of the transaction in the row of a session; undefined where there is no such session. */
+const changeOf = (all: All, transaction: SqliteClient.Transaction, id: string): RowChange | undefined => {
+  let known = changes.get(transaction)
+  if (known === undefined) changes.set(transaction, known = new Map())
+  const before = known.get(id)
+  if (before !== undefined) return before
+  const [row] = all(readRow, [id])
+  if (row === undefined) return undefined
+  const change: RowChange = { count: Number(row["message_count"]), hasBegun: row["has_begun"] === 1, appended: undefined, counted: undefined }
+  known.set(id, change)
+  transaction.putOff((all) => {
+    writeChange(all, id, change)
+    // It is read again by what comes behind.
+    known.delete(id)
+  })
+  return change
+}
+
 /** Makes the session store on an open database. */
 export const make = ({ committed, read, sql, write, writeDirectly }: Database.Database): SessionStore.Service =>
   SqlStore.make({
@@ -63,33 +104,38 @@ export const make = ({ committed, read, sql, write, writeDirectly }: Database.Da
     made: "rowid",
     exact: { encode: (text) => text, decode: (text) => text },
     append: (id, { answered, calls, now, rows }) =>
-      writeDirectly("append", (all) => {
-        const [after] = all(appendCounts, [rows.length, calls, now, id])
-        if (after === undefined) return undefined
-        const first = Number(after["message_count"]) - rows.length
+      writeDirectly("append", (all, transaction) => {
+        const change = changeOf(all, transaction, id)
+        if (change === undefined) return undefined
+        const first = change.count
         rows.forEach(({ content, envelope, role, toolCalls, toolNames }, index) =>
           all(appendMessage, [id, first + index, role, now, content, toolNames, toolCalls, envelope]))
-        answered.forEach((callId) => all(forgetBegun, [id, callId]))
+        if (change.hasBegun) answered.forEach((callId) => all(forgetBegun, [id, callId]))
+        const [messagesBefore, callsBefore] = change.appended ?? [0, 0]
+        change.appended = [messagesBefore + rows.length, callsBefore + calls, now]
+        change.count = first + rows.length
         return first
       }),
     begin: (id, callIds) =>
       write("begin", Effect.andThen(
         sql.afterTransaction(sql.committed ?? Effect.void),
-        sql.statements((all) => {
-          if (all(isSession, [id]).length === 0) return false
+        sql.statements((all, transaction) => {
+          const change = changeOf(all, transaction, id)
+          if (change === undefined) return false
+          change.hasBegun = true
           callIds.forEach((callId) => all(noteBegun, [id, callId]))
           return true
         })
       )),
     committed,
-    addUsage: (id, { model, provider }, counted) => {
-      const values = Object.values(counted)
-      return writeDirectly("recordUsage", (all) => {
-        const rows = all(addUsage, [...values, id])
-        if (rows.length > 0) all(addModelUsage, [id, provider, model, ...values])
-        return rows.length > 0
+    addUsage: (id, { model, provider }, counted) =>
+      writeDirectly("recordUsage", (all, transaction) => {
+        const change = changeOf(all, transaction, id)
+        if (change === undefined) return false
+        all(addModelUsage, [id, provider, model, ...Object.values(counted)])
+        change.counted = change.counted === undefined ? counted : SqlRows.sum(change.counted, counted)
+        return true
       })
-    }
   })
 
 const activityOf = ({ read, sql }: Database.Database, { sequence, since }: SqlRecord.SqlRecord): SessionActivity => ({

@@ -149,6 +149,78 @@ describe("a transaction", () => {
       yield* client.transaction(Effect.void)
       assert.deepStrictEqual(statements.slice(-2), ["BEGIN IMMEDIATE", "COMMIT"])
     }))
+
+  it.effect("runs what was put off before the next statement of the client, and before its end", () =>
+    Effect.gen(function*() {
+      const { client, statements } = yield* refusing("none")
+      statements.length = 0
+      const put = (text: string) => client.statements((_, transaction) => transaction.putOff((all) => all(text, [])))
+      yield* client.transaction(Effect.gen(function*() {
+        yield* put("late")
+        yield* client.statements((all) => all("direct", []))
+        yield* client.unsafe("other")
+        yield* put("later")
+      }))
+      assert.deepStrictEqual(statements, ["BEGIN IMMEDIATE", "direct", "late", "other", "later", "COMMIT"])
+    }))
+
+  it.effect("is rolled back where what was put off fails, also if somebody went on; what was put off in it is never done", () =>
+    Effect.gen(function*() {
+      const { client, statements } = yield* refusing("bad")
+      statements.length = 0
+      const put = (text: string) => client.statements((_, transaction) => transaction.putOff((all) => all(text, [])))
+      const failing = Effect.andThen(put("bad"), put("never"))
+      assert.isTrue((yield* Effect.exit(client.transaction(failing)))._tag === "Failure")
+      assert.isTrue((yield* Effect.exit(client.transaction(Effect.andThen(failing, Effect.ignore(client.unsafe("other"))))))._tag === "Failure")
+      yield* Effect.exit(client.transaction(Effect.andThen(put("never"), Effect.die("fault"))))
+      yield* client.unsafe("next")
+      yield* client.transaction(Effect.void)
+      assert.deepStrictEqual(statements.join(", ").split(", BEGIN IMMEDIATE, "), [
+        "BEGIN IMMEDIATE, bad, ROLLBACK",
+        "bad, bad, ROLLBACK",
+        "ROLLBACK, next",
+        "COMMIT"
+      ])
+    }))
+})
+
+describe("the row of a session", () => {
+  const counted = { ...Usage.zero, inputTokens: 3, requestCount: 1 }
+  const usage = { provider: "p", model: "m", usage: counted, cost: { usd: 0.5, status: "estimated", source: "official_docs_snapshot" } } as const
+
+  it.effect("is written once in a transaction, whatever changes in it, in the order of the operations", () =>
+    Effect.gen(function*() {
+      const database = yield* Database.open(`${yield* temporaryDirectory}/state.db`)
+      const store = SqliteStore.make(database)
+      const other = SessionId.make("other")
+      yield* store.create(newSession(id))
+      yield* store.create(newSession(other))
+      yield* database.sql`CREATE TEMP TABLE updates (id TEXT)`
+      yield* database.sql`CREATE TEMP TRIGGER updated AFTER UPDATE ON sessions BEGIN INSERT INTO updates VALUES (old.id); END`
+      yield* database.together(Effect.gen(function*() {
+        yield* store.recordUsage(id, usage)
+        assert.strictEqual(yield* store.append(id, [user("one"), user("two")]), 0)
+        yield* store.recordUsage(id, { ...usage, cost: { usd: null, status: "unknown", source: "none" } })
+        assert.strictEqual(yield* store.append(other, [user("one")]), 0)
+        assert.strictEqual(yield* store.append(id, [user("three")]), 2)
+        yield* store.begin(id, ["call"])
+      }))
+      assert.deepStrictEqual(yield* database.sql`SELECT id, count(*) AS count FROM updates GROUP BY id`, [{ id: "other", count: 1 }, { id: "s", count: 1 }])
+      const { cost, messageCount, usage: sums } = Option.getOrThrow(yield* store.get(id))
+      assert.deepStrictEqual([messageCount, sums.inputTokens, sums.requestCount, cost], [3, 6, 2, { usd: 0.5, status: "unknown", source: "none" }])
+      assert.deepStrictEqual((yield* store.usageByModel(id)).map(({ usage }) => usage), [sums])
+      assert.lengthOf(yield* store.messages(id), 3)
+
+      const reason = yield* database.together(Effect.gen(function*() {
+        yield* store.append(id, [user("four")])
+        assert.strictEqual(Option.getOrThrow(yield* store.get(id)).messageCount, 4)
+        yield* store.end(id, "done")
+        return Option.getOrThrow(yield* store.get(id)).endReason
+      }))
+      assert.deepStrictEqual([reason, Option.getOrThrow(yield* store.get(id)).endReason], ["done", "done"])
+      yield* store.append(id, [user("five")])
+      assert.isUndefined(Option.getOrThrow(yield* store.get(id)).endReason)
+    }))
 })
 
 describe("a full disk", () => {
