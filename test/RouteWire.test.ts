@@ -162,7 +162,7 @@ const situationOf = (world: World, sayings: ReadonlyArray<Saying>, more: Partial
 }
 
 /** Every how many-th situation is played: all of them by `npm run test:routes`. */
-const stride = Number(process.env["HERMES_TEST_ROUTES"] ?? 12)
+const stride = Number(process.env["HERMES_TEST_ROUTES"] ?? 25)
 
 /** Plays situations with servers of their own, a few at once; the findings of all of them. */
 const findings = <A>(all: ReadonlyArray<A>, look: (one: A) => Effect.Effect<ReadonlyArray<string>>) =>

@@ -433,7 +433,7 @@ const check = Effect.fnUntraced(function*(seed: number) {
 
 const named = process.env["HERMES_TEST_SEED"]
 const wanted = process.env["HERMES_TEST_GENERATED"]
-const count = Number(wanted ?? 12)
+const count = Number(wanted ?? 6)
 /** Untried seeds, in the long script alone: a change is not to blame for what they find. */
 const fresh = wanted === undefined ? [] : Array.from({ length: Math.ceil(count / 10) }, (_, index) => Date.now() % 1_000_000_000 + index)
 /** Seeds that found something. */
