@@ -6,7 +6,7 @@
  *
  * - Connections are kept alive, in any number, and belong to the client: `close` ends them.
  * - An answer of 2xx is a {@link StreamedResponse}; every other one is a genuine `Response` whose body was read already
- *   (1 MiB at most), so that the error handling of the SDKs works on it.
+ *   (16 MiB at most), so that the error handling of the SDKs works on it.
  * - `init.signal` closes the connection, before the answer and while its body is read.
  * - A redirect is followed to the same origin only, five times at most: a key never travels to another host. 301, 302 and
  *   303 turn a POST into a GET, as `fetch` does; 307 and 308 send it again.
@@ -26,8 +26,10 @@
 import type { IncomingHttpHeaders } from "node:http"
 import { Readable } from "node:stream"
 import type * as Undici from "undici"
+import connect from "undici/lib/api/api-connect.js"
 import Agent from "undici/lib/dispatcher/agent.js"
 import EnvHttpProxyAgent from "undici/lib/dispatcher/env-http-proxy-agent.js"
+import Pool from "undici/lib/dispatcher/pool.js"
 import { withoutEncodings } from "./Compression.ts"
 import { type BodySource, StreamedBody, StreamedResponse } from "./StreamedResponse.ts"
 
@@ -59,8 +61,13 @@ const defaultConnectMillis = 30_000
 /** An idle connection is closed after this long, unless the server names another time. */
 const keepAliveMillis = 60_000
 const maxRedirects = 5
-/** Longer bodies of error answers are cut. */
-const maxErrorBytes = 1024 * 1024
+/** Longer bodies of error answers, which are held in memory whole, are cut. */
+const maxErrorBytes = 16 * 1024 * 1024
+
+/** Connections to a proxy, which can be asked for a tunnel: undici gives its dispatchers that method in its index alone. */
+class ProxyConnections extends Pool {
+  override connect = connect
+}
 
 const dispatcher = (connectMillis: number): Undici.Dispatcher => {
   const options = {
@@ -74,7 +81,12 @@ const dispatcher = (connectMillis: number): Undici.Dispatcher => {
   if (!isProxied) return new Agent(options)
   const own = process.env["no_proxy"] ?? process.env["NO_PROXY"]
   const noProxy = [...own === undefined || own === "" ? [] : [own], "localhost", "127.0.0.1", "::1"].join(",")
-  return new EnvHttpProxyAgent({ ...options, noProxy })
+  return new EnvHttpProxyAgent({
+    ...options,
+    connectTimeout: connectMillis,
+    noProxy,
+    clientFactory: (proxy, settings) => new ProxyConnections(proxy, settings)
+  })
 }
 
 const headersOf = (init: RequestInit["headers"]): Record<string, string> => {
@@ -105,6 +117,13 @@ const sentHeaders = (init: RequestInit["headers"]): Record<string, string> => {
 
 const errorOf = (signal: AbortSignal): Error =>
   signal.reason instanceof Error ? signal.reason : new DOMException("The operation was aborted", "AbortError")
+
+/** The error of a proxy that made no tunnel, which undici names as if the caller had given up. */
+const refusedByProxy = (cause: Error): Error =>
+  Object.assign(
+    new Error(`the proxy makes no connection to this host (${cause.message}): check HTTPS_PROXY, or name the host in NO_PROXY`, { cause }),
+    { code: "ERR_PROXY_TUNNEL" }
+  )
 
 const header = (value: string | Array<string> | undefined): string => Array.isArray(value) ? value.join(", ") : value ?? ""
 
@@ -194,7 +213,8 @@ class Reception implements Undici.Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: Undici.Dispatcher.DispatchController, error: Error): void {
-    this.#end(this.#signal?.aborted === true ? errorOf(this.#signal) : error)
+    if (this.#signal?.aborted === true) this.#end(errorOf(this.#signal))
+    else this.#end(error.name === "AbortError" ? refusedByProxy(error) : error)
   }
 }
 

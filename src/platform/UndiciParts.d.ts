@@ -4,6 +4,16 @@ declare module "undici/lib/dispatcher/agent.js" {
   export default Agent
 }
 
+declare module "undici/lib/dispatcher/pool.js" {
+  import { Pool } from "undici"
+  export default Pool
+}
+
+declare module "undici/lib/api/api-connect.js" {
+  import type { Dispatcher } from "undici"
+  export default Dispatcher.prototype.connect
+}
+
 declare module "undici/lib/dispatcher/env-http-proxy-agent.js" {
   import { EnvHttpProxyAgent } from "undici"
   export default EnvHttpProxyAgent

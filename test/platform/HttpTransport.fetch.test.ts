@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { ServerResponse } from "node:http"
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib"
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib"
 import * as HttpTransport from "../../src/platform/HttpTransport.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
 
@@ -11,7 +11,8 @@ const encodings: Record<string, (text: string | Uint8Array) => Uint8Array> = {
   gzip: gzipSync,
   deflate: deflateSync,
   "deflate-raw": deflateRawSync,
-  br: brotliCompressSync
+  br: brotliCompressSync,
+  zstd: zstdCompressSync
 }
 
 /** Gives up the request that the server hangs on. */
@@ -28,6 +29,8 @@ const answer = ({ method, socket, url, body }: HttpServer.Received, response: Se
     }
     case "status":
       return void response.writeHead(Number(detail), { "x-kind": "status" }).end(Number(detail) === 204 || Number(detail) === 304 ? undefined : `status ${detail}`)
+    case "large":
+      return void response.writeHead(Number(detail)).end(Buffer.alloc(3 * 1024 * 1024, "long "))
     case "redirect":
       return void response.writeHead(Number(detail), { location: "/seen" }).end("elsewhere")
     case "seen":
@@ -62,6 +65,8 @@ const cases: ReadonlyArray<Case> = [
   ...Object.keys(encodings).map((name) => ({ path: `/encoded/${name}` })),
   { path: "/encoded/gzip+br" },
   { path: "/encoded/deflate+gzip", init: post },
+  { path: "/encoded/zstd+gzip" },
+  ...[200, 400, 529].map((status) => ({ path: `/large/${status}`, init: post })),
   ...[201, 204, 304, 400, 404, 429, 500, 503].map((status) => ({ path: `/status/${status}`, init: post })),
   ...[301, 302, 303, 307, 308].flatMap((status) => [{ path: `/redirect/${status}` }, { path: `/redirect/${status}`, init: post }]),
   { path: "/pieces" },

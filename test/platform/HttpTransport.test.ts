@@ -1,5 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { createServer, type Server } from "node:http"
+import type { AddressInfo } from "node:net"
 import { brotliCompressSync, createGzip, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib"
 import * as HttpTransport from "../../src/platform/HttpTransport.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
@@ -7,6 +10,26 @@ import * as HttpServer from "../provider/HttpServer.ts"
 const client = Effect.acquireRelease(Effect.sync(HttpTransport.make), (fetch) => Effect.sync(fetch.close))
 
 const post = (body: string | Uint8Array, extra: RequestInit = {}): RequestInit => ({ method: "POST", body, ...extra })
+
+const proxyNames = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()])
+
+/** Sets the variables of proxies, and no others of them, until the scope closes. */
+const environment = (variables: Readonly<Record<string, string>>) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const before = proxyNames.map((name) => [name, process.env[name]] as const)
+      for (const name of proxyNames) delete process.env[name]
+      Object.assign(process.env, variables)
+      return before
+    }),
+    (before) =>
+      Effect.sync(() => {
+        for (const [name, value] of before) {
+          if (value === undefined) delete process.env[name]
+          else process.env[name] = value
+        }
+      })
+  )
 
 const failure = (promise: Promise<unknown>): Effect.Effect<Error> =>
   Effect.promise(() => promise.then(() => new Error("did not fail"), (error: Error) => error))
@@ -176,19 +199,51 @@ describe("HttpTransport", () => {
     Effect.gen(function*() {
       const proxy = yield* HttpServer.make((_, response) => response.end("by proxy"))
       const server = yield* HttpServer.make((_, response) => response.end("direct"))
-      const before = process.env["HTTP_PROXY"]
-      process.env["HTTP_PROXY"] = proxy.url
-      yield* Effect.addFinalizer(() =>
-        Effect.sync(() => {
-          if (before === undefined) delete process.env["HTTP_PROXY"]
-          else process.env["HTTP_PROXY"] = before
-        })
-      )
+      yield* environment({ HTTP_PROXY: proxy.url })
       const fetch = yield* client
       const text = (url: string) => Effect.promise(async () => (await fetch(url, post("x"))).text())
       assert.strictEqual(yield* text(server.url), "direct")
       assert.strictEqual(yield* text("http://model.invalid/v1"), "by proxy")
       assert.strictEqual(proxy.requests[0]?.url, "http://model.invalid/v1")
+    }))
+
+  it.effect("a proxy for HTTPS is asked for a tunnel, and no request is sent where it refuses", () =>
+    Effect.gen(function*() {
+      const asked: Array<string | undefined> = []
+      const proxy = yield* Effect.acquireRelease(
+        Effect.callback<Server>((resume) => {
+          const server = createServer((_, response) => void response.end("not a tunnel"))
+          server.on("connect", ({ url }, socket) => {
+            asked.push(url)
+            socket.end("HTTP/1.1 403 Forbidden\r\n\r\n")
+          })
+          server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+        }),
+        (server) => Effect.sync(() => void server.close())
+      )
+      // A TCP server that listens has an AddressInfo.
+      yield* environment({ HTTPS_PROXY: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` })
+      const fetch = yield* client
+      const error = yield* failure(fetch("https://model.invalid/v1", post("x")))
+      assert.deepStrictEqual([error.name, Reflect.get(error, "code")], ["Error", "ERR_PROXY_TUNNEL"])
+      assert.include(error.message, "name the host in NO_PROXY")
+      assert.deepStrictEqual(asked, ["model.invalid:443"])
+    }))
+
+  it.effect("hosts of NO_PROXY are asked without the proxy", () =>
+    Effect.gen(function*() {
+      const proxy = yield* HttpServer.make((_, response) => response.end("by proxy"))
+      // Another name of this machine: nothing listens there.
+      const url = "http://127.0.0.2:9/v1"
+      const asked = (noProxy: string) =>
+        Effect.gen(function*() {
+          yield* environment({ HTTP_PROXY: proxy.url, NO_PROXY: noProxy })
+          const fetch = yield* client
+          return yield* Effect.exit(Effect.tryPromise(async () => (await fetch(url, post("x"))).text()))
+        }).pipe(Effect.scoped)
+      assert.deepStrictEqual(yield* asked("other.invalid"), Exit.succeed("by proxy"))
+      assert.isTrue(Exit.isFailure(yield* asked("other.invalid,127.0.0.2")))
+      assert.lengthOf(proxy.requests, 1)
     }))
 
   it.effect("an answer that is no success is a genuine Response", () =>
