@@ -21,6 +21,8 @@ const { output } = await bundle.write({
   dir: directory,
   format: "esm",
   chunkFileNames: "chunks/[name]-[hash].js",
+  // Editors show the comments of the declarations and of `src`. Marks of calls stay for bundlers.
+  comments: { annotation: true, jsdoc: false, legal: true },
   // What the loop needs and what else many entries need are files of their own: a bundler takes a file whole where a part of it is loaded late.
   codeSplitting: { groups: [{ name: "loop", test: (id) => ofLoop.has(id) }, { name: "common", minShareCount: 8 }] }
 })

@@ -32,7 +32,8 @@ export const withoutTexts = (text: string): string =>
     .replaceAll(/`(?:[^`\\]|\\.)*`/g, (template) => `(${(template.match(/\$\{[^}]*\}/g) ?? []).map((part) => part.slice(2, -1)).join(", ")})`)
     .replaceAll(/"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'/g, "\"\"")
 
-const importsOf = (text: string): ReadonlyArray<Import> => {
+/** What the text of a module or of its declarations imports. */
+export const importsOf = (text: string): ReadonlyArray<Import> => {
   const code = withoutComments(text)
   const found: Array<Import> = []
   // Static imports stand outside of templates, which may hold programs of their own.
