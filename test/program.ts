@@ -112,8 +112,8 @@ const bundle = await rolldown({
 const { output } = await bundle.write({
   dir: unfinished,
   format: "esm",
-  // Names stay for the lines of errors; comments, half of what `effect` ships, go.
-  minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
+  // Names of functions and classes stay for the lines of errors and for what reads them; comments, half of what `effect` ships, go.
+  minify: { compress: false, mangle: { toplevel: false, keepNames: true }, codegen: { removeWhitespace: true } },
   chunkFileNames: "chunks/[name]-[hash].js",
   codeSplitting: { groups: groups.map(({ modules, name }, at) => ({ name, test: (id) => modules.has(id), priority: groups.length - at })) }
 })
