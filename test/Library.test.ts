@@ -1,7 +1,8 @@
 // The loop of an agent carries nothing that only some agents use: an application's bundle would hold it before anything runs.
 import { assert, describe, it } from "@effect/vitest"
 import { relative } from "node:path"
-import { loopModules } from "./support/library.ts"
+import { rolldown } from "rolldown"
+import { filesWith, loopModules, outputOptions, packageOptions } from "./support/library.ts"
 import { src } from "./support/sources.ts"
 
 describe("hermes-effect/agent", () => {
@@ -28,5 +29,21 @@ describe("hermes-effect/agent", () => {
     assert.strictEqual(inside("tool/calls"), "ArgumentRepair LoopGuard NameRepair Normalise")
     for (const folder of ["tool/danger", "tool/fence", "tool/mcp", "tool/shell", "session/sqlite"]) assert.strictEqual(inside(folder), "")
     for (const late of ["agent/Child.ts", "agent/ContextOverflow.ts", "agent/Delegation.ts", "agent/ReviewRun.ts"]) assert.notInclude(paths, late)
+  })
+})
+
+describe("the package", () => {
+  it("is few files: a start finds each of them, and each import of `effect` in it", async () => {
+    const bundle = await rolldown(packageOptions)
+    const { output } = await bundle.generate(await outputOptions())
+    await bundle.close()
+    const chunks = new Map(output.flatMap((part) => part.type === "chunk" ? [[part.fileName, part] as const] : []))
+    const files = (entry: string): string =>
+      filesWith(`${entry}.js`, chunks).map(({ name }) => name).filter((name) => name !== entry).toSorted().join(" ")
+    assert.strictEqual(files("entry/agent"), "loop rolldown-runtime")
+    assert.strictEqual(files("entry/providers/openai"), "client loop rolldown-runtime")
+    assert.strictEqual(files("entry/tools/files"), "common late loop providers rolldown-runtime routing tools")
+    assert.strictEqual(files("entry/observability"), "common late loop observability providers rolldown-runtime routing")
+    assert.strictEqual(files("index"), "client clients common host late loop observability providers rolldown-runtime root routing tools")
   })
 })

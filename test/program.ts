@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSyn
 import { join, relative } from "node:path"
 import { type InputOptions, type OutputChunk, rolldown } from "rolldown"
 import { entries } from "./support/entries.ts"
+import { closureOf, importsOfModules } from "./support/moduleGraph.ts"
 import { root } from "./support/sources.ts"
 
 const modules = join(root, "node_modules")
@@ -41,13 +42,6 @@ interface Group {
   readonly modules: ReadonlySet<string>
 }
 
-/** A module and all that it imports, which are loaded with it. */
-const closureOf = (root: string, imports: ReadonlyMap<string, ReadonlyArray<string>>): ReadonlySet<string> => {
-  const found = new Set([root])
-  for (const module of found) for (const imported of imports.get(module) ?? []) found.add(imported)
-  return found
-}
-
 /** The modules that every command loads, its help too. */
 const startModule = join(root, "src/cli/internal/Start.ts")
 /** The one that `main.ts` prints without any other. */
@@ -58,19 +52,15 @@ const versionModule = join(root, "src/domain/Version.ts")
  * takes as long as there are files to load and modules in them to run.
  */
 const groupsOf = async (): Promise<ReadonlyArray<Group>> => {
-  const imports = new Map<string, ReadonlyArray<string>>()
-  const bundle = await rolldown({
-    ...options,
-    input: inputs,
-    plugins: [{ name: "imports", moduleParsed: ({ id, importedIds }) => void imports.set(id, importedIds) }]
-  })
+  const { imports } = await importsOfModules({ ...options, input: inputs })
+  const bundle = await rolldown({ ...options, input: inputs })
   const groups = [
     { name: "effect", test: /node_modules\/(?:effect|@effect)\//, minShareCount: 30 },
     { name: "common", minShareCount: 10 }
   ]
   const { output } = await bundle.generate({ format: "esm", codeSplitting: { groups } })
   await bundle.close()
-  const start = closureOf(startModule, imports)
+  const start = closureOf([startModule], imports)
   const shared = groups.map(({ name }) => ({
     name,
     modules: new Set(output.flatMap((part) => part.type === "chunk" && part.name === name ? part.moduleIds : []))

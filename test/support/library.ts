@@ -1,11 +1,13 @@
-// The bundle of the package's entries: its options, and the modules that the loop of an agent is made of.
+// The bundle of the package's entries: its options, the modules that the loop of an agent is made of, and the files that all are put into.
 import { join } from "node:path"
-import { type InputOptions, rolldown } from "rolldown"
+import { type InputOptions, type OutputChunk, type OutputOptions, rolldown } from "rolldown"
+import { entries } from "./entries.ts"
+import { closureOf, importsOfModules } from "./moduleGraph.ts"
 import { pureCalls } from "./pureCalls.ts"
 import { root, src } from "./sources.ts"
 
 /** Options of the bundle: `effect` and all other packages stay imports. */
-export const options: InputOptions = {
+const options: InputOptions = {
   cwd: root,
   platform: "node",
   tsconfig: false,
@@ -19,20 +21,68 @@ export const options: InputOptions = {
   }
 }
 
+/** The bundle of every entry. */
+export const packageOptions: InputOptions = { ...options, input: Object.fromEntries(entries().map(({ name, source }) => [name, source])) }
+
+/** A file of a bundle and those that are loaded with it. */
+export const filesWith = (first: string, chunks: ReadonlyMap<string, OutputChunk>): ReadonlyArray<OutputChunk> =>
+  Array.from(closureOf([first], new Map(Array.from(chunks, ([name, { imports }]) => [name, imports]))))
+    .map((name) => chunks.get(name))
+    .filter((chunk) => chunk !== undefined)
+
 /** Files that a bundle of `hermes-effect/agent` has to hold before anything runs; what is loaded when it is used is not among them. */
 export const loopModules = async (): Promise<ReadonlySet<string>> => {
   const bundle = await rolldown({ ...options, input: { agent: join(src, "entry/agent.ts") } })
   const { output } = await bundle.generate({ format: "esm" })
   await bundle.close()
-  const chunks = new Map(output.flatMap((part) => part.type === "chunk" ? [[part.fileName, part] as const] : []))
-  const found = new Set<string>()
-  const visit = (fileName: string): void => {
-    const chunk = chunks.get(fileName)
-    if (chunk === undefined) return
-    chunks.delete(fileName)
-    for (const [id, { renderedLength }] of Object.entries(chunk.modules)) if (renderedLength > 0) found.add(id)
-    for (const imported of chunk.imports) visit(imported)
+  const chunks = output.filter((part) => part.type === "chunk")
+  const first = chunks.find(({ isEntry }) => isEntry)
+  if (first === undefined) throw new Error("the bundle of entry/agent.ts has no entry")
+  return new Set(
+    filesWith(first.fileName, new Map(chunks.map((chunk) => [chunk.fileName, chunk]))).flatMap(({ modules }) =>
+      Object.entries(modules).filter(([, { renderedLength }]) => renderedLength > 0).map(([id]) => id)
+    )
+  )
+}
+
+/** Parts of the root that others load without the rest of it, the leanest first. Each is one file with all that it imports and no file before it has. */
+const parts = [
+  { name: "tools", modules: ["files", "terminal", "web", "code", "mcp", "planning", "vision"].map((name) => `entry/tools/${name}`) },
+  { name: "observability", modules: ["entry/observability"] },
+  { name: "host", modules: ["entry/host"] },
+  { name: "clients", modules: ["ai-sdk", "effect-ai", "promise", "server"].map((name) => `entry/${name}`) },
+  { name: "root", modules: ["index"] }
+]
+
+/** Options of the package's files. A start takes as long as there are files to find, and imports of `effect` in each of them. */
+export const outputOptions = async (): Promise<OutputOptions> => {
+  const ofLoop = await loopModules()
+  const { imports, withLate } = await importsOfModules(packageOptions)
+  const closure = (names: ReadonlyArray<string>): ReadonlySet<string> => closureOf(names.map((name) => join(src, `${name}.ts`)), imports)
+  const ofRoot = closure(["index"])
+  const ofRouting = closure(["routing/RoutedModelRouter"])
+  const lateOfAgent = closureOf([join(src, "entry/agent.ts")], withLate)
+  const ofClient = closure(["entry/providers/openai"])
+  const isProtocol = (id: string): boolean => id.startsWith(join(src, "provider/")) && ofRoot.has(id)
+  const groups = [
+    { name: "loop", test: (id: string) => ofLoop.has(id) },
+    // A bundler takes a file whole where a part of it is loaded late: what the smallest application starts with stands apart, and what
+    // it may load is in no file with what it cannot.
+    { name: "client", test: (id: string) => ofClient.has(id) },
+    { name: "providers", test: isProtocol },
+    { name: "common", minShareCount: 8 },
+    { name: "routing", test: (id: string) => ofRouting.has(id) && ofRoot.has(id) },
+    { name: "late", test: (id: string) => lateOfAgent.has(id) && ofRoot.has(id) },
+    ...parts.map(({ modules, name }) => {
+      const own = closure(modules)
+      return { name, test: (id: string) => own.has(id) && ofRoot.has(id) }
+    })
+  ]
+  return {
+    format: "esm",
+    chunkFileNames: "chunks/[name]-[hash].js",
+    // Editors show the comments of the declarations and of `src`. Marks of calls stay for bundlers.
+    comments: { annotation: true, jsdoc: false, legal: true },
+    codeSplitting: { groups: groups.map((group, at) => ({ ...group, priority: groups.length - at })) }
   }
-  for (const { fileName, isEntry } of chunks.values()) if (isEntry) visit(fileName)
-  return found
 }
