@@ -128,4 +128,48 @@ describe("a turn of one tool call", () => {
       const [few, many] = [yield* change(10), yield* change(30)]
       assert.strictEqual((many.statements - few.statements) / 20, 15)
     }).pipe(Effect.scoped))
+
+  it.live("reads as many rows of a session of 40 runs as of one of 10, and parses as many texts of JSON", () =>
+    Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      const script = Array.from({ length: 40 }, () => H.Scripted.complete("done"))
+      const counts: Array<readonly [rows: number, texts: number]> = []
+      const runs = Effect.gen(function*() {
+        let sessionId: H.Ids.SessionId | undefined
+        for (let run = 0; run < 40; run++) {
+          const count = { rows: 0, texts: 0 }
+          const { all } = StatementSync.prototype
+          const { parse } = JSON
+          yield* Effect.acquireUseRelease(
+            Effect.sync(() => {
+              StatementSync.prototype.all = new Proxy(all, {
+                apply: (target, statement: StatementSync, values) => {
+                  const rows: ReturnType<typeof all> = Reflect.apply(target, statement, values)
+                  count.rows += rows.length
+                  return rows
+                }
+              })
+              JSON.parse = new Proxy(parse, {
+                apply: (target, json, given) => {
+                  count.texts++
+                  return Reflect.apply(target, json, given)
+                }
+              })
+            }),
+            () => Effect.map(H.Agent.run({ prompt: "Go.", sessionId }), (result) => void (sessionId = result.sessionId)),
+            () =>
+              Effect.sync(() => {
+                StatementSync.prototype.all = all
+                JSON.parse = parse
+              })
+          )
+          counts.push([count.rows, count.texts])
+        }
+      })
+      const runtime = H.Runtime.layer({ provider: H.Scripted.layer(script), store: H.SessionStore.layerSqlite({ path: `${directory}/state.db` }) })
+      yield* Effect.provide(runs, runtime)
+      // A checkpoint answers with a row.
+      const least = (from: number) => counts.slice(from - 3, from).reduce(([rows, texts], [more, others]) => [Math.min(rows, more), Math.min(texts, others)])
+      assert.deepStrictEqual(least(40), least(10))
+    }).pipe(Effect.scoped))
 })
