@@ -179,10 +179,10 @@ const json = (event: Event): Parts => {
   if (typeof data !== "object" || data === null || !("messages" in data)) return [JSON.stringify(event)]
   const parts: Array<string | Uint8Array> = []
   let text = ""
-  const members = <A extends object>(fields: A, special: (name: string, value: A[keyof A]) => boolean): void => {
+  const members = <A>(fields: Readonly<Record<string, A | undefined>>, special: (name: string, value: A) => boolean): void => {
     let separator = "{"
-    // An object of a type has values of its members, or undefined.
-    for (const [name, value] of Object.entries(fields) as ReadonlyArray<[string, A[keyof A] | undefined]>) {
+    for (const name of Object.keys(fields)) {
+      const value = fields[name]
       if (value === undefined) continue
       text += separator + beginningOf(name)
       separator = ","

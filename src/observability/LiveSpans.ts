@@ -55,8 +55,9 @@ const isOver = (run: RunTree.Run): boolean =>
 
 /** Ends a node with the parts of it that are open. */
 const endWhole = (node: RunTree.Node, at: number, end: End): void => {
-  if (node.kind === "step") for (const part of RunSpans.insideStep(node)) end(part, at)
-  if (node.kind === "run") for (const part of RunSpans.inside(node)) end(part, at)
+  const endPart = (part: RunTree.Node): void => end(part, at)
+  if (node.kind === "step") RunSpans.visitStep(node, endPart)
+  if (node.kind === "run") RunSpans.visitRun(node, endPart)
   end(node, at)
 }
 
@@ -104,9 +105,15 @@ export const make = (failed: (error: unknown) => void): Live => {
     }
   }
 
+  /** The last one of these: entries of one run mostly follow each other. */
+  let newest: RunTree.Run | undefined
+
   const touch = (root: RunTree.Run, at: number): void => {
-    going.delete(root)
-    if (!isOver(root)) going.set(root, at)
+    const isGoing = !isOver(root)
+    if (root !== newest || !isGoing) going.delete(root)
+    if (isGoing) going.set(root, at)
+    newest = isGoing ? root : undefined
+    if (going.size <= maxRuns) return
     for (const [oldest, since] of going) {
       if (going.size <= maxRuns) break
       cutRun(oldest, since, end)

@@ -84,7 +84,7 @@ export const view = (settings: OtelSettings.Settings): RunSpans.View => {
   return {
     ...whole,
     attributes: (node, outcome, tree) =>
-      Object.fromEntries(Object.entries(whole.attributes(node, outcome, tree)).map(([name, value]) => [name, cut(value)]))
+      Object.fromEntries(Object.entries(whole.attributes(node, outcome, tree)).flatMap(([name, value]) => value === undefined ? [] : [[name, cut(value)]]))
   }
 }
 

@@ -23,8 +23,8 @@ export const scope = { name: "hermes-effect", version: "0.1.0" }
 /** A value of an attribute. */
 export type Value = string | number | boolean | ReadonlyArray<string> | JoinedText
 
-/** Attributes by name. */
-export type Attributes = Readonly<Record<string, Value>>
+/** Attributes by name. Undefined ones are none. */
+export type Attributes = Readonly<Record<string, Value | undefined>>
 
 /** Place of a run among traces. */
 export interface Trace {
@@ -86,7 +86,7 @@ export interface View {
   readonly events?: ((node: RunTree.Node) => ReadonlyArray<Event>) | undefined
 }
 
-/** Ids by what they are made of: a call that begins is given its id before its span is made. */
+/** Ids of attempts and calls by what they are made of: these are given their ids before their spans are made. */
 const known = new Map<string, string>()
 
 const maxKnown = 4096
@@ -104,10 +104,10 @@ const spanIdOf = (seed: string): string => {
 export const traceIdOf = (turnId: string): string => Digest.hex(`trace ${turnId}`, 32)
 
 /** Span id of a run that is no child. */
-export const runId = (turnId: string): string => spanIdOf(`run ${turnId}`)
+export const runId = (turnId: string): string => Digest.hex(`run ${turnId}`, 16)
 
 /** Span id of a child agent and of its run. */
-export const childId = (sessionId: string): string => spanIdOf(`child ${sessionId}`)
+export const childId = (sessionId: string): string => Digest.hex(`child ${sessionId}`, 16)
 
 /** Span id of an attempt. */
 export const attemptId = (apiRequestId: string): string => spanIdOf(`attempt ${apiRequestId}`)
@@ -116,7 +116,7 @@ export const attemptId = (apiRequestId: string): string => spanIdOf(`attempt ${a
 export const callId = (apiRequestId: string, toolCallId: string): string => spanIdOf(`call ${apiRequestId} ${toolCallId}`)
 
 /** Span id of a step. The summary of a run that used up a limit is a second step of the last number. */
-export const stepId = (turnId: string, step: number, isAgain = false): string => spanIdOf(`step ${turnId} ${step}${isAgain ? " again" : ""}`)
+export const stepId = (turnId: string, step: number, isAgain = false): string => Digest.hex(`step ${turnId} ${step}${isAgain ? " again" : ""}`, 16)
 
 const isAgain = (step: RunTree.Step): boolean => {
   const { steps } = step.run
@@ -153,7 +153,7 @@ const madeId = (node: RunTree.Node): string => {
     case "call":
       return callId(requestOf(node), node.id)
     case "approval":
-      return spanIdOf(`approval ${idOf(node.call)} ${node.call.approvals.indexOf(node)}`)
+      return Digest.hex(`approval ${idOf(node.call)} ${node.call.approvals.indexOf(node)}`, 16)
   }
 }
 
@@ -305,16 +305,32 @@ export const spansOf = (view: View, tree: Pick<RunTree.Tree, "sent" | "tools">) 
   return { has, headOf, spanOf }
 }
 
-const callsOf = (call: RunTree.Call): ReadonlyArray<RunTree.Node> => [call, ...call.approvals, ...call.calls.flatMap(callsOf)]
+const visitCall = (call: RunTree.Call, visit: (part: RunTree.Node) => void): void => {
+  visit(call)
+  for (const approval of call.approvals) visit(approval)
+  for (const inner of call.calls) visitCall(inner, visit)
+}
 
-/** Parts of a step besides children. */
-export const insideStep = ({ attempts, calls }: RunTree.Step): ReadonlyArray<RunTree.Node> => [...attempts, ...calls.flatMap(callsOf)]
+/** Visits the parts of a step besides children. */
+export const visitStep = ({ attempts, calls }: RunTree.Step, visit: (part: RunTree.Node) => void): void => {
+  for (const attempt of attempts) visit(attempt)
+  for (const call of calls) visitCall(call, visit)
+}
 
-/** Parts of a run besides children. */
-export const inside = ({ sideTasks, steps }: RunTree.Run): ReadonlyArray<RunTree.Node> => [
-  ...steps.flatMap((step) => [step, ...insideStep(step)]),
-  ...sideTasks
-]
+/** Visits the parts of a run besides children. */
+export const visitRun = ({ sideTasks, steps }: RunTree.Run, visit: (part: RunTree.Node) => void): void => {
+  for (const step of steps) {
+    visit(step)
+    visitStep(step, visit)
+  }
+  for (const task of sideTasks) visit(task)
+}
+
+const inside = (run: RunTree.Run): ReadonlyArray<RunTree.Node> => {
+  const parts: Array<RunTree.Node> = []
+  visitRun(run, (part) => parts.push(part))
+  return parts
+}
 
 const addChildren = (calls: ReadonlyArray<RunTree.Call>, into: Array<RunTree.Child>): void => {
   for (const call of calls) {

@@ -131,6 +131,26 @@ describe("SpanEncoding", () => {
       for (const of of [inJson, inProtobuf, inJson, inProtobuf]) assert.isTrue(of(joined).equals(of(joined.toString())))
     }), few)
 
+  const short: ReadonlyArray<Value> = ["", "a", "1", "true", "a".repeat(64), "a".repeat(65), "\u00fc", 1, 0, -1, 0.5, Number.NaN, 2 ** 60, true, false]
+  const Place = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: short.length - 1 }))
+  let names = 0
+
+  effectProp("an attribute is the same whatever had its name before", { places: Schema.Array(Place).check(Schema.isMaxLength(24)) }, ({ places }) =>
+    Effect.sync(() => {
+      const span = (name: string, value: Value): Span => ({
+        node, traceId: "1".repeat(32), spanId: "1".repeat(16), parentSpanId: undefined, sampled: true, name: "s", kind: "client", startedAt: 1, endedAt: 2, order: 0,
+        attributes: { [name]: value }, events: [], outcome: { _tag: "Done" }
+      })
+      for (const encoding of [SpanEncoding.json(resource, undefined), SpanEncoding.protobuf(resource, undefined)]) {
+        const of = (name: string, value: Value) => bytesOf(bodyOf(encoding, [span(name, value)])).toString("latin1")
+        for (const place of places) {
+          const value = short[place] ?? ""
+          const fresh = `name${String(names++).padStart(12, "0")}`
+          assert.strictEqual(of("a name of others", value), of(fresh, value).replaceAll(fresh, "a name of others"))
+        }
+      }
+    }), few)
+
   const Step = Schema.Struct({ texts: Schema.Array(Text).check(Schema.isMaxLength(3)), shown: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 })) })
 
   effectProp("the last parts of a list that grows are the same as a list of their own", { steps: Schema.Array(Step).check(Schema.isMaxLength(12)) }, ({ steps }) =>

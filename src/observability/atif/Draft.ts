@@ -238,9 +238,12 @@ export const texts = (): (trajectory: Atif.Trajectory) => string => {
   const known = new WeakMap<object, { readonly depth: number; readonly text: string }>()
 
   const encode = (value: unknown, depth: number): string => {
-    const text = JSON.stringify(value, null, 2)
-    // A line feed in a text is escaped: those that stand here are between members.
-    return depth === 0 ? text : text.replaceAll("\n", `\n${" ".repeat(depth)}`)
+    // Lists around the value give it its depth: their lines stand before and behind it.
+    const lists = depth / 2
+    let within = value
+    for (let count = 0; count < lists; count++) within = [within]
+    const text = JSON.stringify(within, null, 2)
+    return lists === 0 ? text : text.slice(lists * (lists + 3), text.length - lists * (lists + 1))
   }
   const once = <A extends object>(value: A, depth: number, make: (value: A, depth: number) => string): string => {
     const before = known.get(value)

@@ -47,18 +47,33 @@ const providers: Readonly<Record<string, string>> = {
 /** Name of a provider in the conventions. */
 export const providerOf = (name: string): string => Object.hasOwn(providers, name) ? providers[name] ?? name : name
 
-/** Attributes by name, without those that say nothing. Facts that are sorted already are not sorted again. */
+/** A fact as a value of an attribute; undefined of one that says nothing. */
+const valueOf = (fact: unknown): RunSpans.Value | undefined => {
+  if (typeof fact === "number" || typeof fact === "boolean" || (typeof fact === "string" && fact !== "")) return fact
+  if (fact instanceof JoinedText) return fact
+  return Array.isArray(fact) && fact.length > 0 ? fact.map(String) : undefined
+}
+
+/** Facts as attributes, sorted by their names. Those of a sorted object stand in it: one to which so many names are added is a dictionary. */
+const inPlace = (facts: Record<string, unknown>): RunSpans.Attributes => {
+  let last = ""
+  for (const name of Object.keys(facts)) {
+    if (name < last) return present(facts)
+    last = name
+    const fact = facts[name]
+    const value = valueOf(fact)
+    if (value !== fact) facts[name] = value
+  }
+  // Every member was made a value of an attribute, or undefined.
+  return facts as RunSpans.Attributes
+}
+
+/** Attributes by name, sorted, without those that say nothing. */
 const present = (facts: Readonly<Record<string, unknown>>): RunSpans.Attributes => {
   const out: Record<string, RunSpans.Value> = {}
-  const names = Object.keys(facts)
-  let last = ""
-  for (const name of names) {
-    if (name < last) return present(Object.fromEntries(names.toSorted().map((one) => [one, facts[one]])))
-    last = name
-    const value = facts[name]
-    if (typeof value === "number" || typeof value === "boolean" || (typeof value === "string" && value !== "")) out[name] = value
-    else if (value instanceof JoinedText) out[name] = value
-    else if (Array.isArray(value) && value.length > 0) out[name] = value.map(String)
+  for (const name of Object.keys(facts).toSorted()) {
+    const value = valueOf(facts[name])
+    if (value !== undefined) out[name] = value
   }
   return out
 }
@@ -280,7 +295,7 @@ const ofChild = (child: Child, options: Options) => {
   }
 }
 
-const factsOf = (node: Node, tree: Pick<Tree, "sent">, options: Options, ending: Ending): Readonly<Record<string, unknown>> => {
+const factsOf = (node: Node, tree: Pick<Tree, "sent">, options: Options, ending: Ending): Record<string, unknown> => {
   const { errorType, interrupted } = ending
   const outcome = { "error.type": errorType, "hermes.interrupted": interrupted }
   switch (node.kind) {
@@ -326,7 +341,7 @@ export const nameOf = (node: Node, agentName: string): string => {
 
 /** Attributes of a span that is over. */
 export const of = (node: Node, outcome: RunSpans.Outcome, tree: Pick<Tree, "sent">, options: Options): RunSpans.Attributes => {
-  const attributes = present(factsOf(node, tree, options, {
+  const attributes = inPlace(factsOf(node, tree, options, {
     errorType: outcome._tag === "Failed" ? outcome.failure.type : undefined,
     interrupted: outcome._tag === "Cut" ? true : node.kind === "run" || node.kind === "child" ? false : undefined
   }))

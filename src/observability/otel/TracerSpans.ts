@@ -185,7 +185,9 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
             recent.delete(oldest)
           }
         }
-        for (const [name, value] of Object.entries(attributes)) live.attribute(name, value instanceof JoinedText ? value.toString() : value)
+        for (const [name, value] of Object.entries(attributes)) {
+          if (value !== undefined) live.attribute(name, value instanceof JoinedText ? value.toString() : value)
+        }
         for (const { at, attributes: facts, name } of events) live.event(name, nanos(at), facts)
         live.end(nanos(endedAt), exitOf(outcome))
       }

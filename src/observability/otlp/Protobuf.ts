@@ -127,6 +127,9 @@ export const double = (field: number, value: number): void => fixed(field, (view
 /** Bytes that are written so far: the end of a message that is written next. */
 export const mark = (): number => buffer.length - at
 
+/** Copy of what was written since the mark. */
+export const since = (end: number): Uint8Array => buffer.slice(at, buffer.length - end)
+
 /** Makes a field of what was written since the mark. */
 export const close = (field: number, end: number): void => {
   varint(buffer.length - at - end)

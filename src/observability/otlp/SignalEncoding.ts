@@ -102,14 +102,38 @@ const valueText = (value: Value): string => {
   }
 }
 
-const keyText = ofName((name) => `{"key":${JSON.stringify(name)},"value":`)
+/** Characters of the values whose encoding is kept. */
+const maxKept = 64
+
+/** Tests for a value that is equal to another one of which the encoding is kept. */
+const isKept = (value: Value): boolean => typeof value === "string" ? value.length <= maxKept : typeof value !== "object"
+
+/** Beginning of an attribute, and the whole of it with the value that was written last: most spans of a run have the same one. */
+interface LastText {
+  readonly begin: string
+  value: Value | undefined
+  text: string
+}
+
+const lastTextOf = ofName((name): LastText => ({ begin: `{"key":${JSON.stringify(name)},"value":`, value: undefined, text: "" }))
+
+const attributeText = (name: string, value: Value): string => {
+  const last = lastTextOf(name)
+  if (last.value === value) return last.text
+  const made = `${last.begin}${valueText(value)}}`
+  if (isKept(value)) {
+    last.value = value
+    last.text = made
+  }
+  return made
+}
 
 /** Attributes in JSON, without the brackets of their list. */
 export const attributesText = (attributes: Attributes): string => {
   let out = ""
   for (const name of Object.keys(attributes)) {
     const value = attributes[name]
-    if (value !== undefined) out += `${out === "" ? "" : ","}${keyText(name)}${valueText(value)}}`
+    if (value !== undefined) out += out === "" ? attributeText(name, value) : `,${attributeText(name, value)}`
   }
   return out
 }
@@ -162,17 +186,35 @@ const values = (list: ReadonlyArray<string>): void => {
 }
 
 /** Field of an attribute's name. */
-const keyField = ofName((key) => {
+const keyField = (key: string): Uint8Array => {
   const name = encoder.encode(key)
   const length: Array<number> = []
   let rest = name.length
   for (; rest > 127; rest = Math.floor(rest / 128)) length.push((rest % 128) + 128)
   return Uint8Array.from([8 + Protobuf.wire.delimited, ...length, rest, ...name])
-})
+}
 
-const attribute = (key: string, value: Value): void => {
+/** Field of a name, the value that was written last, and the bytes of both once that was written twice. */
+interface LastBytes {
+  readonly key: Uint8Array
+  value: Value | undefined
+  bytes: Uint8Array | undefined
+}
+
+const lastBytesOf = ofName((key): LastBytes => ({ key: keyField(key), value: undefined, bytes: undefined }))
+
+const attribute = (name: string, value: Value): void => {
+  const last = lastBytesOf(name)
+  const isAgain = last.value === value
+  if (isAgain && last.bytes !== undefined) return Protobuf.bytes(last.bytes)
+  const end = Protobuf.mark()
   Protobuf.delimited(2, anyValue, value)
-  Protobuf.bytes(keyField(key))
+  Protobuf.bytes(last.key)
+  if (isAgain) last.bytes = Protobuf.since(end)
+  else if (isKept(value)) {
+    last.value = value
+    last.bytes = undefined
+  }
 }
 
 /** Writes attributes as a field of what is written. */
