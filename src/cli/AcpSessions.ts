@@ -62,8 +62,9 @@ const serverOf = Effect.fnUntraced(function*(server: McpServer, cwd: string): Ef
   const { name } = server
   const given = "command" in server
     ? { command: server.command, args: server.args, env: entries(server.env), cwd }
-    : "url" in server && "type" in server && server.type === "http" ? { url: server.url, headers: entries(server.headers) } : undefined
-  if (given === undefined) return yield* AcpSession.failure("invalid_params", `The MCP server "${name}" has a transport that is not supported. Use stdio or http.`)
+    // A server that speaks the transport of 2024 is found out by its answer.
+    : "url" in server && "type" in server && (server.type === "http" || server.type === "sse") ? { url: server.url, headers: entries(server.headers) } : undefined
+  if (given === undefined) return yield* AcpSession.failure("invalid_params", `The MCP server "${name}" has a transport that is not supported. Use stdio, http or sse.`)
   const value = yield* Effect.mapError(decodeServer(given), ({ message }) => AcpSession.failure("invalid_params", `The MCP server "${name}" is invalid: ${message}`))
   yield* Secrets.registered(value)
   return [name, value]

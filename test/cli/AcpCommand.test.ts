@@ -10,6 +10,7 @@ import * as acpEditor from "../support/acpEditor.ts"
 import { machine, program, withoutSandbox } from "../support/hermes.ts"
 import * as playedModel from "../support/playedModel.ts"
 import { until } from "../support/servedAgent.ts"
+import { everythingHttp } from "../tool/mcp/support/servers.ts"
 
 const { say } = acpEditor
 
@@ -56,6 +57,7 @@ describe("hermes acp", () => {
       const buffers = new Map([[at("notes.txt"), "one\nnot saved\nthree\n"]])
       const client = yield* editor(own, buffers)
       const { answers, ask, asked, failing, of, textOf, written } = client
+      const remote = [["http", yield* everythingHttp("streamableHttp")], ["sse", yield* everythingHttp("sse")]] as const
       yield* Effect.promise(async () => {
         const hello = await ask("initialize", { protocolVersion: 99, clientCapabilities: { fs: { readTextFile: true, writeTextFile: true } } })
         assert.deepInclude(hello, { protocolVersion: 1, authMethods: [] })
@@ -171,6 +173,12 @@ describe("hermes acp", () => {
           assert.lengthOf(children(), 1)
           await ask("session/close", { sessionId: served.sessionId })
           assert.lengthOf(children(), 0)
+        }
+        for (const [type, url] of remote) {
+          const reached = await ask("session/new", { cwd, mcpServers: [{ type, name: "remote", url, headers: [] }] })
+          await ask("session/prompt", { sessionId: reached.sessionId, prompt: say("second") })
+          assert.include((seen.at(-1)?.tools ?? []).map((tool) => tool.function.name), "mcp__remote__echo", type)
+          await ask("session/close", { sessionId: reached.sessionId })
         }
 
         // The editor hangs up in the middle of a turn.

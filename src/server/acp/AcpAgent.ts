@@ -159,7 +159,7 @@ export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }
         agentCapabilities: {
           loadSession: true,
           promptCapabilities: { image: true, embeddedContext: true },
-          mcpCapabilities: { http: true },
+          mcpCapabilities: { http: true, sse: true },
           sessionCapabilities: { list: {}, fork: {}, resume: {}, close: {}, delete: {} }
         },
         authMethods: capabilities.auth?.terminal === true
