@@ -42,6 +42,8 @@ export interface Options {
   readonly allowedOrigins?: ReadonlyArray<string> | undefined
   /** Longest body in bytes; 32 MiB when absent. */
   readonly maxBody?: number | undefined
+  /** Bytes of the bodies of all requests under way; 256 MiB when absent, and as many as one may have at least. */
+  readonly maxBodies?: number | undefined
   /** 1024 when absent. */
   readonly maxConnections?: number | undefined
   /** Requests that are answered at once; 512 when absent. */

@@ -21,6 +21,9 @@ import * as ServerGuard from "./ServerGuard.ts"
 /** Longest body in bytes, where the options name none. */
 export const longestBody = 32 * 1024 * 1024
 
+/** Bytes of the bodies of all requests under way, where the options name no number. */
+const mostBodies = 256 * 1024 * 1024
+
 /** Time that requests under way have when the server ends. */
 const graceful = "10 seconds"
 
@@ -69,16 +72,16 @@ type Router = Effect.Effect<HttpServerResponse.HttpServerResponse, HttpServerErr
 /** Serves a router as long as the scope lives. Fails with the reason when it may not be started so, or the port cannot be used. */
 export const serve = (options: Options, router: Router): Effect.Effect<Running, string, Scope.Scope> =>
   Effect.gen(function*() {
-    const { allowedHosts = [], allowedOrigins = [], host = "127.0.0.1", key, maxConnections = 1024, maxRequests = 512, maxStall = 60_000, port } = options
+    const { allowedHosts = [], allowedOrigins = [], host = "127.0.0.1", key, maxBody = longestBody, maxConnections = 1024, maxRequests = 512, maxStall = 60_000, port } = options
     const admission: ServerGuard.Options = { host, key, allowedHosts, allowedOrigins, maxRequests }
     const refusal = ServerGuard.refusal(admission)
     if (refusal !== undefined) return yield* Effect.fail(refusal)
     const listener = yield* HttpListener.open({ host, port, maxConnections, requestTimeoutMillis: 120_000, graceful, stallMillis: maxStall })
-    const bounded = ServerGuard.bounded(maxRequests)
+    const bounded = ServerGuard.bounded({ maxRequests, maxBody, maxBodies: Math.max(maxBody, options.maxBodies ?? mostBodies) })
     const answer = Effect.gen(function*() {
       const request = yield* HttpServerRequest
       const problem = ServerGuard.problem(admission, request)
-      return problem === undefined ? yield* bounded(router) : ApiError.respond(problem)
+      return problem === undefined ? yield* bounded(request, router) : ApiError.respond(problem)
     }).pipe(
       Effect.catchTag("HttpServerError", () => Effect.succeed(ApiError.respond(unknownPlace))),
       Effect.tapDefect((defect) => Effect.logError("a request failed", defect)),

@@ -68,15 +68,38 @@ export const problem = (options: Options, request: Pick<HttpServerRequest, "head
     : ApiError.make(401, "invalid_api_key", "The API key is missing or wrong: send the value of HERMES_SERVER_KEY as Authorization: Bearer.")
 }
 
-/** Counts requests under way and refuses what is too much. */
-export const bounded = (maxRequests: number) => {
+/** Bounds on the work of a server, which has one key at most: they are those of the key. */
+export interface Bounds {
+  /** Requests that are answered at once. */
+  readonly maxRequests: number
+  /** Longest body in bytes. */
+  readonly maxBody: number
+  /** Bytes of the bodies of all requests under way. */
+  readonly maxBodies: number
+}
+
+/** Bytes that the body of a request may come to: what it declares, within the longest one. */
+const declared = ({ headers }: Pick<HttpServerRequest, "headers">, maxBody: number): number => {
+  if (headers["transfer-encoding"] !== undefined) return maxBody
+  const length = Number(headers["content-length"] ?? 0)
+  return Number.isFinite(length) ? Math.min(length, maxBody) : maxBody
+}
+
+/** Counts requests under way with their bodies, and refuses what is too much. */
+export const bounded = ({ maxBodies, maxBody, maxRequests }: Bounds) => {
   let active = 0
-  return <E, R>(answer: Effect.Effect<HttpServerResponse, E, R>): Effect.Effect<HttpServerResponse, E, R> =>
+  let bodies = 0
+  const refused = (reason: string) => Effect.succeed(ApiError.respond(ApiError.make(503, "overloaded", `${reason} Try again in a moment.`)))
+  return <E, R>(request: Pick<HttpServerRequest, "headers">, answer: Effect.Effect<HttpServerResponse, E, R>): Effect.Effect<HttpServerResponse, E, R> =>
     Effect.suspend(() => {
-      if (active >= maxRequests) {
-        return Effect.succeed(ApiError.respond(ApiError.make(503, "overloaded", `This server answers ${maxRequests} requests at once. Try again in a moment.`)))
-      }
+      if (active >= maxRequests) return refused(`This server answers ${maxRequests} requests at once.`)
+      const bytes = declared(request, maxBody)
+      if (bodies + bytes > maxBodies) return refused(`The bodies of requests under way may have ${maxBodies} bytes in all.`)
       active++
-      return Effect.ensuring(answer, Effect.sync(() => void active--))
+      bodies += bytes
+      return Effect.ensuring(answer, Effect.sync(() => {
+        active--
+        bodies -= bytes
+      }))
     })
 }

@@ -13,6 +13,7 @@ const served = Effect.fnUntraced(function*() {
   const made = yield* world(plays, {
     key: Redacted.make(key),
     maxBody: 10_000,
+    maxBodies: 15_000,
     mcpTools: [
       { name: "echo", description: "Echo", parameters: { properties: { text: { type: "string" } } }, readOnly: true, run: ({ text }) => Effect.succeed(`echo ${String(text)}`) },
       { name: "hang", description: "Hang", parameters: {}, readOnly: true, run: () => Effect.ensuring(Effect.andThen(Effect.sync(() => running++), Effect.never), Effect.sync(() => running--)) }
@@ -130,6 +131,29 @@ describe("bad input over HTTP", () => {
           assert.match(said, /^HTTP\/1\.1 400 Bad Request\r\n/u)
         }
         await usable(world, "broken requests")
+      })
+    }), { timeout: 60_000 })
+})
+
+describe("bodies over HTTP", () => {
+  it.live("are bounded in all: what is too much is refused, until what was on its way has ended", () =>
+    Effect.gen(function*() {
+      const world = yield* served()
+      const { hostname, port } = new URL(world.url)
+      yield* Effect.promise(async () => {
+        for (const framing of ["Content-Length: 9000", "Transfer-Encoding: chunked"]) {
+          const socket = connect(Number(port), hostname)
+          socket.write(`POST /v1/chat/completions HTTP/1.1\r\nHost: ${hostname}:${port}\r\nAuthorization: Bearer ${key}\r\nExpect: 100-continue\r\nContent-Type: application/json\r\n${framing}\r\n\r\n`)
+          // The server has its head, and waits for the body.
+          assert.strictEqual(await new Promise((resolve) => socket.once("data", (bytes) => resolve(bytes.toString("utf8")))), "HTTP/1.1 100 Continue\r\n\r\n")
+          const large = { messages: [user(`hello ${"x".repeat(8_000)}`)] }
+          let outcome = await send(world, "/v1/chat/completions", large)
+          assert.deepStrictEqual(outcome, [503, "overloaded"], framing)
+          await usable(world, framing)
+          socket.destroy()
+          while (outcome[0] !== 200) outcome = await send(world, "/v1/chat/completions", large)
+          await usable(world, framing)
+        }
       })
     }), { timeout: 60_000 })
 })
