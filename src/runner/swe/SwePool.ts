@@ -159,7 +159,7 @@ export const run = Effect.fn("SwePool.run")(function*(
         yield* onSolved?.(solved, number(solved.fields["duration_ms"]) / 1000) ?? Effect.void
         return RowPool.finished(solved.fields, { tokens: Usage.totalTokens(solved.usage), costUsd: solved.costUsd })
       }))
-  }).pipe(Effect.onInterrupt(() => Effect.ignore(predictions)))
+  }).pipe(Effect.onInterrupt(() => Effect.catch(predictions, ({ message }) => Effect.logWarning(message))))
   yield* predictions
   return { summary, rows: yield* rowsOf(journal, tasks) }
 })
