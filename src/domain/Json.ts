@@ -49,7 +49,13 @@ export const word = (value: unknown): string =>
   typeof value === "string" ? value : typeof value === "number" ? String(value) : ""
 
 /** The value of a text that is JSON, else the text. */
-export const parsed = (text: string): unknown => Option.getOrElse(parse(text), () => text)
+export const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
 
 /** The object, or what is wrong with the body in its place. Text is parsed: servers mislabel JSON. */
 export const body = (raw: unknown): Fields | string => {

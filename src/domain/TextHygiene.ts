@@ -57,16 +57,26 @@ export const wellFormedValue = (value: unknown, depth = 0): unknown => {
   if (typeof value === "string") return wellFormed(value)
   if (typeof value !== "object" || value === null || depth >= maxDepth) return value
   if (Array.isArray(value)) {
-    const items = value.map((item: unknown) => wellFormedValue(item, depth + 1))
-    return items.every((item, index) => Object.is(item, value[index])) ? value : items
+    let items: Array<unknown> | undefined
+    for (let index = 0; index < value.length; index++) {
+      const item = wellFormedValue(value[index], depth + 1)
+      if (!Object.is(item, value[index])) items ??= value.slice(0, index)
+      items?.push(item)
+    }
+    return items ?? value
   }
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype !== Object.prototype && prototype !== null) return value
-  const before = Object.entries(value)
-  const after = before.map(([key, item]) => [wellFormed(key), wellFormedValue(item, depth + 1)] as const)
-  return after.every(([key, item], index) => key === before[index]?.[0] && Object.is(item, before[index]?.[1]))
-    ? value
-    : Object.fromEntries(after)
+  let members: Array<[string, unknown]> | undefined
+  const keys = Object.keys(value)
+  for (let index = 0; index < keys.length; index++) {
+    const key = keys[index] ?? ""
+    const given: unknown = Reflect.get(value, key)
+    const item = wellFormedValue(given, depth + 1)
+    if (!key.isWellFormed() || !Object.is(item, given)) members ??= Object.entries(value).slice(0, index)
+    members?.push([wellFormed(key), item])
+  }
+  return members === undefined ? value : Object.fromEntries(members)
 }
 
 const maxGap = 16

@@ -69,10 +69,14 @@ type Part = "limit" | "remaining" | "reset"
 interface Family {
   readonly kind: Bucket["kind"]
   readonly refills: boolean
-  readonly header: (part: Part) => string
+  readonly headers: Readonly<Record<Part, string>>
 }
 
-const named = (kind: Bucket["kind"], refills: boolean, header: Family["header"]): Family => ({ kind, refills, header })
+const named = (kind: Bucket["kind"], refills: boolean, header: (part: Part) => string): Family => ({
+  kind,
+  refills,
+  headers: { limit: header("limit"), remaining: header("remaining"), reset: header("reset") }
+})
 
 const families: ReadonlyArray<Family> = [
   named("requests", true, (part) => `x-ratelimit-${part}-requests`),
@@ -86,18 +90,19 @@ const families: ReadonlyArray<Family> = [
 ]
 
 const countOf = (text: string | null | undefined): number | undefined => {
-  const number = text === null || text === undefined || text.trim() === "" ? Number.NaN : Number(text)
+  if (text === null || text === undefined) return undefined
+  const number = text.trim() === "" ? Number.NaN : Number(text)
   return Number.isFinite(number) && number >= 0 ? number : undefined
 }
 
 /** The limits that an answer tells of; those without a remainder or a reset are left out. */
 export const readBuckets = (get: GetHeader, now: number): ReadonlyArray<Bucket> => {
   const found: Array<Bucket> = []
-  for (const { header, kind, refills } of families) {
-    const remaining = countOf(get(header("remaining")))
+  for (const { headers, kind, refills } of families) {
+    const remaining = countOf(get(headers.remaining))
     if (remaining === undefined) continue
-    const limit = countOf(get(header("limit")))
-    const resetMillis = resetOf(get(header("reset"))?.trim() ?? "", now)
+    const limit = countOf(get(headers.limit))
+    const resetMillis = resetOf(get(headers.reset)?.trim() ?? "", now)
     if (resetMillis > 0) found.push({ kind, limit, remaining, resetMillis, refills: refills && limit !== undefined && limit > 0 })
   }
   return found

@@ -212,6 +212,34 @@ interface Written {
   open: Array<string>
 }
 
+/** Texts of messages that were written once: a fold adds what is new to a copy of its state, and to the state itself the next time. */
+const writtenOnce = new WeakMap<WireMessage, string>()
+
+const textOf = (message: WireMessage): string => {
+  const known = writtenOnce.get(message)
+  if (known !== undefined) {
+    writtenOnce.delete(message)
+    return known
+  }
+  const text = JSON.stringify(message)
+  if (text.length <= longestKept) writtenOnce.set(message, text)
+  return text
+}
+
+/** Values of requests that never change, with their JSON once they were sent. */
+const constants = new WeakMap<object, { text: string | undefined }>()
+
+/** Says that a value never changes: its JSON is written once. */
+export const constant = <A extends object>(value: A): A => {
+  constants.set(value, { text: undefined })
+  return value
+}
+
+const memberText = (value: unknown): string | undefined => {
+  const known = typeof value === "object" && value !== null ? constants.get(value) : undefined
+  return known === undefined ? JSON.stringify(value) : known.text ??= JSON.stringify(value)
+}
+
 const close = (written: Written): void => {
   if (written.open.length === 0) return
   written.pieces.push(written.open.join(","))
@@ -221,7 +249,7 @@ const close = (written: Written): void => {
 const writtenOf = GrowingList.fold<WireMessage, Written>({
   begin: () => ({ pieces: [], open: [] }),
   add: (written, message) => {
-    const text = converted.has(message) ? JSON.stringify(message) : undefined
+    const text = converted.has(message) ? textOf(message) : undefined
     if (text === undefined || text.length > longestKept) {
       close(written)
       written.pieces.push(message)
@@ -255,7 +283,7 @@ export const bodyText = (body: Json.Fields): string => {
   for (const name of Object.keys(body)) {
     const value = body[name]
     const isConversation = name === "messages" && Array.isArray(value)
-    const text = isConversation ? "" : JSON.stringify(value)
+    const text = isConversation ? "" : memberText(value)
     if (text === undefined) continue
     out.push(out.length === 0 ? "{" : ",", JSON.stringify(name), ":")
     if (isConversation) addMessages(out, value)

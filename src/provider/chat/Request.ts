@@ -18,10 +18,10 @@ import * as Messages from "./Messages.ts"
 
 /** Tools on the wire, made once for each array of tools. */
 const toolsOf = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Json.Fields> =>
-  tools.map(({ name, description, parameters }) => ({
+  Messages.constant(tools.map(({ name, description, parameters }) => ({
     type: "function",
     function: { name, ...(description === "" ? {} : { description }), parameters }
-  })))
+  }))))
 
 const toolChoiceOf = (choice: ToolChoice): unknown =>
   typeof choice === "string" ? choice : { type: "function", function: { name: choice.tool } }
