@@ -125,17 +125,30 @@ const text = (value: string) => ({ content: [Prompt.textPart({ text: value })] }
 const opening = Prompt.userMessage(text("(the beginning of the conversation is left out)"))
 const between = Prompt.assistantMessage(text("(no answer)"))
 
+/** The beginning of an array that grows; others may share it, of any length. */
+interface Beginning {
+  items: Array<Prompt.Message>
+  length: number
+}
+
+/** Adds a message behind a beginning; the array is copied only where another message stands there. */
+const push = (out: Beginning, message: Prompt.Message): void => {
+  if (out.length < out.items.length && out.items[out.length] !== message) out.items = out.items.slice(0, out.length)
+  out.items[out.length++] = message
+}
+
 /** Appends a message so that user and assistant take turns; `out` and the message have no open calls. */
-const pushAlternating = (out: Array<Prompt.Message>, message: Prompt.Message, { userAfterTool }: Route.Abilities): void => {
-  const last = out.at(-1)
+const pushAlternating = (out: Beginning, message: Prompt.Message, { userAfterTool }: Route.Abilities): void => {
+  const last = out.items[out.length - 1]
   const one = isSpoken(last) && isSpoken(message) ? merged(last, message) : undefined
   if (one !== undefined) {
-    out[out.length - 1] = one
+    out.length--
+    push(out, one)
     return
   }
-  if (message.role === "assistant" && (last === undefined || last.role === "system")) out.push(opening)
-  if (message.role === "user" && last?.role === "tool" && !userAfterTool) out.push(between)
-  out.push(message)
+  if (message.role === "assistant" && (last === undefined || last.role === "system")) push(out, opening)
+  if (message.role === "user" && last?.role === "tool" && !userAfterTool) push(out, between)
+  push(out, message)
 }
 
 /** Stands before the result of a call whose arguments were not readable and are sent as `{}`. */
@@ -191,9 +204,9 @@ const readable = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt
 /** Messages from one answer up to the next, and what a route is sent of all before them. */
 interface Rounds {
   /** Without thinking, where the route wants that of the tool loop alone; else as the route wants it. */
-  readonly sent: Array<Prompt.Message>
+  readonly sent: Beginning
   /** The same with the thinking since the newest user message; undefined where there is none. */
-  thinking: Array<Prompt.Message> | undefined
+  thinking: Beginning | undefined
   /** The newest round, as it is in the conversation. */
   open: Array<Prompt.Message>
 }
@@ -205,7 +218,7 @@ const isUser = ({ role }: Prompt.Message): boolean => role === "user"
 
 /** Makes the messages of a route round by round: a round is final once the next answer stands in the conversation. */
 const stage = (abilities: Route.Abilities) => {
-  const append = (out: Array<Prompt.Message>, round: ReadonlyArray<Prompt.Message>): void => {
+  const append = (out: Beginning, round: ReadonlyArray<Prompt.Message>): void => {
     for (const message of readable(Conversation.closeOpenCalls(round))) pushAlternating(out, message, abilities)
   }
 
@@ -217,14 +230,14 @@ const stage = (abilities: Route.Abilities) => {
       const from = round.findLastIndex(isUser) + 1
       if (from > 0) rounds.thinking = undefined
       if (rounds.thinking !== undefined || round.some((message, index) => index >= from && hasThinking(message))) {
-        append(rounds.thinking ??= sent.slice(), thoughtful(round, from))
+        append(rounds.thinking ??= { ...sent }, thoughtful(round, from))
       }
     }
     append(sent, bare)
   }
 
   const fold = GrowingList.fold<Prompt.Message, Rounds>({
-    begin: () => ({ sent: [], thinking: undefined, open: [] }),
+    begin: () => ({ sent: { items: [], length: 0 }, thinking: undefined, open: [] }),
     add: (rounds, message) => {
       if (isAnswer(message) && !isEmpty(message)) {
         settle(rounds, rounds.open.filter((one) => !isOnce(one) && !isEmpty(one)))
@@ -232,10 +245,10 @@ const stage = (abilities: Route.Abilities) => {
       }
       rounds.open.push(message)
     },
-    copy: ({ open, sent, thinking }) => ({ sent: sent.slice(), thinking: thinking?.slice(), open: open.slice() })
+    copy: ({ open, sent, thinking }) => ({ sent: { ...sent }, thinking: thinking === undefined ? undefined : { ...thinking }, open: open.slice() })
   })
 
-  return (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> => {
+  return (messages: ReadonlyArray<Prompt.Message>): Beginning => {
     const { open, sent, thinking } = fold(messages)
     const round = withoutEmpty(withoutAnswered(open))
     switch (abilities.thinking) {
@@ -273,6 +286,8 @@ export const sendable = (
   messages: ReadonlyArray<Prompt.Message>,
   abilities: Route.Abilities
 ): ReadonlyArray<Prompt.Message> => {
-  const out = stageOf(abilities)(messages)
-  return out.length === messages.length && out.every((message, index) => message === messages[index]) ? messages : out
+  const { items, length } = stageOf(abilities)(messages)
+  let same = 0
+  while (same < length && items[same] === messages[same]) same++
+  return same === length && length === messages.length ? messages : items.slice(0, length)
 }
