@@ -156,15 +156,10 @@ export interface Reviewed {
   readonly forceContinue: boolean
 }
 
+const untouched: Omit<Reviewed, "parts"> = { removed: new Set(), by: "", edited: new Map(), added: [], forceContinue: false }
+
 /** Review of an answer that nobody looked at. */
-export const unreviewed = (parts: ReadonlyArray<ContentPart>): Reviewed => ({
-  parts,
-  removed: new Set(),
-  by: "",
-  edited: new Map(),
-  added: [],
-  forceContinue: false
-})
+export const unreviewed = (parts: ReadonlyArray<ContentPart>): Reviewed => ({ parts, ...untouched })
 
 type Call = Extract<ContentPart, { readonly type: "tool-call" }>
 

@@ -113,10 +113,15 @@ const idsOf = (run: RunState): CallIds => ({
   apiRequestId: apiRequestId(run)
 })
 
+/** Notes for the model, by the calls whose results they are added to. */
+type Notes = ReadonlyMap<Prompt.ToolCallPart, string>
+
+const noNotes: Notes = new Map()
+
 const runTools = Effect.fnUntraced(function*(
   run: RunState,
   calls: ReadonlyArray<Prompt.ToolCallPart>,
-  notes: ReadonlyMap<Prompt.ToolCallPart, string>,
+  notes: Notes,
   tools: Snapshot
 ): Effect.fn.Return<ToolCalls.Completed, SessionStoreError, Services | ToolContext> {
   const { approvals, interceptors, store } = yield* Services
@@ -142,10 +147,9 @@ const runTools = Effect.fnUntraced(function*(
     begin: (started) => {
       const ids = started.map(({ id }) => id)
       const noted = store.begin(run.sessionId, ids)
-      return Effect.andThen(
-        recorder === undefined ? noted : recorder.storing(noted, () => {}),
-        Effect.sync(() => ids.forEach((id) => batch.begun.add(id)))
-      )
+      return Effect.map(recorder === undefined ? noted : recorder.storing(noted, () => {}), () => {
+        for (const id of ids) batch.begun.add(id)
+      })
     },
     settled: (call, message, told) =>
       Effect.map(storeMessagesIn(store, run, [message], told), () => void batch.results.set(call.id, message)),
@@ -161,15 +165,30 @@ export const isCall = <P extends ContentPart | Prompt.AssistantMessagePart>(part
   part.type === "tool-call" && !part.providerExecuted
 
 /** Notes of the calls as they are stored, which stand in the order of the answer's parts. */
-const notesOf = (
-  { notes, parts }: Normalise.Normalised,
-  content: ReadonlyArray<Prompt.AssistantMessagePart>
-): ReadonlyMap<Prompt.ToolCallPart, string> =>
-  new Map(notes.size === 0 ? [] : content.flatMap((stored, index) => {
+const notesOf = ({ notes, parts }: Normalise.Normalised, content: ReadonlyArray<Prompt.AssistantMessagePart>): Notes =>
+  notes.size === 0 ? noNotes : new Map(content.flatMap((stored, index) => {
     const part = parts[index]
     const note = part === undefined ? undefined : notes.get(part)
     return note !== undefined && isCall(stored) ? [[stored, note]] : []
   }))
+
+/** The calls that are run, and their notes: without those that middleware removed, and with the parameters that it gave. */
+const wantedOf = (
+  calls: ReadonlyArray<Prompt.ToolCallPart>,
+  notes: Notes,
+  { edited, removed }: RunLifecycle.Reviewed
+): { readonly notes: Notes; readonly wanted: ReadonlyArray<Prompt.ToolCallPart> } => {
+  if (removed.size === 0 && edited.size === 0) return { notes, wanted: calls }
+  const changed = new Map(notes)
+  const wanted = calls.flatMap((call) => {
+    if (removed.has(call.id)) return []
+    const other = edited.has(call.id) ? Prompt.toolCallPart({ ...call, params: edited.get(call.id) }) : call
+    const note = notes.get(call)
+    if (note !== undefined) changed.set(other, note)
+    return [other]
+  })
+  return { notes: changed, wanted }
+}
 
 /** Keeps what is fit to be sent back of an answer. */
 const keep = (
@@ -328,10 +347,11 @@ const continued = Effect.fnUntraced(function*(
 
 const settled = Effect.fnUntraced(function*(
   run: RunState,
-  { by, edited, parts, removed }: RunLifecycle.Reviewed,
+  reviewed: RunLifecycle.Reviewed,
   reason: ModelResponse["finishReason"],
   tools: Snapshot
 ): Effect.fn.Return<Outcome, SessionStoreError, Services | ToolContext> {
+  const { by, parts, removed } = reviewed
   const { files, settings } = yield* Services
   const text = yield* ModelRequest.showText(run, parts)
   if (!parts.some(isCall)) {
@@ -353,19 +373,11 @@ const settled = Effect.fnUntraced(function*(
   }
   if (calls.length === 0) return yield* answered(run, content, text, reason)
   yield* keepCalls(run, content, calls)
-  const notes = notesOf(normalised, content)
   if (removed.size > 0) yield* closeRemoved(run, calls.filter(({ id }) => removed.has(id)), by)
-  const changed = new Map(notes)
-  const wanted = calls.flatMap((call) => {
-    if (removed.has(call.id)) return []
-    const other = edited.has(call.id) ? Prompt.toolCallPart({ ...call, params: edited.get(call.id) }) : call
-    const note = notes.get(call)
-    if (note !== undefined) changed.set(other, note)
-    return [other]
-  })
+  const { notes, wanted } = wantedOf(calls, notesOf(normalised, content), reviewed)
   const { invalid, halted, messages } = wanted.length === 0
     ? { invalid: false, halted: undefined, messages: [] }
-    : yield* runTools(run, wanted, changed, tools)
+    : yield* runTools(run, wanted, notes, tools)
   // The run is about to be interrupted.
   if (run.isStopping) return yield* Effect.never
   run.messages.push(...(removed.size === 0 ? messages : calls.flatMap(({ id }) => run.batch.results.get(id) ?? [])))
@@ -393,7 +405,7 @@ export const finishCalls = Effect.fnUntraced(function*(
   const { files, registry } = yield* Services
   const tools = yield* registry.snapshot(run.tools)
   run.batch = newBatch(unfinished)
-  const { halted, messages } = yield* runTools(run, unfinished, new Map(), tools)
+  const { halted, messages } = yield* runTools(run, unfinished, noNotes, tools)
   if (run.isStopping) return yield* Effect.never
   const answer = run.messages.findLastIndex(({ role }) => role === "assistant")
   const tail = run.messages.splice(answer)

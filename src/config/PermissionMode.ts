@@ -33,6 +33,7 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 
 /** The modes, from the narrowest on. */
 export const all = ["plan", "ask", "edits", "auto", "yolo"] as const
@@ -68,5 +69,7 @@ export const CurrentMode = Context.Reference<PermissionMode | undefined>("hermes
 export const LiveMode = Context.Reference<() => PermissionMode | undefined>("hermes-effect/config/LiveMode", { defaultValue: () => () => undefined })
 
 /** The mode of the call that is judged now. */
-export const current: Effect.Effect<PermissionMode | undefined> = Effect.flatMap(CurrentMode, (mode) =>
-  mode === undefined ? Effect.map(LiveMode, (live) => live()) : Effect.succeed(mode))
+export const current: Effect.Effect<PermissionMode | undefined> = Effect.withFiberSucceed((fiber) => ofFiber(fiber))
+
+/** The mode of the call that a fiber judges. */
+export const ofFiber = (fiber: Fiber.Fiber<unknown, unknown>): PermissionMode | undefined => fiber.getRef(CurrentMode) ?? fiber.getRef(LiveMode)()

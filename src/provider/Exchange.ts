@@ -56,8 +56,7 @@ interface Open {
 }
 
 const ask = <A>(context: SdkError.Context, evaluate: () => PromiseLike<A>): Effect.Effect<A, AiError.AiError> =>
-  // The runtime's secrets are known here, and not in the promise's own callbacks.
-  Effect.tryPromise({ try: evaluate, catch: (error) => error }).pipe(Effect.mapError((error) => SdkError.fromSdk({ ...context, error })))
+  Effect.tryPromise({ try: evaluate, catch: (error) => SdkError.fromSdk({ ...context, error }) })
 
 /** A stream on its way through `onPart`: what was sent, and what the listener made of it. */
 interface Heard {

@@ -273,6 +273,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   }
   const primaryRoute = options.chain[0].route
   const primary = Route.info(primaryRoute)
+  const onPrimary = Effect.succeed(primaryRoute)
 
   const managedOf = (route: Route.Route): ManagedRoute => {
     const known = own.get(route)
@@ -325,9 +326,10 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   return {
     router: {
       primary: Effect.succeed(primary),
-      primaryRoute: Effect.succeed(primaryRoute),
-      current: (turn) =>
-        Effect.map(Clock.currentTimeMillis, (now) => routes[failover?.position(turn, now) ?? 0]?.route ?? primaryRoute),
+      primaryRoute: onPrimary,
+      current: failover === undefined
+        ? () => onPrimary
+        : (turn) => Effect.map(Clock.currentTimeMillis, (now) => routes[failover.position(turn, now)]?.route ?? primaryRoute),
       catalogue,
       call,
       advance

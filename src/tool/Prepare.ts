@@ -206,17 +206,12 @@ const judge = (
     return Effect.succeed({ _tag: "Stop", reason: "guardrail_block", message: circling, output, halted: circling })
   }
   const { facts, isConfined, reach, uncovered } = bound
-  const judged = Effect.flatMap(Effect.zip(ApprovalReasons.reasonsOf(concerned, args), ToolContext), ([concerns, context]) =>
-    approvals.check({
-      tool: call.name,
-      args,
-      runs: facts,
-      concerns,
-      isReadonly: facts.readonly,
-      isConfined,
-      reach,
-      uncovered: uncovered === undefined ? undefined : (args, found) => Effect.provideService(uncovered(args, found), ToolContext, context)
-    }))
+  const check = (known: Approvals.Call["uncovered"]) =>
+    Effect.flatMap(ApprovalReasons.reasonsOf(concerned, args), (concerns) =>
+      approvals.check({ tool: call.name, args, runs: facts, concerns, isReadonly: facts.readonly, isConfined, reach, uncovered: known }))
+  const judged = uncovered === undefined
+    ? check(undefined)
+    : ToolContext.use((context) => check((args, found) => Effect.provideService(uncovered(args, found), ToolContext, context)))
   return Effect.map(judged, (judged) => judged._tag === "Permit" ? judged : { _tag: "Stop", reason: judged.reason, message: judged.message })
 }
 

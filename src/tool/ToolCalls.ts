@@ -4,6 +4,7 @@
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §13.
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Prompt from "effect/ai/Prompt"
@@ -138,19 +139,19 @@ const beginnings = <E>(
   const noted = ready.filter(leavesTraces)
   const together = new Set(concurrency === 1 ? [] : noted.slice(0, concurrency))
   // Calls that start together are written together, before the first of them does anything.
-  const start = (some: Iterable<Prepare.Ready>): Effect.Effect<void> =>
-    Effect.sync(() => {
-      if (recording !== undefined) for (const one of some) CallRecording.start(recording, one)
-    })
+  const start = (some: Iterable<Prepare.Ready>): void => {
+    if (recording !== undefined) for (const one of some) CallRecording.start(recording, one)
+  }
   const startNoted = (some: ReadonlyArray<Prepare.Ready>): Effect.Effect<void, E> =>
-    Effect.uninterruptible(start(some).pipe(
-      Effect.andThen(begin(some.map(({ call }) => call))),
-      Effect.andThen(recording === undefined ? Effect.void : recording.recorder.flush)
-    ))
+    Effect.uninterruptible(Effect.suspend(() => {
+      start(some)
+      const begun = begin(some.map(({ call }) => call))
+      return recording === undefined ? begun : Effect.andThen(begun, recording.recorder.flush)
+    }))
   return {
     first: together.size === 0 ? Effect.void : startNoted(Array.from(together)),
     of: (one: Prepare.Ready): Effect.Effect<void, E> =>
-      together.has(one) ? Effect.void : leavesTraces(one) ? startNoted([one]) : start([one])
+      together.has(one) ? Effect.void : leavesTraces(one) ? startNoted([one]) : Effect.sync(() => start([one]))
   }
 }
 
@@ -188,8 +189,8 @@ const runReady = <E>(
       })
   const executed = Effect.flatMap(
     ToolExecution.execute(interceptors.stack, approvals, ready, onProgress).pipe(
-      Effect.provideService(Correlation, ToolEvents.correlation(ready.context)),
-      Effect.provideService(ChangeSink, sinkOf(emit, call.id, recorder))
+      Effect.updateContext((context: Context.Context<ToolContext>) =>
+        Context.add(Context.add(context, Correlation, ToolEvents.correlation(ready.context)), ChangeSink, sinkOf(emit, call.id, recorder)))
     ),
     (settlement) => {
       const durationMillis = clock.currentTimeMillisUnsafe() - started

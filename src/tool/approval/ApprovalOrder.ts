@@ -5,6 +5,7 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as PermissionMode from "../../config/PermissionMode.ts"
 import { Settings } from "../../config/Settings.ts"
@@ -136,9 +137,8 @@ export const make = (options: Options): Service => {
   const isPlain = ({ concerns = [] }: Call, { lines, verdict: { floor, onlyReads } }: ApprovalTarget.ApprovalTarget): boolean =>
     policy.deny.length === 0 && floor === undefined && onlyReads && lines.length + concerns.length === 0
 
-  const isPlanning = ({ sessionKey }: Call): Effect.Effect<boolean> =>
-    Effect.flatMap(PermissionMode.current, (ofRun) =>
-      Effect.map(sessionOf(sessionKey), ({ session }) => modeOf(session, ofRun) === "plan"))
+  const isPlanning = ({ sessionKey }: Call, fiber: Fiber.Fiber<unknown, unknown>): boolean =>
+    modeOf(sessionKey ?? fiber.getRef(Correlation).session_id, PermissionMode.ofFiber(fiber)) === "plan"
 
   /** Judges a call with the rules for it. */
   const ruled = Effect.fnUntraced(function*(call: Call, target: ApprovalTarget.ApprovalTarget, rules: Permissions.Service, isPlanning: boolean) {
@@ -150,14 +150,13 @@ export const make = (options: Options): Service => {
 
   return {
     check: (call) =>
-      Effect.suspend(() => {
+      Effect.withFiber((fiber) => {
         const target = ApprovalTarget.of(call.tool, call.args, call.runs)
-        return Effect.flatMap(isPlanning(call), (isPlanning) => {
-          if (permissions !== undefined) return ruled(call, target, permissions, isPlanning)
-          if (isPlanning) return judged(call, target, PermissionCalls.undecided)
-          if (call.contained === true) return Effect.succeed(contained(call))
-          return isPlain(call, target) ? Effect.succeed(plain(call)) : judged(call, target, PermissionCalls.undecided)
-        })
+        const planning = isPlanning(call, fiber)
+        if (permissions !== undefined) return ruled(call, target, permissions, planning)
+        if (planning) return judged(call, target, PermissionCalls.undecided)
+        if (call.contained === true) return Effect.succeed(contained(call))
+        return isPlain(call, target) ? Effect.succeed(plain(call)) : judged(call, target, PermissionCalls.undecided)
       }),
     request: Effect.fnUntraced(function*(request) {
       const { ids, session } = yield* sessionOf(request.sessionKey)
