@@ -124,7 +124,7 @@ export const toResponse = (raw: {
   const cacheWrite = count(raw.cacheWrite)
   const total = count(raw.output)
   const reasoning = count(raw.reasoning)
-  // What its constructor checks, `count` has made sure of.
+  // Made without its constructor, which parses counts that `count` has made sound.
   return Object.assign(Object.create(Response.Usage.prototype), {
     inputTokens: { uncached, total: uncached + cacheRead + cacheWrite, cacheRead, cacheWrite },
     outputTokens: { total, text: Math.max(0, total - reasoning), reasoning }
