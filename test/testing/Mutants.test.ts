@@ -1,0 +1,168 @@
+// For each rule of toolsets, providers, middleware and consumers of hooks something that breaks it, and is told so.
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Schema from "effect/Schema"
+import * as AiError from "effect/ai/AiError"
+import * as Response from "effect/ai/Response"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import { Agent as AgentKey } from "../../src/agent/Agent.ts"
+import { textDelta } from "../../src/domain/Model.ts"
+import * as Hooks from "../../src/hooks/Hooks.ts"
+import * as Middleware from "../../src/middleware/Middleware.ts"
+import * as Plain from "../../src/middleware/Plain.ts"
+import type { Service } from "../../src/provider/Provider.ts"
+import * as Scripted from "../../src/provider/Scripted.ts"
+import * as Runtime from "../../src/Runtime.ts"
+import * as Conformance from "../../src/testing/Conformance.ts"
+import * as ProviderRules from "../../src/testing/ProviderRules.ts"
+import * as RunRules from "../../src/testing/RunRules.ts"
+import * as ToolRules from "../../src/testing/ToolRules.ts"
+import * as Toolset from "../../src/tool/Toolset.ts"
+
+interface Named {
+  readonly about: string
+  readonly name: string
+}
+
+const nameOf = ({ about, name }: Named) => `${about}: ${name}`
+
+/** A test for each rule: the subject that is named for it breaks it. */
+const broken = <R, E>(rules: ReadonlyArray<Conformance.Rule<R>>, subjects: Readonly<Record<string, Layer.Layer<R, E>>>): void => {
+  // Those about interruption wait ten seconds of real time for what does not end.
+  for (const rule of rules.filter(({ name }) => !/interrupted$|interrupted end$/.test(name))) {
+    const subject = subjects[nameOf(rule)]
+    it.live(nameOf(rule), () =>
+      Effect.gen(function*() {
+        if (subject === undefined) return assert.fail("nothing here breaks it")
+        const [result] = yield* Effect.provide(Conformance.report([rule], subject), Logger.layer([]))
+        assert.isDefined(result?.broken)
+      }))
+  }
+  it("no subject is left over", () => {
+    const known = new Set(rules.map(nameOf))
+    assert.deepStrictEqual(Object.keys(subjects).filter((name) => !known.has(name)), [])
+  })
+}
+
+describe("toolsets that break a rule", () => {
+  const Double = Tool.make("double", { description: "Doubles a number", parameters: Schema.Struct({ n: Schema.Finite }), success: Schema.Finite })
+  const toolkit = Toolkit.make(Double)
+  const toolset = Toolset.make("maths", toolkit, toolkit.toLayer({ double: ({ n }) => Effect.succeed(n * 2) }))
+  const changed = (change: (tool: Toolset.BoundTool) => Toolset.BoundTool) =>
+    Layer.effect(ToolRules.Subject, Effect.map(ToolRules.of(toolset, [{ tool: "double", params: { n: 2 } }]), (tested) => ({ ...tested, tools: tested.tools.map(change) })))
+  const defined = (definition: Partial<Toolset.BoundTool["definition"]>) => changed((tool) => ({ ...tool, definition: { ...tool.definition, ...definition } }))
+
+  broken(ToolRules.rules, {
+    "definitions: have names that every model API takes, each once": defined({ name: "double it" }),
+    "definitions: say what a tool does": defined({ description: " " }),
+    "definitions: have an object schema that is JSON": defined({ parameters: { type: "string" } }),
+    "calls: of the examples succeed with results that are JSON": changed((tool) => ({ ...tool, run: (_, id) => tool.run({}, id) })),
+    "calls: leave their arguments as they are": changed((tool) => ({
+      ...tool,
+      run: (params, id) => {
+        Object.assign(params as object, { n: 3 })
+        return tool.run(params, id)
+      }
+    })),
+    "calls: with arguments that do not fit are failures that a model can read, and never defects": changed((tool) => ({ ...tool, run: (params, id) => typeof params === "object" ? tool.run(params, id) : Effect.die(params) }))
+  })
+})
+
+describe("providers that break a rule", () => {
+  const many = (turn: Scripted.Turn) => Effect.map(Scripted.make(Array.from({ length: 8 }, () => turn)), ({ provider }) => provider)
+  const answer = many(Scripted.complete({ pieces: ["hello ", "to you"] }))
+  const answering = (change: (provider: Service) => Service) => Layer.effect(ProviderRules.Subject, Effect.map(answer, (provider) => ({ answering: change(provider) })))
+  const beside = <E>(make: Effect.Effect<Omit<ProviderRules.Tested, "answering">, E>) =>
+    Layer.effect(ProviderRules.Subject, Effect.flatMap(answer, (answering) => Effect.map(make, (more) => ({ answering, ...more }))))
+  let count = 0
+
+  broken(ProviderRules.rules, {
+    "requests: are the same for the same question, and the question stays as it is": answering((provider) => ({
+      ...provider,
+      prepare: (asked) => Effect.map(provider.prepare(asked), (request) => ({ ...request, count: ++count }))
+    })),
+    "requests: have the text and the tools of the question": answering((provider) => ({ ...provider, prepare: (asked) => provider.prepare({ ...asked, tools: [], messages: asked.messages.slice(1) }) })),
+    "answers: in one piece have text, a reason for their end, and counts that are numbers": answering((provider) => ({
+      ...provider,
+      execute: (request, options) => Effect.map(provider.execute(request, options), (response) => ({ ...response, finishReason: "unknown" as const }))
+    })),
+    "answers: in pieces say in their pieces what the whole says": answering((provider) => ({
+      ...provider,
+      execute: (request, options) =>
+        Effect.tap(provider.execute(request, options), () => options?.onPart?.([textDelta("0", " and more")]) ?? Effect.void)
+    })),
+    "answers: that call a tool have its name, an id, and arguments that were read": beside(Effect.map(many(Scripted.complete({ toolCalls: [{ name: "lookup", params: "{\"key\": \"a\"" }] })), (calling) => ({ calling }))),
+    "bodies: of answers are read back as these answers": answering((provider) => ({
+      ...provider,
+      decode: (raw) => Effect.map(provider.decode(raw), (response) => ({ ...response, parts: [Response.makePart("text", { text: "other" })] }))
+    })),
+    "bodies: that are none fail with AiError": answering((provider) => ({ ...provider, decode: () => Effect.die("unread") })),
+    "failures: are AiError, streamed or not": beside(Effect.map(answer, (provider) => ({ failing: { ...provider, execute: () => Effect.die("unread") } }))),
+    "requests: that are not answered end with their interruption": beside(Effect.map(answer, (silent) => ({ silent })))
+  })
+})
+
+type Runtimes = Readonly<Record<string, Layer.Layer<RunRules.Subject>>>
+const scriptsOf = (prefix: string, rules: ReadonlyArray<Named>, subject: Layer.Layer<RunRules.Subject>): Runtimes =>
+  Object.fromEntries(rules.map(nameOf).filter((name) => name.startsWith(prefix)).map((name) => [name, subject]))
+
+const subject = (runtime: RunRules.MakeRuntime) => Layer.succeed(RunRules.Subject, { runtime })
+const wrapped = (...middleware: ReadonlyArray<Middleware.Contained>) => subject((parts) => Runtime.layer({ ...parts, middleware }))
+
+/** A runtime whose agent is changed: middleware alone cannot do everything that is ruled out. */
+const agentThat = (change: (agent: (typeof AgentKey)["Service"]) => Partial<(typeof AgentKey)["Service"]>) =>
+  subject((parts) => Layer.effect(AgentKey, Effect.map(AgentKey, (agent) => ({ ...agent, ...change(agent) }))).pipe(Layer.provide(Runtime.layer(parts))))
+
+describe("middleware that breaks a rule", () => {
+  const dying = agentThat(() => ({ run: () => Effect.die(new Error("a fault")) }))
+  const again = Middleware.wrapToolCall({ name: "again", wrap: (next) => (args) => Effect.andThen(next(args), next(args)) })
+  let runs = 0
+  const sometimes = Middleware.wrapToolCall({
+    name: "sometimes",
+    wrap: (next) => (args) => Effect.suspend(() => ++runs % 2 === 0 ? Effect.succeed({ output: "no", isFailure: false, modelOutput: undefined }) : next(args))
+  })
+  let last = "nothing"
+  const shared = Middleware.wrapModelCall({
+    name: "shared",
+    wrap: (next) => (params) =>
+      Effect.andThen(
+        Effect.suspend(() => {
+          last = JSON.stringify(params.call.messages.at(-1)).match(/exactly (\w+)/)?.[1] ?? last
+          return Effect.sleep("50 millis")
+        }),
+        Effect.map(next(params), (answer) => ({ ...answer, response: { ...answer.response, parts: [Response.makePart("text", { text: last })] } }))
+      )
+  })
+  const told = Middleware.wrapModelCall({
+    name: "told",
+    wrap: (next, { notify }) => (params) => Effect.tap(next(params), () => notify?.([{ _tag: "TextDelta", text: " and more" }]) ?? Effect.void)
+  })
+  const forgetful = [Plain.llmExecution({ name: "forgetful" }, () => undefined), Plain.toolExecution({ name: "forgetful" }, () => undefined)] as const
+
+  broken(RunRules.middleware, {
+    ...scriptsOf("middleware: lets a run end in what an agent may end in", RunRules.middleware, dying),
+    ...scriptsOf("middleware: lets a run fail as its store does", RunRules.middleware, dying),
+    ...scriptsOf("middleware: is not reported to have failed", RunRules.middleware, wrapped(...forgetful)),
+    ...scriptsOf("middleware: shows the text that the run gives", RunRules.middleware, wrapped(told)),
+    "middleware: lets a tool run once at most": wrapped(again),
+    "middleware: does the same for the same run": wrapped(sometimes),
+    "middleware: goes on with a session whose last run failed": dying,
+    "middleware: keeps runs that are made side by side apart": wrapped(shared)
+  })
+})
+
+describe("consumers of hooks that break a rule", () => {
+  const failing = Hooks.on("on_session_end", () => Effect.fail(new AiError.InternalProviderError({ description: "broken" })))
+  const observed = subject((parts) => Runtime.layer({ ...parts, hooks: [failing] }))
+  const dying = agentThat(() => ({ run: () => Effect.die(new Error("a fault")) }))
+
+  broken(RunRules.hooks, {
+    ...scriptsOf("hooks: change nothing in a run, and give no warning", RunRules.hooks, observed),
+    ...scriptsOf("hooks: change nothing in a run whose store fails", RunRules.hooks, dying),
+    "hooks: let a session go on whose last run failed": dying,
+    "hooks: keep runs that are made side by side apart": dying
+  })
+})
