@@ -113,7 +113,7 @@ const edit = Command.make("edit", { target: Argument.atLeast(target, 0) }, Effec
   )
   if (kept !== undefined) {
     const paths = yield* Path.Path
-    yield* Effect.ignore((yield* FileSystem.FileSystem).remove(paths.dirname(kept), { recursive: true }))
+    yield* Effect.catch((yield* FileSystem.FileSystem).remove(paths.dirname(kept), { recursive: true }), (error) => note(`${kept} remains: ${reasonOf(error)}`))
   }
   yield* line(`saved ${saved.entries.length} ${saved.entries.length === 1 ? "entry" : "entries"} of ${wanted} (${MemoryStore.usage(saved.entries, saved.limit)})`)
   yield* note("New sessions begin with it; sessions that exist keep their prompt.")

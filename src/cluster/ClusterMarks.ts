@@ -229,7 +229,13 @@ export const budget = (limits: BudgetLimits): Layer.Layer<ClusterBudget, never, 
     if (limits.tokens !== undefined || limits.dollars !== undefined) {
       yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep("1 second"), counted)))
     }
-    yield* Effect.addFinalizer(() => pending.tokens + pending.dollars === 0 ? Effect.void : Effect.ignore(Effect.timeout(counted, "3 seconds")))
+    yield* Effect.addFinalizer(() => {
+      const { dollars, tokens } = pending
+      return tokens + dollars === 0 ? Effect.void : Effect.timeout(settle, "3 seconds").pipe(
+        Effect.catch(({ message }) =>
+          Effect.logWarning(`the cluster's budget lacks the last use of this runner (${tokens} tokens, $${dollars.toFixed(4)}): ${message}`))
+      )
+    })
     return {
       exhausted: Effect.gen(function*() {
         if (limits.tokens === undefined && limits.dollars === undefined) return undefined

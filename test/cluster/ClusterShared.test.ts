@@ -18,6 +18,7 @@ import * as PoolStore from "../../src/routing/PoolStore.ts"
 import { SharedMarks } from "../../src/routing/SharedMarks.ts"
 import { RunRecord } from "../../src/session/RunRecord.ts"
 import { CronJobs } from "../../src/tool/cron/CronJobs.ts"
+import { withWarnings } from "../support/middlewareContexts.ts"
 import { missing, type Server, startServer } from "../support/postgresServer.ts"
 
 describe.skipIf(missing !== undefined)(`runners over one Postgres${missing === undefined ? "" : ` (skipped: ${missing})`}`, () => {
@@ -203,6 +204,28 @@ describe.skipIf(missing !== undefined)(`runners over one Postgres${missing === u
           assert.strictEqual(yield* budget.exhausted, "the cluster has used 60 of 60 tokens: raise cluster.budget_tokens")
         }
       }))
+    }), 60_000)
+
+  it.live("a runner that cannot write its last use says how much that is", () =>
+    Effect.gen(function*() {
+      const url = yield* newUrl
+      const { warnings } = yield* withWarnings(
+        Effect.scoped(Effect.gen(function*() {
+          const agent = yield* Layer.build(agentAt(url))
+          yield* Layer.build(ClusterMarks.budget({}).pipe(Layer.provide(databaseAt(url)), Layer.provide(Layer.succeedContext(agent))))
+          const sessionId = SessionId.make("s")
+          yield* Context.get(agent, SessionStore.SessionStore).create({ id: sessionId, source: "test", provider: "p", model: "m", systemPrompt: "" })
+          const usage = { inputTokens: 20, outputTokens: 10, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0, requestCount: 1 }
+          yield* Context.get(agent, RunRecord).append([
+            { sessionId, turnId: TurnId.make("t"), at: 0, event: { _tag: "AttemptEnded", apiRequestId: "a", status: "answered", answer: [], usage, cost: { usd: 0.25, status: "actual", source: "provider_usage" } } }
+          ])
+          server.query(`DROP TABLE ${schemaOf(url)}.budgets`)
+        }))
+      )
+      assert.deepStrictEqual(
+        warnings.filter((warning) => warning.includes("budget")).map((warning) => warning.replace(/: .*/s, "")),
+        ["the cluster's budget lacks the last use of this runner (30 tokens, $0.2500)"]
+      )
     }), 60_000)
 
   it.live("a refusal that one runner had closes the key for the others; keys that are set aside are so for all", () =>

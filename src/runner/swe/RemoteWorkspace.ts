@@ -54,7 +54,9 @@ const remote = Effect.fnUntraced(function*(workspace: WorkingCopy.WorkingCopy, p
   const made = yield* run("mktemp -d \"${TMPDIR:-/tmp}/hermes-swe-XXXXXXXX\"")
   const directory = made.output.trim().split("\n").at(-1) ?? ""
   if (made.exitCode !== 0 || !/^\/.*\/hermes-swe-\w+$/.test(directory)) return yield* problem(directory === "" ? "mktemp gave no directory" : directory)
-  yield* Effect.addFinalizer(() => Effect.ignore(run(`rm -rf '${directory.replaceAll("'", "'\\''")}'`)))
+  yield* Effect.addFinalizer(() =>
+    Effect.catch(run(`rm -rf '${directory.replaceAll("'", "'\\''")}'`), ({ message }) => Effect.logWarning(`${directory} remains on the machine of the commands: ${message}`))
+  )
   const send = copy({ spawner: here, directory: workspace.directory }, { spawner: environment.spawner, directory })
   yield* send
   const collect = Effect.gen(function*() {
