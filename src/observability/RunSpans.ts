@@ -23,8 +23,11 @@ export const scope = { name: "hermes-effect", version: "0.1.0" }
 /** A value of an attribute. */
 export type Value = string | number | boolean | ReadonlyArray<string> | JoinedText
 
-/** Attributes by name. Undefined ones are none. */
-export type Attributes = Readonly<Record<string, Value | undefined>>
+/** Attributes by name. */
+export type Attributes = Readonly<Record<string, Value>>
+
+/** Attributes by name; those that are undefined are none. */
+export type SparseAttributes = Readonly<Record<string, Value | undefined>>
 
 /** Place of a run among traces. */
 export interface Trace {
@@ -70,7 +73,7 @@ export interface Head extends Trace {
 export interface Span extends Head {
   readonly endedAt: number
   readonly outcome: Outcome
-  readonly attributes: Attributes
+  readonly attributes: SparseAttributes
   readonly events: ReadonlyArray<Event>
 }
 
@@ -82,7 +85,7 @@ export interface View {
   readonly trace: (run: RunTree.Run) => Trace
   readonly name: (node: RunTree.Node) => string
   /** Attributes without secrets. */
-  readonly attributes: (node: RunTree.Node, outcome: Outcome, tree: Pick<RunTree.Tree, "sent" | "tools">) => Attributes
+  readonly attributes: (node: RunTree.Node, outcome: Outcome, tree: Pick<RunTree.Tree, "sent" | "tools">) => SparseAttributes
   readonly events?: ((node: RunTree.Node) => ReadonlyArray<Event>) | undefined
 }
 
@@ -236,7 +239,7 @@ const orderOf = (node: RunTree.Node): number => {
 }
 
 /** Attributes, or the reason why there are none: a value that cannot be written must not take other spans with it. */
-const described = (attributes: () => Attributes): Attributes => {
+const described = (attributes: () => SparseAttributes): SparseAttributes => {
   try {
     return attributes()
   } catch (error) {

@@ -222,9 +222,8 @@ describe("Attributes and outcomes", () => {
     },
     end: { _tag: "AttemptEnded", apiRequestId: "r", status: "answered", answer: [], ...end }
   })
-  /** Attributes that are written: those that are undefined are none. */
   const at = (node: RunTree.Node, more: Partial<Attributes.Options> = {}) =>
-    Object.fromEntries(Object.entries(Attributes.of(node, RunSpans.outcomeOf(node), nothing, { ...options, ...more })).filter(([, value]) => value !== undefined))
+    Attributes.of(node, RunSpans.outcomeOf(node), nothing, { ...options, ...more })
   const call = (name: string, end: Partial<NonNullable<RunTree.Call["end"]>>, output = ""): RunTree.Call => ({
     kind: "call", run, step: undefined, parent: undefined, id: "c", name, args: {}, startedAt: 1000, start: undefined, endedAt: 1200,
     end: { _tag: "CallEnded", callId: "c", name, status: "ok", ran: true, durationMillis: 200, output, ...end },

@@ -55,7 +55,7 @@ const valueOf = (fact: unknown): RunSpans.Value | undefined => {
 }
 
 /** Facts as attributes, sorted by their names. Those of a sorted object stand in it: one to which so many names are added is a dictionary. */
-const inPlace = (facts: Record<string, unknown>): RunSpans.Attributes => {
+const inPlace = (facts: Record<string, unknown>): RunSpans.SparseAttributes => {
   let last = ""
   for (const name of Object.keys(facts)) {
     if (name < last) return present(facts)
@@ -65,7 +65,7 @@ const inPlace = (facts: Record<string, unknown>): RunSpans.Attributes => {
     if (value !== fact) facts[name] = value
   }
   // Every member was made a value of an attribute, or undefined.
-  return facts as RunSpans.Attributes
+  return facts as RunSpans.SparseAttributes
 }
 
 /** Attributes by name, sorted, without those that say nothing. */
@@ -339,8 +339,7 @@ export const nameOf = (node: Node, agentName: string): string => {
   }
 }
 
-/** Attributes of a span that is over. */
-export const of = (node: Node, outcome: RunSpans.Outcome, tree: Pick<Tree, "sent">, options: Options): RunSpans.Attributes => {
+const attributesOf = (node: Node, outcome: RunSpans.Outcome, tree: Pick<Tree, "sent">, options: Options): RunSpans.SparseAttributes => {
   const attributes = inPlace(factsOf(node, tree, options, {
     errorType: outcome._tag === "Failed" ? outcome.failure.type : undefined,
     interrupted: outcome._tag === "Cut" ? true : node.kind === "run" || node.kind === "child" ? false : undefined
@@ -349,6 +348,10 @@ export const of = (node: Node, outcome: RunSpans.Outcome, tree: Pick<Tree, "sent
   const old = Object.entries(earlier).flatMap(([name, before]) => attributes[name] === undefined ? [] : [[before, attributes[name]] as const])
   return present({ ...attributes, ...Object.fromEntries(old) })
 }
+
+/** Attributes of a span that is over. */
+export const of = (node: Node, outcome: RunSpans.Outcome, tree: Pick<Tree, "sent">, options: Options): RunSpans.Attributes =>
+  present(attributesOf(node, outcome, tree, options))
 
 const eventOf = ({ at, event }: { readonly at: number; readonly event: RecordEvent.RecordEvent }, captureContent: boolean): RunSpans.Event => {
   const { _tag, ...facts } = event
@@ -374,6 +377,6 @@ export const view = (options: Options, trace: RunSpans.View["trace"]): RunSpans.
   hasSteps: true,
   trace,
   name: (node) => nameOf(node, options.agentName),
-  attributes: (node, outcome, tree) => of(node, outcome, tree, options),
+  attributes: (node, outcome, tree) => attributesOf(node, outcome, tree, options),
   events: (node) => eventsOf(node, options)
 })

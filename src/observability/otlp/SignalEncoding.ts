@@ -7,7 +7,7 @@
 import type { Resource } from "effect/observability/OtlpResource"
 import * as GrowingBytes from "../GrowingBytes.ts"
 import { JoinedText, type TextPart } from "../JoinedText.ts"
-import { type Attributes, scope, type Value } from "../RunSpans.ts"
+import { type Attributes, scope, type SparseAttributes, type Value } from "../RunSpans.ts"
 import * as Protobuf from "./Protobuf.ts"
 
 /** Content of a request. */
@@ -129,7 +129,7 @@ const attributeText = (name: string, value: Value): string => {
 }
 
 /** Attributes in JSON, without the brackets of their list. */
-export const attributesText = (attributes: Attributes): string => {
+export const attributesText = (attributes: SparseAttributes): string => {
   let out = ""
   for (const name of Object.keys(attributes)) {
     const value = attributes[name]
@@ -218,7 +218,7 @@ const attribute = (name: string, value: Value): void => {
 }
 
 /** Writes attributes as a field of what is written. */
-export const attributesField = (field: number, attributes: Attributes): void => {
+export const attributesField = (field: number, attributes: SparseAttributes): void => {
   const names = Object.keys(attributes)
   for (let index = names.length - 1; index >= 0; index--) {
     const name = names[index] ?? ""
