@@ -10,6 +10,9 @@
  * With `sharing: "each"` every rule gets a subject of its own; with `"all"` they share one, which is made with the first and given up by
  * `after`.
  *
+ * A rule whose subject hangs is broken when its time limit has passed, also where the subject cannot be interrupted: what still runs then
+ * is left behind. Nothing ends a subject that blocks its thread.
+ *
  * **Example** (The rules of a session store, without a test runner)
  *
  * ```ts
@@ -24,8 +27,11 @@
  * ```
  */
 import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import type * as Scope from "effect/Scope"
@@ -62,6 +68,48 @@ export const timedRule = <E, R>(about: string, name: string, body: Effect.Effect
   return { ...timed, check: Effect.provide(timed.check, TestClock.layer()) }
 }
 
+/** An effect that was given a time to end in. */
+export interface Ending<A, E> {
+  /** Undefined where it did not end, and was left behind. */
+  readonly exit: Exit.Exit<A, E> | undefined
+  /** It had not ended by itself, and was interrupted. */
+  readonly isOverdue: boolean
+}
+
+/** Runs an effect, interrupts it where it has not ended by then, and leaves it behind where it has not ended a further time later. */
+export const interruptedAfter = <A, E, R>(effect: Effect.Effect<A, E, R>, by: Duration.Input, within: Duration.Input): Effect.Effect<Ending<A, E>, never, R> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(Effect.forkDetach(effect, { uninterruptible: false }), (fiber) => {
+      const endedIn = (time: Duration.Input) => Effect.raceFirst(Fiber.await(fiber), Effect.as(Effect.sleep(time), undefined))
+      const overdue = Effect.suspend(() => {
+        fiber.interruptUnsafe()
+        return Effect.map(endedIn(within), (exit): Ending<A, E> => ({ exit, isOverdue: true }))
+      })
+      return restore(Effect.flatMap(endedIn(by), (exit) => exit === undefined ? overdue : Effect.succeed<Ending<A, E>>({ exit, isOverdue: false }))).pipe(
+        Effect.onInterrupt(() => Effect.sync(() => fiber.interruptUnsafe()))
+      )
+    })
+  )
+
+/** Fails unless an effect ends within ten seconds of its interruption. */
+export const endsInterrupted = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>, after: Duration.Input): Effect.Effect<Exit.Exit<A, E>, RuleBroken, R> =>
+  Effect.flatMap(interruptedAfter(effect, after, "10 seconds"), ({ exit }) =>
+    exit === undefined
+      ? Effect.fail(new RuleBroken({ message: `${what} should end within ten seconds of its interruption`, actual: "it goes on", expected: "its end" }))
+      : Effect.succeed(exit))
+
+/** Limit in real time, whichever clock the rule has. */
+const limited = <R>(name: string, limit: Duration.Input, check: Effect.Effect<void, RuleBroken, R>): Effect.Effect<void, RuleBroken, R> =>
+  Effect.clockWith((clock) =>
+    Effect.flatMap(
+      Effect.provideService(interruptedAfter(Effect.provideService(check, Clock.Clock, clock), limit, limit), Clock.Clock, Clock.Clock.defaultValue()),
+      ({ exit, isOverdue }) =>
+        exit !== undefined && !isOverdue
+          ? exit
+          : Effect.fail(new RuleBroken({ message: `${name}: did not end within ${Duration.format(Duration.fromInputUnsafe(limit))}`, actual: "it goes on", expected: "its end" }))
+    )
+  )
+
 /** The end of one rule. */
 export interface Result {
   readonly about: string
@@ -73,10 +121,18 @@ export interface Result {
 const onSubject = <R, E>({ check, name }: Rule<R>, subject: Layer.Layer<R, E>): Effect.Effect<void, RuleBroken> =>
   Effect.catchCause(Effect.provide(check, subject, { local: true }), (cause) => asBroken(name, cause))
 
+/** Time that a rule has. */
+export interface Limits {
+  /** Real time for a rule with its subject, and once more for its end after that; two minutes by default. */
+  readonly limit?: Duration.Input | undefined
+}
+
+const defaultLimit = "2 minutes"
+
 /** Runs every rule, each on a subject of its own. */
-export const report = <R, E>(rules: ReadonlyArray<Rule<R>>, subject: Layer.Layer<R, E>): Effect.Effect<ReadonlyArray<Result>> =>
+export const report = <R, E>(rules: ReadonlyArray<Rule<R>>, subject: Layer.Layer<R, E>, { limit = defaultLimit }: Limits = {}): Effect.Effect<ReadonlyArray<Result>> =>
   Effect.forEach(rules, (one) =>
-    Effect.match(onSubject(one, subject), {
+    Effect.match(limited(one.name, limit, onSubject(one, subject)), {
       onFailure: (broken): Result => ({ about: one.about, name: one.name, broken }),
       onSuccess: (): Result => ({ about: one.about, name: one.name, broken: undefined })
     }))
@@ -89,7 +145,7 @@ export interface Runner {
 }
 
 /** Settings of {@link register}. */
-export interface Options {
+export interface Options extends Limits {
   readonly sharing?: "each" | "all" | undefined
   /** Names of rules that the subject breaks on purpose, each with its reason; they are not run. */
   readonly exceptions?: Readonly<Record<string, string>> | undefined
@@ -105,15 +161,17 @@ export const register = <R, E>(
   runner: Runner,
   rules: ReadonlyArray<Rule<R>>,
   subject: Layer.Layer<R, E>,
-  { exceptions = {}, sharing = "each" }: Options = {}
+  { exceptions = {}, limit = defaultLimit, sharing = "each" }: Options = {}
 ): ReadonlyArray<string> => {
   const kept = rules.filter(({ name }) => !Object.hasOwn(exceptions, name))
   const shared = ManagedRuntime.make(subject)
+  const onShared = ({ check, name }: Rule<R>) =>
+    Effect.catchCause(Effect.flatMap(shared.contextEffect, (context) => Effect.provideContext(check, context)), (cause) => asBroken(name, cause))
   if (sharing === "all") runner.after?.(() => shared.dispose())
   return kept.map((one) => {
     const title = `${one.about}: ${one.name}`
     runner.test(title, () =>
-      promised(sharing === "all" ? shared.runPromiseExit(one.check) : Effect.runPromiseExit(onSubject(one, subject))))
+      promised(Effect.runPromiseExit(limited(one.name, limit, sharing === "all" ? onShared(one) : onSubject(one, subject)))))
     return title
   })
 }

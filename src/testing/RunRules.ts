@@ -31,7 +31,7 @@ import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
 import * as Agent from "../agent/Agent.ts"
 import * as Offline from "../provider/Offline.ts"
 import * as Scripted from "../provider/Scripted.ts"
@@ -58,17 +58,12 @@ const storeFaults = ["create", "append", "begin"] as const
 const endingWell: ReadonlyArray<Script> = ["answer", "tool"]
 
 const interrupted = (runtime: Tested["runtime"]) =>
-  Effect.gen(function*() {
-    const fiber = yield* Agent.run({ prompt: "Wait.", streaming: true }).pipe(
-      Effect.provide(runtime({ provider: Scripted.layer([Scripted.hang({ pieces: ["It "] })]), tools: [], retry: { maxAttempts: 1 } })),
-      Effect.forkChild
-    )
-    yield* Effect.sleep("50 millis")
-    const ended = yield* Effect.timeoutOption(Fiber.interrupt(fiber), "10 seconds")
-    Check.same(ended._tag, "Some", "a run should end within ten seconds of its interruption")
-    const exit = yield* Fiber.await(fiber)
+  Effect.scoped(Effect.gen(function*() {
+    const context = yield* Layer.build(runtime({ provider: Scripted.layer([Scripted.hang({ pieces: ["It "] })]), tools: [], retry: { maxAttempts: 1 } }))
+    const run = Effect.provideContext(Agent.run({ prompt: "Wait.", streaming: true }), context)
+    const exit = yield* Conformance.endsInterrupted("a run", run, "50 millis")
     Check.holds(Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause), "an interruption should stay one")
-  })
+  }))
 
 /** A run that fails, and the next one of its session: what it left behind is a conversation that can be gone on with. */
 const afterFailure = (runtime: Tested["runtime"]) =>

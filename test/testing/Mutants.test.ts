@@ -1,5 +1,6 @@
 // For each rule of toolsets, providers, middleware and consumers of hooks something that breaks it, and is told so.
-import { assert, describe, it } from "@effect/vitest"
+import { afterAll, assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
@@ -17,6 +18,7 @@ import type { Service } from "../../src/provider/Provider.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as Conformance from "../../src/testing/Conformance.ts"
+import { moved } from "../../src/testing/PlayedRuns.ts"
 import * as ProviderRules from "../../src/testing/ProviderRules.ts"
 import * as RunRules from "../../src/testing/RunRules.ts"
 import * as ToolRules from "../../src/testing/ToolRules.ts"
@@ -29,9 +31,17 @@ interface Named {
 
 const nameOf = ({ about, name }: Named) => `${about}: ${name}`
 
+/** Nobody can interrupt it; it ends when the tests have. */
+const gate = Deferred.makeUnsafe<never>()
+const hanging = Effect.uninterruptible(Deferred.await(gate))
+afterAll(() => Effect.runPromise(Deferred.interrupt(gate)))
+
+/** Plays one rule against a subject that it must break at, with all time that it waits passed at once. */
+const brokenAtOnce = <R, E>(rule: Conformance.Rule<R> | undefined, subject: Layer.Layer<R, E>): Effect.Effect<string | undefined> =>
+  Effect.map(moved(Effect.provide(Conformance.report(rule === undefined ? [] : [rule], subject), Logger.layer([]))), ([result]) => result?.broken?.message)
+
 /** A test for each rule: the subject that is named for it breaks it. */
 const broken = <R, E>(rules: ReadonlyArray<Conformance.Rule<R>>, subjects: Readonly<Record<string, Layer.Layer<R, E>>>): void => {
-  // Those about interruption wait ten seconds of real time for what does not end.
   for (const rule of rules.filter(({ name }) => !/interrupted$|interrupted end$/.test(name))) {
     const subject = subjects[nameOf(rule)]
     it.live(nameOf(rule), () =>
@@ -46,6 +56,73 @@ const broken = <R, E>(rules: ReadonlyArray<Conformance.Rule<R>>, subjects: Reado
     assert.deepStrictEqual(Object.keys(subjects).filter((name) => !known.has(name)), [])
   })
 }
+
+type Runtimes = Readonly<Record<string, Layer.Layer<RunRules.Subject>>>
+const scriptsOf = (prefix: string, rules: ReadonlyArray<Named>, subject: Layer.Layer<RunRules.Subject>): Runtimes =>
+  Object.fromEntries(rules.map(nameOf).filter((name) => name.startsWith(prefix)).map((name) => [name, subject]))
+
+const subject = (runtime: RunRules.MakeRuntime) => Layer.succeed(RunRules.Subject, { runtime })
+const wrapped = (...middleware: ReadonlyArray<Middleware.Contained>) => subject((parts) => Runtime.layer({ ...parts, middleware }))
+
+/** A runtime whose agent is changed: middleware alone cannot do everything that is ruled out. */
+const agentThat = (change: (agent: (typeof AgentKey)["Service"]) => Partial<(typeof AgentKey)["Service"]>) =>
+  subject((parts) => Layer.effect(AgentKey, Effect.map(AgentKey, (agent) => ({ ...agent, ...change(agent) }))).pipe(Layer.provide(Runtime.layer(parts))))
+
+describe("what hangs and cannot be interrupted", () => {
+  const named = <R>(rules: ReadonlyArray<Conformance.Rule<R>>, pattern: RegExp) => rules.find(({ name }) => pattern.test(name))
+  const runs = agentThat(() => ({ run: () => hanging }))
+
+  it.effect("breaks the rule of toolsets about interruption", () =>
+    Effect.gen(function*() {
+      const Wait = Tool.make("wait", { description: "Waits for ever", success: Schema.Finite })
+      const toolkit = Toolkit.make(Wait)
+      const toolset = Toolset.make("waits", toolkit, toolkit.toLayer({ wait: () => hanging }))
+      const subject = Layer.effect(ToolRules.Subject, ToolRules.of(toolset, [{ tool: "wait", params: {} }]))
+      assert.strictEqual(yield* brokenAtOnce(named(ToolRules.rules, /interrupted$/), subject), "wait should end within ten seconds of its interruption")
+    }))
+
+  it.effect("breaks the rule of providers about interruption", () =>
+    Effect.gen(function*() {
+      const { provider } = yield* Scripted.make([])
+      const silent: Service = { ...provider, execute: () => hanging }
+      const message = yield* brokenAtOnce(named(ProviderRules.rules, /their interruption$/), Layer.succeed(ProviderRules.Subject, { answering: provider, silent }))
+      assert.strictEqual(message, "a request should end within ten seconds of its interruption")
+    }))
+
+  it.effect("breaks the rules of runs about interruption", () =>
+    Effect.gen(function*() {
+      for (const rule of [named(RunRules.middleware, /interrupted$/), named(RunRules.hooks, /interrupted end$/)]) {
+        assert.strictEqual(yield* brokenAtOnce(rule, runs), "a run should end within ten seconds of its interruption")
+      }
+    }))
+
+  it.live("breaks any other rule, by the limit: its subject, its check, and its end", () =>
+    Effect.gen(function*() {
+      const box = Layer.effectDiscard(Effect.void)
+      const limit = "20 millis"
+      const over = "any: did not end within 20ms"
+      const checks: ReadonlyArray<readonly [Conformance.Rule<never>, Layer.Layer<never>]> = [
+        [Conformance.rule("box", "any", hanging), box],
+        [Conformance.rule("box", "any", Effect.never), box],
+        [Conformance.timedRule("box", "any", Effect.sleep("1 hour")), box],
+        [Conformance.rule("box", "any", Effect.void), Layer.effectDiscard(hanging)],
+        [Conformance.rule("box", "any", Effect.void), Layer.effectDiscard(Effect.addFinalizer(() => hanging))],
+        [Conformance.rule("box", "any", Effect.addFinalizer(() => hanging)), box]
+      ]
+      for (const [rule, subject] of checks) {
+        const [result] = yield* Conformance.report([rule], subject, { limit })
+        assert.strictEqual(result?.broken?.message, over)
+        for (const sharing of ["each", "all"] as const) {
+          const tests: Array<() => Promise<void>> = []
+          Conformance.register({ test: (_, run) => tests.push(run) }, [rule], subject, { limit, sharing })
+          const refused = yield* Effect.promise(() => tests[0]?.().then(() => undefined, (error: unknown) => error) ?? Promise.resolve(undefined))
+          // A subject that is shared ends behind all rules.
+          if (refused !== undefined) assert.strictEqual((refused as Error).message, over)
+          else assert.strictEqual(sharing, "all")
+        }
+      }
+    }))
+})
 
 describe("toolsets that break a rule", () => {
   const Double = Tool.make("double", { description: "Doubles a number", parameters: Schema.Struct({ n: Schema.Finite }), success: Schema.Finite })
@@ -104,17 +181,6 @@ describe("providers that break a rule", () => {
     "requests: that are not answered end with their interruption": beside(Effect.map(answer, (silent) => ({ silent })))
   })
 })
-
-type Runtimes = Readonly<Record<string, Layer.Layer<RunRules.Subject>>>
-const scriptsOf = (prefix: string, rules: ReadonlyArray<Named>, subject: Layer.Layer<RunRules.Subject>): Runtimes =>
-  Object.fromEntries(rules.map(nameOf).filter((name) => name.startsWith(prefix)).map((name) => [name, subject]))
-
-const subject = (runtime: RunRules.MakeRuntime) => Layer.succeed(RunRules.Subject, { runtime })
-const wrapped = (...middleware: ReadonlyArray<Middleware.Contained>) => subject((parts) => Runtime.layer({ ...parts, middleware }))
-
-/** A runtime whose agent is changed: middleware alone cannot do everything that is ruled out. */
-const agentThat = (change: (agent: (typeof AgentKey)["Service"]) => Partial<(typeof AgentKey)["Service"]>) =>
-  subject((parts) => Layer.effect(AgentKey, Effect.map(AgentKey, (agent) => ({ ...agent, ...change(agent) }))).pipe(Layer.provide(Runtime.layer(parts))))
 
 describe("middleware that breaks a rule", () => {
   const dying = agentThat(() => ({ run: () => Effect.die(new Error("a fault")) }))
