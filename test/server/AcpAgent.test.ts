@@ -1,81 +1,15 @@
 // The Agent Client Protocol in this process, driven by the official client library: questions, cancellations, bad input.
-import type * as acp from "@agentclientprotocol/sdk/unstable"
-import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as Redacted from "effect/Redacted"
-import * as Stream from "effect/Stream"
-import { realpathSync } from "node:fs"
-import * as LiveSession from "../../src/host/LiveSession.ts"
-import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
-import * as Runtime from "../../src/Runtime.ts"
-import * as AcpAgent from "../../src/server/acp/AcpAgent.ts"
-import { RedactSecrets } from "../../src/domain/Redaction.ts"
-import * as Secrets from "../../src/domain/Secrets.ts"
-import * as SessionStore from "../../src/session/SessionStore.ts"
-import * as Clarify from "../../src/tool/builtin/Clarify.ts"
-import * as Terminal from "../../src/tool/builtin/Terminal.ts"
 import * as acpEditor from "../support/acpEditor.ts"
-import * as playedModel from "../support/playedModel.ts"
 import { until } from "../support/servedAgent.ts"
-import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import { held, usable, world, type World } from "../support/servedEditor.ts"
 
 const { say } = acpEditor
 
-/** Held by the runtime; of no known shape. */
-const held = "correct-Horse7-battery-staple"
-
-const world = Effect.fnUntraced(function*(plays: Parameters<typeof playedModel.make>[0], clientCapabilities: acp.ClientCapabilities = {}) {
-  const played = yield* playedModel.make(plays)
-  const cwd = realpathSync(yield* temporaryDirectory)
-  const secrets = Secrets.make()
-  secrets.add(held)
-  const provider = ChatCompletions.layer({ model: "m", baseUrl: `${played.url}/v1`, apiKey: Redacted.make("upstream") })
-  const runtime = yield* Layer.build(Runtime.layer({ provider, cwd, tools: [Clarify.toolset, Terminal.toolset] }).pipe(
-    Layer.provideMerge(Layer.mergeAll(Layer.succeed(RedactSecrets, false), Layer.succeed(Secrets.Secrets, secrets)))
-  ))
-  const lives: Array<LiveSession.LiveSession> = []
-  let compacting = 0
-  const host: AcpAgent.AcpHost = {
-    open: Effect.fnUntraced(function*({ cwd, id }) {
-      const live = yield* LiveSession.make({ session: { id, cwd }, cwd, mode: "ask" })
-      lives.push(live)
-      const slow = Effect.onInterrupt(Effect.andThen(Effect.sync(() => compacting++), Effect.never), () => Effect.sync(() => compacting--))
-      return { live, cwd, models: Effect.succeed([]), commands: [{ name: "compact", description: "Slow", run: () => slow }], notices: [], window: Effect.undefined }
-    }, Effect.provideContext(runtime)),
-    list: Effect.succeed([]),
-    find: (id) => Effect.orDie(Effect.map(SessionStore.SessionStore.use((store) => store.list({ limit: 100 })), (all) => all.find((one) => one.id === id))).pipe(Effect.provideContext(runtime)),
-    fork: Effect.succeed,
-    remove: () => Effect.void
-  }
-  const toAgent = new TransformStream<Uint8Array, Uint8Array>()
-  const toEditor = new TransformStream<Uint8Array, Uint8Array>()
-  const writer = toEditor.writable.getWriter()
-  const encoder = new TextEncoder()
-  const input = Stream.fromReadableStream({ evaluate: () => toAgent.readable, onError: () => "broken" })
-  const served = yield* AcpAgent.serve(host, { input, write: (text) => void writer.write(encoder.encode(text)).catch(() => undefined) }).pipe(
-    Effect.provideService(Secrets.Secrets, secrets),
-    Effect.provide(NodeServices.layer),
-    Effect.forkScoped
-  )
-  const editor = acpEditor.make(toAgent.writable, toEditor.readable)
-  const initialized = yield* Effect.promise(() => editor.ask("initialize", { protocolVersion: 1, clientCapabilities }))
-  const { sessionId } = yield* Effect.promise(() => editor.ask("session/new", { cwd, mcpServers: [] }))
-  return { ...played, ...editor, cwd, lives, initialized, sessionId, served, compacting: () => compacting }
-})
-
 const asking = { "remove it": [{ calls: [["terminal", { command: "rm -rf ../elsewhere" }]] as const }, { text: "Done with it." }], "hello": [{ text: "Hello." }] }
-
-/** Prompts once more: the session is usable. */
-const usable = async ({ ask, sessionId, textOf }: Effect.Success<ReturnType<typeof world>>): Promise<void> => {
-  const before = textOf(sessionId).length
-  assert.strictEqual((await ask("session/prompt", { sessionId, prompt: say("hello") })).stopReason, "end_turn")
-  await until(() => textOf(sessionId).length > before)
-  assert.strictEqual(textOf(sessionId).slice(before).trim(), "Hello.")
-}
 
 describe("questions over ACP", () => {
   it.live("a cancelled prompt takes its question back, and the session answers the next", () =>
@@ -194,7 +128,6 @@ describe("streams over ACP", () => {
 })
 
 describe("bad input over ACP", () => {
-  type World = Effect.Success<ReturnType<typeof world>>
   const lastLine = async ({ raw, wire }: World, line: string): Promise<unknown> => {
     const before = wire().length
     await raw(line)
@@ -207,6 +140,22 @@ describe("bad input over ACP", () => {
     "an unknown session": [-32_002, (world) => code(world, world.ask("session/prompt", { sessionId: unknown, prompt: say("x") }))],
     "an unknown session that is loaded": [-32_002, (world) => code(world, world.ask("session/load", { sessionId: unknown, cwd: world.cwd, mcpServers: [] }))],
     "an unknown session whose mode is set": [-32_002, (world) => code(world, world.ask("session/set_mode", { sessionId: unknown, modeId: "plan" }))],
+    "an unknown session that is resumed": [-32_002, (world) => code(world, world.ask("session/resume", { sessionId: unknown, cwd: world.cwd, mcpServers: [] }))],
+    "an unknown session that is forked": [-32_002, (world) => code(world, world.ask("session/fork", { sessionId: unknown, cwd: world.cwd, mcpServers: [] }))],
+    // The library takes these errors for success: it is closed, or deleted.
+    "an unknown session that is closed": [-32_002, (world) => lastLine(world, `{"jsonrpc":"2.0","id":"c","method":"session/close","params":{"sessionId":"${unknown}"}}`)],
+    "an unknown session that is deleted": [-32_002, (world) => lastLine(world, `{"jsonrpc":"2.0","id":"d","method":"session/delete","params":{"sessionId":"${unknown}"}}`)],
+    "an unknown session whose option is set": [-32_002, (world) => code(world, world.ask("session/set_config_option", { sessionId: unknown, configId: "effort", value: "low" }))],
+    "a mode that does not exist": [-32_602, (world) => code(world, world.ask("session/set_mode", { sessionId: world.sessionId, modeId: "fast" }))],
+    "a model that does not exist": [-32_602, (world) => code(world, world.ask("session/set_config_option", { sessionId: world.sessionId, configId: "model", value: "nobody/none" }))],
+    "an effort that does not exist": [-32_602, (world) => code(world, world.ask("session/set_config_option", { sessionId: world.sessionId, configId: "effort", value: "heroic" }))],
+    "an option that does not exist": [-32_602, (world) => code(world, world.ask("session/set_config_option", { sessionId: world.sessionId, configId: "colour", value: "red" }))],
+    "an option of another type": [-32_602, (world) => code(world, world.ask("session/set_config_option", { sessionId: world.sessionId, configId: "effort", type: "boolean", value: true }))],
+    "a page that does not exist": [-32_602, (world) => code(world, world.ask("session/list", { cursor: "nobody" }))],
+    "an image of an unknown type": [-32_602, (world) => code(world, world.ask("session/prompt", { sessionId: world.sessionId, prompt: [{ type: "image", data: "AAAA", mimeType: "image/tiff" }] }))],
+    "an image that is no base64": [-32_602, (world) => code(world, world.ask("session/prompt", { sessionId: world.sessionId, prompt: [{ type: "image", data: "!", mimeType: "image/png" }] }))],
+    "a slash command that fails": [-32_602, (world) => code(world, world.ask("session/prompt", { sessionId: world.sessionId, prompt: say("/broken") }))],
+    "a version that is no number": [-32_602, (world) => code(world, world.ask("initialize", JSON.parse(`{"protocolVersion":"two"}`)))],
     "an unknown session that is cancelled": [undefined, async ({ connection }) => await connection.agent.notify("session/cancel", { sessionId: unknown })],
     "a line that is no JSON": [-32_700, (world) => lastLine(world, "{ this is no JSON")],
     "a line that is no object": [-32_600, (world) => lastLine(world, "7")],

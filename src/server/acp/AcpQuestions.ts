@@ -54,7 +54,8 @@ const offersOf = ({ choices, prefix, targets }: QuestionOf<"Approval">): Readonl
 
 /** Returns the reply of an option; a denial for one that was not offered. */
 const replyOf = (question: QuestionOf<"Approval">, option: string | undefined) => {
-  const [choice, prefix] = option?.split(":") ?? []
+  const offered = offersOf(question).find(({ optionId }) => optionId === option)
+  const [choice, prefix] = offered?.optionId.split(":") ?? []
   const found = question.choices.find((one) => one === choice)
   return found === undefined ? { choice: "deny" as const } : { choice: found, ...prefix === undefined ? {} : { prefix: true } }
 }

@@ -1,0 +1,81 @@
+// The Agent Client Protocol in this process: an agent over a model that plays its answers, and an editor by the official client library.
+import type * as acp from "@agentclientprotocol/sdk/unstable"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Stream from "effect/Stream"
+import { realpathSync } from "node:fs"
+import type { PermissionMode } from "../../src/config/PermissionMode.ts"
+import { RedactSecrets } from "../../src/domain/Redaction.ts"
+import * as Secrets from "../../src/domain/Secrets.ts"
+import * as LiveSession from "../../src/host/LiveSession.ts"
+import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
+import * as Runtime from "../../src/Runtime.ts"
+import * as AcpAgent from "../../src/server/acp/AcpAgent.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
+import * as Clarify from "../../src/tool/builtin/Clarify.ts"
+import * as Terminal from "../../src/tool/builtin/Terminal.ts"
+import * as acpEditor from "./acpEditor.ts"
+import * as playedModel from "./playedModel.ts"
+import { until } from "./servedAgent.ts"
+import { temporaryDirectory } from "./temporaryDirectory.ts"
+
+/** Held by the runtime; of no known shape. */
+export const held = "correct-Horse7-battery-staple"
+
+/** A session of an editor. */
+export const world = Effect.fnUntraced(function*(
+  plays: Parameters<typeof playedModel.make>[0],
+  clientCapabilities: acp.ClientCapabilities = {},
+  mode: PermissionMode = "ask"
+) {
+  const played = yield* playedModel.make(plays)
+  const cwd = realpathSync(yield* temporaryDirectory)
+  const secrets = Secrets.make()
+  secrets.add(held)
+  const provider = ChatCompletions.layer({ model: "m", baseUrl: `${played.url}/v1`, apiKey: Redacted.make("upstream") })
+  const runtime = yield* Layer.build(Runtime.layer({ provider, cwd, tools: [Clarify.toolset, Terminal.toolset] }).pipe(
+    Layer.provideMerge(Layer.mergeAll(Layer.succeed(RedactSecrets, false), Layer.succeed(Secrets.Secrets, secrets)))
+  ))
+  const lives: Array<LiveSession.LiveSession> = []
+  let compacting = 0
+  const host: AcpAgent.AcpHost = {
+    open: Effect.fnUntraced(function*({ cwd, id }) {
+      const live = yield* LiveSession.make({ session: { id, cwd }, cwd, mode })
+      lives.push(live)
+      const slow = Effect.onInterrupt(Effect.andThen(Effect.sync(() => compacting++), Effect.never), () => Effect.sync(() => compacting--))
+      return { live, cwd, models: Effect.succeed([]), commands: [{ name: "compact", description: "Slow", run: () => slow }, { name: "broken", description: "Fails", run: () => Effect.fail("It is broken.") }], notices: [], window: Effect.undefined }
+    }, Effect.provideContext(runtime)),
+    list: Effect.succeed([]),
+    find: (id) => Effect.orDie(Effect.map(SessionStore.SessionStore.use((store) => store.list({ limit: 100 })), (all) => all.find((one) => one.id === id))).pipe(Effect.provideContext(runtime)),
+    fork: Effect.succeed,
+    remove: () => Effect.void
+  }
+  const toAgent = new TransformStream<Uint8Array, Uint8Array>()
+  const toEditor = new TransformStream<Uint8Array, Uint8Array>()
+  const writer = toEditor.writable.getWriter()
+  const encoder = new TextEncoder()
+  const input = Stream.fromReadableStream({ evaluate: () => toAgent.readable, onError: () => "broken" })
+  const served = yield* AcpAgent.serve(host, { input, write: (text) => void writer.write(encoder.encode(text)).catch(() => undefined) }).pipe(
+    Effect.provideService(Secrets.Secrets, secrets),
+    Effect.provide(NodeServices.layer),
+    Effect.forkScoped
+  )
+  const editor = acpEditor.make(toAgent.writable, toEditor.readable)
+  const initialized = yield* Effect.promise(() => editor.ask("initialize", { protocolVersion: 1, clientCapabilities }))
+  const { sessionId } = yield* Effect.promise(() => editor.ask("session/new", { cwd, mcpServers: [] }))
+  return { ...played, ...editor, cwd, lives, initialized, sessionId, served, compacting: () => compacting }
+})
+
+/** A session of an editor, as the tests have it. */
+export type World = Effect.Success<ReturnType<typeof world>>
+
+/** Prompts once more: the session is usable. */
+export const usable = async ({ ask, sessionId, textOf }: World): Promise<void> => {
+  const before = textOf(sessionId).length
+  assert.strictEqual((await ask("session/prompt", { sessionId, prompt: acpEditor.say("hello") })).stopReason, "end_turn")
+  await until(() => textOf(sessionId).length > before)
+  assert.strictEqual(textOf(sessionId).slice(before).trim(), "Hello.")
+}
