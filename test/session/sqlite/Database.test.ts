@@ -214,10 +214,14 @@ describe("the row of a session", () => {
       const reason = yield* database.together(Effect.gen(function*() {
         yield* store.append(id, [user("four")])
         assert.strictEqual(Option.getOrThrow(yield* store.get(id)).messageCount, 4)
+        assert.strictEqual(yield* store.append(id, [user("behind what was read")]), 4)
+        yield* store.recordUsage(id, usage)
         yield* store.end(id, "done")
         return Option.getOrThrow(yield* store.get(id)).endReason
       }))
       assert.deepStrictEqual([reason, Option.getOrThrow(yield* store.get(id)).endReason], ["done", "done"])
+      const behind = Option.getOrThrow(yield* store.get(id))
+      assert.deepStrictEqual([behind.messageCount, behind.usage.requestCount], [5, 3])
       yield* store.append(id, [user("five")])
       assert.isUndefined(Option.getOrThrow(yield* store.get(id)).endReason)
     }))
