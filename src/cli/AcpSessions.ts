@@ -242,7 +242,7 @@ export const make = Effect.gen(function*() {
     fork: (session) =>
       stored(Effect.gen(function*() {
         const history = yield* SessionStore.SessionStore.use((store) => store.messages(session.id))
-        return yield* SessionFork.fork(session, { history, position: history.length, changed: [], source: "acp" })
+        return yield* SessionFork.fork(session, { history, originals: history, position: history.length, changed: [], source: "acp" })
       })),
     remove: (id) => stored(SessionStore.SessionStore.use((store) => store.remove(id)))
   }

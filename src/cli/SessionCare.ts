@@ -110,10 +110,12 @@ const search = Command.make("search", {
 
 const forked = Effect.fnUntraced(function*(source: Session, step: number | undefined, title: string | undefined) {
   const store = yield* SessionStore
-  const history = SessionFork.upTo(yield* store.messages(source.id), step)
+  const originals = yield* store.messages(source.id)
+  const history = SessionFork.upTo(originals, step)
   if (history === undefined) return undefined
   const fork = yield* SessionFork.fork(source, {
     history,
+    originals,
     position: history.length,
     changed: [],
     // A conversation of its own is found and listed, also when it was a sub-agent's.

@@ -19,8 +19,10 @@ import { type Session, SessionStore } from "./SessionStorePort.ts"
 
 /** Contents of a fork. */
 export interface Fork {
-  /** Messages that it begins with. */
+  /** Messages that it begins with: those of `originals`, the same objects where nothing is changed. */
   readonly history: ReadonlyArray<Prompt.Message>
+  /** Messages of the source from its first, at least those that `history` repeats. */
+  readonly originals: ReadonlyArray<Prompt.Message>
   /** Messages of the source before the place of the fork. */
   readonly position: number
   /** Names of what is another than in the source: `prompt`, `result`, `model`. */
@@ -34,7 +36,7 @@ export interface Fork {
 /** Makes a fork; nothing of it stays when it fails. */
 export const fork = Effect.fnUntraced(function*(
   session: Session,
-  { changed, history, model = session.model, position, source, title }: Fork
+  { changed, history, model = session.model, originals, position, source, title }: Fork
 ): Effect.fn.Return<Session, SessionStoreError, RunRecord | SessionStore> {
   const store = yield* SessionStore
   const known = yield* store.get(session.id)
@@ -56,7 +58,7 @@ export const fork = Effect.fnUntraced(function*(
     const link = { _tag: "ReplayBegun", source: session.id, position, changed } as const
     const at = yield* appendChecked(id, turnId, link)
     const record = yield* RunRecord
-    const copies = ContextCopy.copies(history, yield* store.messages(session.id))
+    const copies = ContextCopy.copies(history, originals)
     yield* record.append((yield* ContextCopy.entries(record, { sessionId: id, turnId, at, link }, copies)).slice(1))
   }).pipe(Effect.onError(() => Effect.ignore(store.remove(id))))
   return made

@@ -130,8 +130,8 @@ export const forkAt = Effect.fnUntraced(function*(dialog: Dialog, from: ChangeSe
   const store = yield* SessionStore
   const session = Option.getOrUndefined(yield* store.get(from))
   if (session === undefined) return say(dialog, `The session ${from} is gone; the conversation stays as it is.`, "")
-  const messages = yield* store.messages(from)
-  const made = yield* SessionFork.fork(session, { history: messages.slice(0, position), position, changed: ["undo"], source: session.source })
+  const history = yield* store.messages(from, { from: 0, to: position })
+  const made = yield* SessionFork.fork(session, { history, originals: history, position, changed: ["undo"], source: session.source })
   yield* dialog.live.resume(made.id)
   say(dialog, dialog.screen.asidePaint.text(`The conversation goes on before that turn, in session ${made.id}.`, "dim"), "")
 })

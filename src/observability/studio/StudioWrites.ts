@@ -101,7 +101,7 @@ export const make = (replay: Replay, heard: Effect.Effect<void>) => ({
     const messages = yield* store.messages(session.id)
     const place = yield* placeOf(messages, request)
     const { changed, goesOn, history, position, prompt } = place
-    const made = yield* SessionFork.fork(session, { history, position, changed, source: "replay", model: request.model })
+    const made = yield* SessionFork.fork(session, { history, originals: messages, position, changed, source: "replay", model: request.model })
     yield* replay({ session: made, prompt, goesOn, model: request.model }, heard).pipe(
       Effect.onError(() => Effect.ignore(store.remove(made.id)))
     )

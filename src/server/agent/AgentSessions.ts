@@ -102,9 +102,9 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
 
   const forkOf = (session: Session, position: number): Effect.Effect<ExchangeSession, ApiError.ApiError> =>
     Effect.gen(function*() {
-      const history = yield* store.messages(session.id)
-      const end = endOfTurn(history, position)
-      const { id } = yield* SessionFork.fork(session, { history: history.slice(0, end), position: end, changed: ["prompt"], source: "api-server" })
+      const originals = yield* store.messages(session.id)
+      const end = endOfTurn(originals, position)
+      const { id } = yield* SessionFork.fork(session, { history: originals.slice(0, end), originals, position: end, changed: ["prompt"], source: "api-server" })
       return id
     }).pipe(Effect.mapError(storeFailed), Effect.provideContext(services), Effect.flatMap(served.begin))
 
