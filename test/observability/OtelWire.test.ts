@@ -226,6 +226,22 @@ for (const encoding of ["http/protobuf", "http/json"]) {
         for (const { attributes = [] } of records) assert.deepStrictEqual(Otlp.strangers(attributes, own), [])
       }))
 
+    it.live("has the names before 1.37 beside the current ones where they are asked for, and nowhere else", () =>
+      Effect.gen(function*() {
+        const asked = { OTEL_EXPORTER_OTLP_PROTOCOL: encoding, OTEL_SEMCONV_STABILITY_OPT_IN: "http/dup,gen_ai/dup" }
+        const { metrics, traces } = yield* everything(asked)
+        const spans = traces.flatMap(({ resourceSpans }) => resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans)))
+        for (const { attributes, name } of spans) {
+          const keys = attributes.map(({ key }) => key)
+          assert.deepStrictEqual(keys, keys.toSorted(), name)
+          const values = new Map(attributes.map(({ key, value }) => [key, value]))
+          assert.isDefined(values.get("gen_ai.system"), name)
+          assert.deepStrictEqual(values.get("gen_ai.system"), values.get("gen_ai.provider.name"), name)
+          assert.deepStrictEqual(Otlp.strangers(attributes.filter(({ key }) => key !== "gen_ai.system"), own), [], name)
+        }
+        assert.notInclude(JSON.stringify(metrics), "gen_ai.system")
+      }))
+
     it.live("has metrics with the units and labels of the conventions, and exemplars that lead to their spans", () =>
       Effect.gen(function*() {
         const { metrics, traces } = yield* everything({ OTEL_EXPORTER_OTLP_PROTOCOL: encoding })
