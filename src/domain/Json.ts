@@ -14,13 +14,51 @@ export const parse = (text: string): Option.Option<unknown> => {
   }
 }
 
-/** A string as it is, everything else as compact JSON; a value that JSON cannot express becomes its `String`. */
+/** Levels of nesting that {@link plain} goes into. */
+const maxDepth = 64
+
+const members = (value: object, change: (text: string) => string, above: Set<object>): unknown => {
+  if (Array.isArray(value)) return value.map((item: unknown) => plainIn(item, change, above))
+  if ("toJSON" in value && typeof value.toJSON === "function") return plainIn(value.toJSON(), change, above)
+  if (ArrayBuffer.isView(value)) return `<${value.byteLength} bytes>`
+  if (value instanceof Set) return Array.from(value, (item) => plainIn(item, change, above))
+  const entries: ReadonlyArray<readonly [unknown, unknown]> = value instanceof Map
+    ? Array.from(value)
+    : Object.entries(value instanceof Error ? { ...value, name: value.name, message: value.message } : value)
+  return Object.fromEntries(entries.map(([key, item]) => [change(typeof key === "string" ? key : toText(key)), plainIn(item, change, above)]))
+}
+
+const plainIn = (value: unknown, change: (text: string) => string, above: Set<object>): unknown => {
+  if (typeof value === "string") return change(value)
+  if (typeof value === "bigint") return String(value)
+  if (typeof value !== "object" || value === null) return value
+  if (above.has(value)) return "<circular>"
+  if (above.size >= maxDepth) return "<depth limit>"
+  above.add(value)
+  try {
+    return members(value, change, above)
+  } catch {
+    return "<unreadable>"
+  } finally {
+    above.delete(value)
+  }
+}
+
+/**
+ * Any value as JSON data, with each string and each name of a member changed: dates and what else has `toJSON` as that says, bigints as
+ * digits, maps as records, sets as arrays, errors by name and message. A note stands for bytes, for a cycle, for what lies too deep, and for
+ * what throws when it is read.
+ */
+export const plain = (value: unknown, change: (text: string) => string = (text) => text): unknown => plainIn(value, change, new Set())
+
+/** A string as it is, everything else as compact JSON; see {@link plain} for a value that JSON cannot express. */
 export const toText = (value: unknown): string => {
   if (typeof value === "string") return value
   try {
     return JSON.stringify(value) ?? String(value)
   } catch {
-    return String(value)
+    const safe = plain(value)
+    return typeof safe === "string" ? safe : JSON.stringify(safe) ?? String(safe)
   }
 }
 

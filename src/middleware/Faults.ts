@@ -5,6 +5,7 @@
  * Source: `hermes-contract.md` §1.8 and §1.11.
  */
 import * as Effect from "effect/Effect"
+import * as Json from "../domain/Json.ts"
 import type { Kind, PhaseKind } from "./Kind.ts"
 
 /** One failure of one middleware. */
@@ -28,7 +29,7 @@ const remembered = 1_000
 export const describe = (error: unknown): string => {
   if (error instanceof Error) return error.message === "" ? error.name : error.message
   try {
-    return String(error)
+    return Json.toText(error)
   } catch {
     return "a value that cannot be printed"
   }

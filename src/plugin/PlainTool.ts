@@ -18,6 +18,7 @@ import * as Json from "../domain/Json.ts"
 import { redactKeys } from "../domain/Redaction.ts"
 import { type Registry, Secrets } from "../domain/Secrets.ts"
 import { ToolFailed, type ToolOutput } from "../domain/ToolOutput.ts"
+import * as Faults from "../middleware/Faults.ts"
 import * as Frozen from "../middleware/Frozen.ts"
 import * as PlainReturn from "../middleware/PlainReturn.ts"
 import * as Annotations from "../tool/Annotations.ts"
@@ -100,11 +101,8 @@ export const read = (given: unknown): PlainTool => {
   }
 }
 
-const messageOf = (error: unknown): string =>
-  error instanceof Error ? error.message || error.name : String(error)
-
 const failed = (tool: string, phase: ToolFailed["phase"], error: unknown): ToolFailed =>
-  new ToolFailed({ tool, phase, message: messageOf(error), cause: error })
+  new ToolFailed({ tool, phase, message: Faults.describe(error), cause: error })
 
 const runWith = ({ handler, name }: PlainTool): BoundTool["run"] => (params, callId) =>
   Effect.flatMap(ToolContext, ({ cwd, sessionId, taskId, turnId }) => {

@@ -73,15 +73,6 @@ const clean = (text: string): string => TextHygiene.withoutControls(TextHygiene.
 
 const maxDepth = 64
 
-/** A JSON value with every string and key cleaned. */
-const cleanValue = (value: unknown, depth = 0): unknown => {
-  if (typeof value === "string") return clean(value)
-  if (typeof value !== "object" || value === null || depth >= maxDepth) return value
-  return Array.isArray(value)
-    ? value.map((item: unknown) => cleanValue(item, depth + 1))
-    : Object.fromEntries(Object.entries(value).map(([key, item]) => [clean(key), cleanValue(item, depth + 1)]))
-}
-
 /** The strings of a value, for reading them as a model would. */
 const strings = (value: unknown, out: Array<string> = [], depth = 0): ReadonlyArray<string> => {
   if (typeof value === "string") out.push(value)
@@ -127,7 +118,7 @@ export const resultText = ({ modelOutput, output }: ToolOutput, rules: Rules): M
     part.type === "text" ? Prompt.textPart({ text: cleanText(part.text, rules), options: part.options }) : part
   )
   if (typeof output === "string") return { output: cleanText(output, rules), modelOutput: parts }
-  const cleaned = cleanValue(output)
+  const cleaned = Json.plain(output, clean)
   const safe = rules.redact ? Redaction.redactValue(cleaned) : cleaned
   return { output: Json.toText(rules.foreign ? warned(safe) : safe), modelOutput: parts }
 }

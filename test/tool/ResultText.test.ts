@@ -29,3 +29,17 @@ describe("results that are kept for a while", () => {
       assert.include(yield* path("second", { text: "another one" }), "second.txt")
     }).pipe(Effect.provide(ResultText.layerTemporary), Effect.provide(NodeServices.layer)))
 })
+
+describe("the text of a result", () => {
+  it("has what JSON has no form for, with the secrets and control characters of every depth taken out", () => {
+    const textOf = (output: unknown, redact: boolean) => ResultText.resultText({ output, isFailure: false }, { foreign: false, redact }).output
+    const cyclic: { self?: unknown; readonly list: ReadonlyArray<unknown> } = { list: [1n] }
+    cyclic.self = cyclic
+    const value = { at: new Date(0), map: new Map([["k\u0007", new Set(["a\u0007"])]]), error: new RangeError("far\u0007"), cyclic, key: new Map([["password", "hunter22hunter22"]]) }
+    const text = (password: string) =>
+      `{"at":"1970-01-01T00:00:00.000Z","map":{"k":["a"]},"error":{"name":"RangeError","message":"far"},"cyclic":{"list":["1"],"self":"<circular>"},"key":{"password":"${password}"}}`
+    assert.strictEqual(textOf(value, false), text("hunter22hunter22"))
+    assert.strictEqual(textOf(value, true), text("<redacted>"))
+    assert.strictEqual(textOf(Object.defineProperty({}, "x", { enumerable: true, get: () => assert.fail("read") }), true), "<unreadable>")
+  })
+})
