@@ -10,6 +10,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
+import type * as Pull from "effect/Pull"
 import * as Stream from "effect/Stream"
 
 /** The two ends of a stream. */
@@ -20,7 +21,9 @@ export interface EventHandoff<A, E> {
   readonly end: (exit: Exit.Exit<unknown, E>) => Effect.Effect<void>
   /** Lets go of whoever offers: the reader has left. */
   readonly close: Effect.Effect<void>
-  /** The events; for one reader. */
+  /** The next events; for one reader. */
+  readonly pull: Pull.Pull<readonly [A, ...Array<A>], E>
+  /** The same events as a stream. */
   readonly stream: Stream.Stream<A, E>
 }
 
@@ -88,6 +91,7 @@ export const make = <A, E>(limit: number): EventHandoff<A, E> => {
       kept = []
       letWritersGo()
     }),
+    pull,
     stream: Stream.fromPull(Effect.succeed(pull))
   }
 }

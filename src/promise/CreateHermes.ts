@@ -35,9 +35,9 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
-import * as Stream from "effect/Stream"
 import * as Agent from "../agent/Agent.ts"
 import type { AgentSettings, RunInput } from "../agent/RunInput.ts"
+import * as Json from "../domain/Json.ts"
 import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import type { HookEvents, HookName } from "../hooks/Payloads.ts"
@@ -52,7 +52,8 @@ import type * as Terminal from "../tool/builtin/Terminal.ts"
 import type * as Todo from "../tool/builtin/Todo.ts"
 import type { NeedsOf } from "../tool/ToolRegistry.ts"
 import type * as Toolset from "../tool/Toolset.ts"
-import { fromCause, fromError, HermesError } from "./HermesError.ts"
+import * as EventIterator from "./EventIterator.ts"
+import { aborted, fromCause, HermesError } from "./HermesError.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
 /** A model, who serves it, and its key or several that take turns. */
@@ -95,11 +96,11 @@ export interface HermesInput extends Omit<RunInput, "context" | "onEvent" | "onU
 /** A runtime. */
 export interface Hermes {
   readonly run: (input: string | HermesInput) => Promise<RunResult>
-  /** Events of a run, in order. Leaving the loop ends the run. */
-  readonly stream: (input: string | HermesInput) => AsyncIterable<RunEvent>
+  /** Events of a run, in order, for one reader. The run begins with the first of them that is asked for; leaving the loop ends it. */
+  readonly stream: (input: string | HermesInput) => AsyncIterableIterator<RunEvent>
   /** Asks the run of a session to stop; it ends with what it has. False where none is under way. */
   readonly stop: (sessionId: string) => Promise<boolean>
-  /** Ends all runs and closes what the runtime opened. */
+  /** Ends all runs, which then reject with `Aborted`, and closes what the runtime opened. Any further run rejects with `Disposed`. */
   readonly dispose: () => Promise<void>
   readonly [Symbol.asyncDispose]: () => Promise<void>
 }
@@ -107,8 +108,21 @@ export interface Hermes {
 const keyOf = (key: string | ReadonlyArray<string>): Redacted.Redacted<string> | ReadonlyArray<Redacted.Redacted<string>> =>
   typeof key === "string" ? Redacted.make(key) : key.map((one) => Redacted.make(one))
 
+const misconfigured = (message: string): HermesError => new HermesError("ConfigError", message)
+
 const routesOf = (model: HermesModel | ReadonlyArray<HermesModel>): ReadonlyArray<ModelRoute> =>
-  (isList(model) ? model : [model]).map(({ apiKey, ...route }) => apiKey === undefined ? route : { ...route, apiKey: keyOf(apiKey) })
+  (isList(model) ? model : [model]).map((one) => {
+    // A program that is not type-checked may give the name of a model.
+    if (!Json.isFields(one)) throw misconfigured("model: expected { provider, model, apiKey }, a list of them, \"offline\", or a layer of a provider")
+    const { apiKey, ...route } = one
+    return apiKey === undefined ? route : { ...route, apiKey: keyOf(apiKey) }
+  })
+
+const toolsetOf = (one: NonNullable<HermesOptions["tools"]>[number], index: number): Toolset.Toolset<never, BuiltinNeeds> => {
+  const toolset = "toolset" in one ? one.toolset : one
+  if (!Json.isFields(toolset) || !("bind" in toolset)) throw misconfigured(`tools[${index}] is no tool: make it by tool({ … }), or give a toolset of the package`)
+  return toolset
+}
 
 const isProvider = (model: HermesOptions["model"]): model is Layer.Layer<Provider> => Layer.isLayer(model)
 
@@ -121,6 +135,8 @@ const hooksOf = (on: Listeners) =>
 
 const inputOf = (input: string | HermesInput): { readonly run: RunInput; readonly signal: AbortSignal | undefined } => {
   if (typeof input === "string") return { run: { prompt: input }, signal: undefined }
+  // A program that is not type-checked may leave the prompt out.
+  if (!Json.isFields(input) || !(typeof input.prompt === "string" || Array.isArray(input.prompt))) throw new HermesError("InvalidInput", "the prompt is missing: give a text, or { prompt }")
   const { onEvent, signal, ...rest } = input
   const told = onEvent === undefined ? {} : {
     onEvent: (events: ReadonlyArray<RunEvent>) =>
@@ -131,43 +147,49 @@ const inputOf = (input: string | HermesInput): { readonly run: RunInput; readonl
   return { run: { ...rest, ...told }, signal }
 }
 
-const aborted = ({ reason }: AbortSignal): HermesError => new HermesError("Aborted", "the run was aborted", { cause: reason })
+const disposed = (): HermesError => new HermesError("Disposed", "this runtime was disposed: make another one for further runs")
 
-const abortedBy = (signal: AbortSignal): Effect.Effect<never, HermesError> =>
-  Effect.callback((resume) => {
-    const abort = (): void => resume(Effect.fail(aborted(signal)))
-    if (signal.aborted) return abort()
-    signal.addEventListener("abort", abort, { once: true })
-    return Effect.sync(() => signal.removeEventListener("abort", abort))
-  })
+type OnEvent = NonNullable<RunInput["onEvent"]>
+
+const both = (first: OnEvent, second: OnEvent): OnEvent => (events) => Effect.andThen(first(events), second(events))
 
 /** A runtime of a layer that was composed with Effect. */
 export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
   const runtime = ManagedRuntime.make(layer)
+  /** Lets go of runs whose readers are behind: they would wait for them while they are ended. */
+  const open = new Set<() => void>()
+  let isDisposed = false
   const settled = async <A>(effect: Effect.Effect<A, unknown, Agent.Agent>, signal?: AbortSignal): Promise<A> => {
     // A fiber begins before it looks at its signal, and may be done by then.
-    if (signal?.aborted === true) throw aborted(signal)
+    if (signal?.aborted === true) throw aborted(signal.reason)
+    if (isDisposed) throw disposed()
     const exit = await runtime.runPromiseExit(effect, signal === undefined ? {} : { signal })
     if (Exit.isSuccess(exit)) return exit.value
     throw fromCause(exit.cause, signal?.reason)
   }
-  const dispose = (): Promise<void> => runtime.dispose()
+  const dispose = (): Promise<void> => {
+    isDisposed = true
+    for (const letGo of open) letGo()
+    return runtime.dispose()
+  }
   return {
-    run: (input) => {
+    run: async (input) => {
       const { run, signal } = inputOf(input)
-      return settled(Agent.run(run), signal)
+      return await settled(Agent.run(run), signal)
     },
-    stream: async function*(input) {
+    stream: (input) => {
       const { run, signal } = inputOf(input)
-      const events = Agent.stream(run)
-      const context = await settled(Effect.context<Agent.Agent>(), signal)
-      try {
-        yield* Stream.toAsyncIterableWith(signal === undefined ? events : Stream.interruptWhen(events, abortedBy(signal)), context)
-      } catch (error) {
-        throw fromError(error)
-      }
+      return EventIterator.make({
+        fork: (offer) => {
+          if (isDisposed) throw disposed()
+          const onEvent = run.onEvent === undefined ? offer : both(run.onEvent, offer)
+          return runtime.runFork(Agent.run({ ...run, streaming: run.streaming ?? true, onEvent }))
+        },
+        open,
+        signal
+      })
     },
-    stop: (sessionId) => settled(Agent.Agent.use((agent) => agent.stop(sessionId))),
+    stop: async (sessionId) => !isDisposed && await settled(Agent.Agent.use((agent) => agent.stop(sessionId))),
     dispose,
     [Symbol.asyncDispose]: dispose
   }
@@ -177,7 +199,7 @@ export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
 export const createHermes = ({ approve, model, on = {}, store, tools = [], ...settings }: HermesOptions): Hermes => {
   const parts = {
     ...settings,
-    tools: tools.map((one) => "toolset" in one ? one.toolset : one),
+    tools: tools.map(toolsetOf),
     hooks: hooksOf(on),
     store: store === undefined || store === "memory" ? SessionStore.layerMemory : SessionStore.layerSqlite({ path: store.sqlite }),
     approvals: approve && Approvals.layerCallback((question) =>

@@ -17,9 +17,10 @@
 import * as Cause from "effect/Cause"
 import * as AiError from "effect/ai/AiError"
 import type { AgentError } from "../domain/AgentError.ts"
+import * as Json from "../domain/Json.ts"
 
-/** Kinds of failures: those of a run, `Aborted` by a signal or `dispose`, and `Unexpected` for a fault of the program. */
-export type Tag = AgentError["_tag"] | "Aborted" | "Unexpected"
+/** Kinds of failures: those of a run, `Aborted` by a signal or `dispose`, `Disposed` after that, and `Unexpected` for a fault of the program. */
+export type Tag = AgentError["_tag"] | "Aborted" | "Disposed" | "Unexpected"
 
 /** Tags that a run fails with. A failure of another tag, of middleware for example, is named by its own. */
 const tagOf = (error: unknown): string =>
@@ -38,15 +39,28 @@ export class HermesError extends Error {
     this.tag = tag
     this.reason = options.reason
   }
+
+  /** The tag under the name that it has in Effect, for `Effect.catchTag` and for a `switch` over events and failures alike. */
+  get _tag(): Tag | (string & {}) {
+    return this.tag
+  }
+
+  /** What JSON and most loggers keep of it. The cause stays out: it may hold whole requests. */
+  toJSON(): { readonly name: string; readonly tag: string; readonly reason: string | undefined; readonly message: string } {
+    return { name: this.name, tag: this.tag, reason: this.reason, message: this.message }
+  }
 }
 
 /** A failure as the error that it is outside. */
 export const fromError = (error: unknown): HermesError => {
   if (error instanceof HermesError) return error
-  const message = error instanceof Error ? error.message : String(error)
+  const message = error instanceof Error ? error.message : Json.toText(error)
   return new HermesError(tagOf(error), message, { cause: error, reason: AiError.isAiError(error) ? error.reason._tag : undefined })
 }
 
-/** The end of a run as the error that it is outside. `aborted` is the reason of the signal that ended it. */
-export const fromCause = (cause: Cause.Cause<unknown>, aborted?: unknown): HermesError =>
-  Cause.hasInterruptsOnly(cause) ? new HermesError("Aborted", "the run was aborted", { cause: aborted }) : fromError(Cause.squash(cause))
+/** The error of a run that was ended from outside, by a signal with this reason or by the end of the runtime. */
+export const aborted = (reason?: unknown): HermesError => new HermesError("Aborted", "the run was aborted", { cause: reason })
+
+/** The end of a run as the error that it is outside. `reason` is that of the signal that ended it. */
+export const fromCause = (cause: Cause.Cause<unknown>, reason?: unknown): HermesError =>
+  Cause.hasInterruptsOnly(cause) ? aborted(reason) : fromError(Cause.squash(cause))

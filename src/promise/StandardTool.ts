@@ -30,6 +30,7 @@ import type { StandardSchemaV1 } from "effect/StandardSchema"
 import * as Tool from "effect/ai/Tool"
 import * as Json from "../domain/Json.ts"
 import { ToolFailed } from "../domain/ToolOutput.ts"
+import * as Faults from "../middleware/Faults.ts"
 import * as Annotations from "../tool/Annotations.ts"
 import { ToolContext } from "../tool/ToolContext.ts"
 import type { BoundTool } from "../tool/Toolset.ts"
@@ -67,20 +68,32 @@ export interface HermesTool {
   readonly toolset: Toolset.Toolset
 }
 
+type Named = Pick<ToolOptions<StandardSchemaV1>, "input" | "name" | "parameters">
+
+const refused = (name: string, problem: string, cause?: unknown): HermesError => new HermesError("ConfigError", `tool "${name}": ${problem}`, { cause })
+
+const wanted = "give the JSON Schema of an object as parameters"
+
 /** The JSON Schema of a schema, where it has one. */
-const schemaOf = (input: StandardSchemaV1): unknown => {
+const schemaOf = ({ input, name }: Named): unknown => {
   const standard: object = input["~standard"]
   const converter = "jsonSchema" in standard && typeof standard.jsonSchema === "object" ? standard.jsonSchema : null
-  return converter !== null && "input" in converter && typeof converter.input === "function" ? converter.input({ target: "draft-2020-12" }) : undefined
+  if (converter === null || !("input" in converter) || typeof converter.input !== "function") return undefined
+  try {
+    return converter.input({ target: "draft-2020-12" })
+  } catch (error) {
+    throw refused(name, `its schema has no JSON Schema (${Faults.describe(error)}): ${wanted}`, error)
+  }
 }
 
-const parametersOf = ({ input, name, parameters }: Pick<ToolOptions<StandardSchemaV1>, "input" | "name" | "parameters">): Readonly<Record<string, unknown>> => {
-  const schema = parameters ?? schemaOf(input)
+const parametersOf = (given: Named): Readonly<Record<string, unknown>> => {
+  const { input, name, parameters } = given
+  // A program that is not type-checked may give anything.
+  const standard: unknown = (input as StandardSchemaV1 | undefined)?.["~standard"]
+  if (!Json.isFields(standard) || typeof standard["validate"] !== "function") throw refused(name, "input is no Standard Schema: give one of Zod, ArkType, Valibot or Effect")
+  const schema = parameters ?? schemaOf(given)
   if (Json.isFields(schema) && schema["type"] === "object") return schema
-  throw new HermesError(
-    "ConfigError",
-    `tool "${name}": ${schema === undefined ? "its schema has no JSON Schema" : "its arguments are no object"}: give the JSON Schema of an object as parameters`
-  )
+  throw refused(name, `${schema === undefined ? "its schema has no JSON Schema" : "its arguments are no object"}: ${wanted}`)
 }
 
 const issueText = ({ message, path = [] }: StandardSchemaV1.Issue): string => {
@@ -91,12 +104,15 @@ const issueText = ({ message, path = [] }: StandardSchemaV1.Issue): string => {
 /** Reads the arguments, and runs the function with what the schema makes of them. */
 const runOf = <Input extends StandardSchemaV1>({ execute, input, name }: ToolOptions<Input>): BoundTool["run"] => (params) => {
   const failed = (phase: ToolFailed["phase"]) => (error: unknown) =>
-    new ToolFailed({ tool: name, phase, message: error instanceof Error ? error.message || error.name : String(error), cause: error })
+    new ToolFailed({ tool: name, phase, message: Faults.describe(error), cause: error })
   return Effect.gen(function*() {
     const { cwd, sessionId, turnId } = yield* ToolContext
-    const checked = yield* Effect.tryPromise({ try: async () => await input["~standard"].validate(params), catch: failed("parameters") })
+    const checked = yield* Effect.tryPromise({
+      try: async () => await input["~standard"].validate(params),
+      catch: (error) => failed("handler")(new Error(`its schema failed: ${Faults.describe(error)}`, { cause: error }))
+    })
     if (checked.issues !== undefined) {
-      return yield* failed("parameters")(new Error(`the arguments do not fit: ${checked.issues.map(issueText).join("; ")}`))
+      return yield* failed("parameters")(new Error(checked.issues.map(issueText).join("; ") || "its schema gives no reason"))
     }
     // The schema has made this value: its type is that of the schema's output.
     const args = checked.value as StandardSchemaV1.InferOutput<Input>
@@ -108,9 +124,13 @@ const runOf = <Input extends StandardSchemaV1>({ execute, input, name }: ToolOpt
   })
 }
 
-/** A tool for a runtime. Throws a `ConfigError` where no JSON Schema is known for its arguments. */
+/** Names that every model API takes. */
+const nameRule = /^[a-zA-Z0-9_-]{1,64}$/
+
+/** A tool for a runtime. Throws a `ConfigError` where no JSON Schema is known for its arguments, or no API takes its name. */
 export const tool = <Input extends StandardSchemaV1>(options: ToolOptions<Input>): HermesTool => {
   const { description, name, needsApproval, timeout } = options
+  if (!nameRule.test(name)) throw refused(name, "its name is not 1 to 64 letters, digits, _ or -: no model API takes another one")
   const parameters = parametersOf(options)
   const plain = Tool.dynamic(name, { description, parameters: { ...parameters }, ...(needsApproval === undefined ? {} : { needsApproval }) })
   const facts = Annotations.facts(plain)

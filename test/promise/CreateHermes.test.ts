@@ -157,7 +157,7 @@ describe("tools by Standard Schema", () => {
     assert.strictEqual(status, "ok")
     const [refused, text] = await outcome(zod, { n: "one", at: "abc" })
     assert.strictEqual(refused, "error")
-    assert.match(text, /the arguments do not fit: n: /)
+    assert.match(text, /The arguments of 't' do not fit: n: /)
 
     const effect = tool({ name: "t", description: "By Effect", input: EffectSchema.toStandardSchemaV1(EffectSchema.Struct({ n: EffectSchema.Finite })), parameters: { type: "object", properties: { n: { type: "number" } } }, execute: async ({ n }) => void got.push(n), readonly: true })
     assert.strictEqual((await outcome(effect, { n: 2 }))[0], "ok")
