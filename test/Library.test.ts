@@ -33,11 +33,15 @@ describe("hermes-effect/agent", () => {
 })
 
 describe("the package", () => {
-  it("is few files: a start finds each of them, and each import of `effect` in it", async () => {
+  const bundled = async () => {
     const bundle = await rolldown(packageOptions)
     const { output } = await bundle.generate(await outputOptions())
     await bundle.close()
-    const chunks = new Map(output.flatMap((part) => part.type === "chunk" ? [[part.fileName, part] as const] : []))
+    return new Map(output.flatMap((part) => part.type === "chunk" ? [[part.fileName, part] as const] : []))
+  }
+
+  it("is few files: a start finds each of them, and each import of `effect` in it", async () => {
+    const chunks = await bundled()
     const files = (entry: string): string =>
       filesWith(`${entry}.js`, chunks).map(({ name }) => name).filter((name) => name !== entry).toSorted().join(" ")
     assert.strictEqual(files("entry/agent"), "loop rolldown-runtime")
@@ -45,5 +49,21 @@ describe("the package", () => {
     assert.strictEqual(files("entry/tools/files"), "common late loop providers rolldown-runtime routing tools")
     assert.strictEqual(files("entry/observability"), "common late loop observability providers rolldown-runtime routing")
     assert.strictEqual(files("index"), "client clients common host late loop observability providers rolldown-runtime root routing tools")
+
+    const modulesOf = (entry: string): ReadonlyArray<string> =>
+      Array.from(new Set(filesWith(`${entry}.js`, chunks).flatMap(({ imports }) => imports.filter((name) => /^@?effect\//.test(name))))).toSorted()
+    const ofLoop = modulesOf("entry/agent")
+    assert.strictEqual(ofLoop.length, 38)
+    const isOfNode = (name: string): boolean => name.startsWith("@effect/")
+    const ofRoot = modulesOf("index").filter((name) => !ofLoop.includes(name))
+    assert.strictEqual(
+      ofRoot.filter(isOfNode).map((name) => name.slice("@effect/platform-node-shared/".length)).join(" "),
+      "NodeChildProcessSpawner NodeFileSystem NodePath NodeStdio NodeTerminal"
+    )
+    assert.strictEqual(
+      ofRoot.filter((name) => !isOfNode(name)).map((name) => name.slice("effect/".length)).join(" "),
+      "Array ByteSize Bytes Config Cron Data Equal FiberMap Glob Hash Logger Metric Order PrimaryKey RcMap RcRef References SchemaAST SchemaGetter "
+        + "SchemaIssue Sink encoding/Base64Url http/HttpBody persistence/CircuitBreaker persistence/Persistable process/ChildProcess"
+    )
   })
 })

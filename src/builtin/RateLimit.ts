@@ -26,7 +26,7 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import * as RateLimiter from "effect/persistence/RateLimiter"
+ * import type * as RateLimiter from "effect/persistence/RateLimiter"
  * import { Agent, RateLimit, Runtime } from "hermes-effect"
  *
  * const limit = RateLimit.modelCalls({ limit: 1, window: "1 hour", exceeded: "refuse" })
@@ -43,14 +43,20 @@
  *
  * Source: `ARCHITECTURE.md` §2 and §6.
  */
+import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as RateLimiter from "effect/persistence/RateLimiter"
+import type * as RateLimiter from "effect/persistence/RateLimiter"
 import { type ConfigError, ExecutionBlocked } from "../domain/AgentError.ts"
 import * as Middleware from "../middleware/Middleware.ts"
 import * as Parameters from "./Parameters.ts"
+
+/** The counter by its key: the module of `effect` is loaded by the application that provides one. */
+const Limiter: Context.Service<RateLimiter.RateLimiter, RateLimiter.RateLimiter> = Context.Service<RateLimiter.RateLimiter>(
+  "~effect/persistence/RateLimiter"
+)
 
 /** Options of a limit; see the table above. `Context` is what middleware is told of a call. */
 export interface Options<Context> extends Pick<Middleware.Registration, "onFailure"> {
@@ -111,11 +117,11 @@ const toolCallsBy = <R>(options: ToolOptions, counter: Effect.Effect<RateLimiter
 
 /** Bounds model calls. */
 export const modelCalls = (options: Options<Middleware.CallContext>): Middleware.WrapModelCall<never, never, RateLimiter.RateLimiter> =>
-  modelCallsBy(options, RateLimiter.RateLimiter)
+  modelCallsBy(options, Limiter)
 
 /** Bounds calls of tools. */
 export const toolCalls = (options: ToolOptions): Middleware.WrapToolCall<never, never, RateLimiter.RateLimiter> =>
-  toolCallsBy(options, RateLimiter.RateLimiter)
+  toolCallsBy(options, Limiter)
 
 const Params = Schema.Struct({
   ...Parameters.calls,
@@ -128,7 +134,10 @@ const Params = Schema.Struct({
 /** A counter in memory, made at its first use. */
 const inMemory = (): Effect.Effect<RateLimiter.RateLimiter> => {
   let made: RateLimiter.RateLimiter | undefined
-  const make = Effect.provide(RateLimiter.make, RateLimiter.layerStoreMemory)
+  const make = Effect.flatMap(
+    Effect.promise(() => import("effect/persistence/RateLimiter")),
+    ({ layerStoreMemory, make }) => Effect.provide(make, layerStoreMemory)
+  )
   return Effect.suspend(() => made === undefined ? Effect.map(make, (limiter) => made ??= limiter) : Effect.succeed(made))
 }
 

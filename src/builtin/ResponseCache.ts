@@ -17,7 +17,7 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import * as Persistence from "effect/persistence/Persistence"
+ * import type * as Persistence from "effect/persistence/Persistence"
  * import { Agent, ResponseCache, Runtime } from "hermes-effect"
  *
  * const cached = Runtime.layer({ middleware: [ResponseCache.make({ timeToLiveSeconds: 60 })] }).pipe(
@@ -39,13 +39,14 @@
  *
  * Source: `ARCHITECTURE.md` §2.
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as PrimaryKey from "effect/PrimaryKey"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Persistable from "effect/persistence/Persistable"
-import * as Persistence from "effect/persistence/Persistence"
+import type * as Persistence from "effect/persistence/Persistence"
 import type { ConfigError } from "../domain/AgentError.ts"
 import * as Cost from "../domain/Cost.ts"
 import type { ContentPart } from "../domain/Model.ts"
@@ -56,6 +57,12 @@ import * as Middleware from "../middleware/Middleware.ts"
 import * as Digest from "../platform/Digest.ts"
 import * as Faults from "../middleware/Faults.ts"
 import * as Parameters from "./Parameters.ts"
+
+/** The store by its key: the module of `effect` is loaded by the application that provides one. */
+const Store: Context.Service<Persistence.Persistence, Persistence.Persistence["Service"]> = Context.Service<
+  Persistence.Persistence,
+  Persistence.Persistence["Service"]
+>("effect/persistence/Persistence")
 
 const Options = Schema.Struct({
   timeToLiveSeconds: Schema.optional(Parameters.Positive),
@@ -131,7 +138,7 @@ const build = ({ storeId = "hermes_responses", timeToLiveSeconds = 3_600 }: Opti
     name: "ResponseCache",
     wrap: (next, context) => (params) =>
       Effect.scoped(Effect.gen(function*() {
-        const { make } = yield* Persistence.Persistence
+        const { make } = yield* Store
         const store = yield* make({ storeId, timeToLive: () => `${timeToLiveSeconds} seconds` })
         const primary = context.primary === undefined ? undefined : info(yield* context.primary)
         const key = new CachedCall(keyOf(params, primary))

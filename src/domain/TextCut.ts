@@ -6,7 +6,8 @@
 /** Number of code units in which a border is searched; no character is longer. */
 const window = 64
 
-const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" })
+let made: Intl.Segmenter | undefined
+const segmentsOf = (text: string): Intl.Segments => (made ??= new Intl.Segmenter("en", { granularity: "grapheme" })).segment(text)
 
 const isSimple = (text: string): boolean => /^[\t\n\r -~]*$/.test(text)
 
@@ -24,7 +25,7 @@ const borderBefore = (text: string, at: number): number => {
   const wished = Math.max(0, at - window)
   const start = isLowSurrogate(text, wished) ? wished - 1 : wished
   let border = start
-  for (const { index, segment } of segmenter.segment(text.slice(start, at + window))) {
+  for (const { index, segment } of segmentsOf(text.slice(start, at + window))) {
     const end = start + index + segment.length
     if (end > at) break
     border = end
@@ -37,7 +38,7 @@ const borderBefore = (text: string, at: number): number => {
 const borderAfter = (text: string, at: number): number => {
   const before = borderBefore(text, at)
   if (before >= at) return before
-  for (const { segment } of segmenter.segment(text.slice(before, before + 2 * window))) return Math.min(text.length, before + segment.length)
+  for (const { segment } of segmentsOf(text.slice(before, before + 2 * window))) return Math.min(text.length, before + segment.length)
   return at
 }
 

@@ -25,6 +25,7 @@
  *
  * Source: `ARCHITECTURE.md` §2.
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { memoize } from "effect/Function"
 import * as Layer from "effect/Layer"
@@ -32,7 +33,7 @@ import * as Queue from "effect/Queue"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as AiError from "effect/ai/AiError"
-import * as LanguageModel from "effect/ai/LanguageModel"
+import type * as LanguageModel from "effect/ai/LanguageModel"
 import type * as Response from "effect/ai/Response"
 import * as Tool from "effect/ai/Tool"
 import * as History from "../domain/History.ts"
@@ -71,13 +72,14 @@ const fail = (method: string, reason: AiError.AiErrorReason): AiError.AiError =>
   AiError.make({ module: "ToLanguageModel", method, reason })
 
 const formatOf = (
-  format: LanguageModel.ProviderOptions["responseFormat"]
+  format: LanguageModel.ProviderOptions["responseFormat"],
+  { defaultCodecTransformer }: typeof LanguageModel
 ): Effect.Effect<ModelCall["responseFormat"], AiError.AiError> =>
   format.type === "text" ? Effect.succeed(format) : Effect.try({
     try: () => ({
       type: "json" as const,
       name: format.objectName,
-      schema: LanguageModel.defaultCodecTransformer(format.schema).jsonSchema
+      schema: defaultCodecTransformer(format.schema).jsonSchema
     }),
     catch: (error) =>
       fail(
@@ -88,8 +90,7 @@ const formatOf = (
 
 const encodeStream = Schema.encodeSync(Schema.Array(PartSchema.StreamPart))
 
-/** A provider as a `LanguageModel`. */
-export const make = (provider: ProviderPort.Service): Effect.Effect<LanguageModel.LanguageModel> => {
+const madeWith = (module: typeof LanguageModel, provider: ProviderPort.Service): Effect.Effect<LanguageModel.LanguageModel> => {
   const definitionsOf = makeDefinitions()
   const prepare = Effect.fnUntraced(function*(options: LanguageModel.ProviderOptions, stream: boolean) {
     const vendors = options.tools.find(Tool.isProviderDefined)
@@ -106,11 +107,11 @@ export const make = (provider: ProviderPort.Service): Effect.Effect<LanguageMode
       messages: History.sendable(options.prompt.content, Route.abilities(provider.info)),
       tools: definitionsOf(options.tools),
       toolChoice: toolChoiceOf(options.toolChoice),
-      responseFormat: yield* formatOf(options.responseFormat),
+      responseFormat: yield* formatOf(options.responseFormat, module),
       stream
     })
   })
-  return LanguageModel.make({
+  return module.make({
     generateText: (options) =>
       Effect.map(
         Effect.flatMap(prepare(options, false), (request) => provider.execute(request)),
@@ -134,8 +135,14 @@ export const make = (provider: ProviderPort.Service): Effect.Effect<LanguageMode
   })
 }
 
-/** The run's `Provider` as a `LanguageModel`. */
-export const layer: Layer.Layer<LanguageModel.LanguageModel, never, Provider> = Layer.effect(
-  LanguageModel.LanguageModel,
-  Effect.flatMap(Provider, make)
+/** A provider as a `LanguageModel`. */
+export const make = (provider: ProviderPort.Service): Effect.Effect<LanguageModel.LanguageModel> =>
+  Effect.flatMap(Effect.promise(() => import("effect/ai/LanguageModel")), (module) => madeWith(module, provider))
+
+/** The service by its key: its module is loaded with the first model that is made. */
+const Model: Context.Service<LanguageModel.LanguageModel, LanguageModel.LanguageModel> = Context.Service<LanguageModel.LanguageModel>(
+  "effect/ai/LanguageModel"
 )
+
+/** The run's `Provider` as a `LanguageModel`. */
+export const layer: Layer.Layer<LanguageModel.LanguageModel, never, Provider> = Layer.effect(Model, Effect.flatMap(Provider, make))

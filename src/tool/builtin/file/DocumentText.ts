@@ -31,7 +31,6 @@ const formatOf = (name: string): Format | undefined =>
 export const isDocument = (name: string): boolean => formatOf(name) !== undefined
 
 const sharedStrings = "xl/sharedStrings.xml"
-const order = new Intl.Collator("en", { numeric: true }).compare
 
 /** Collects from the events of one part: lines of text, and for a sheet the index of shared texts. */
 type Visit = (event: Xml.Event) => void
@@ -133,6 +132,10 @@ const unpack = Effect.fnUntraced(function*(bytes: Uint8Array, wanted: RegExp) {
   return parts
 })
 
+/** Names with their numbers in order: `sheet2` before `sheet10`. */
+const inOrder = (names: Iterable<string>): ReadonlyArray<string> =>
+  Array.from(names).sort(new Intl.Collator("en", { numeric: true }).compare)
+
 const read = (part: Uint8Array, visit: Visit) =>
   Effect.flatMap(Effect.promise(() => import("effect/encoding/Xml")), (Xml) =>
     Stream.make(part).pipe(
@@ -149,7 +152,7 @@ export const extract: (name: string, bytes: Uint8Array) => Effect.Effect<string,
     const strings = parts.get(sharedStrings)
     if (strings !== undefined) yield* read(strings, shared(texts))
     const lines: Array<string> = []
-    for (const [index, part] of Array.from(parts.keys()).filter((part) => part !== sharedStrings).sort(order).entries()) {
+    for (const [index, part] of inOrder(parts.keys()).filter((part) => part !== sharedStrings).entries()) {
       if (format !== ".docx") lines.push(`# ${format === ".xlsx" ? "Sheet" : "Slide"} ${index + 1}`)
       const bytes = parts.get(part)
       if (bytes !== undefined) yield* read(bytes, format === ".xlsx" ? rows(lines, texts) : paragraphs(lines))
