@@ -5,8 +5,7 @@
  * **Details**
  *
  * - Connections are kept alive, in any number, and belong to the client: `close` ends them.
- * - An answer of 2xx is a {@link StreamedResponse}; every other one is a genuine `Response` whose body was read already
- *   (16 MiB at most), so that the error handling of the SDKs works on it.
+ * - An answer of 2xx is a {@link StreamedResponse}; any other is a genuine `Response` whose body was read already (16 MiB at most).
  * - `init.signal` closes the connection, before the answer and while its body is read.
  * - A redirect is followed to the same origin only, five times at most: a key never travels to another host. 301, 302 and
  *   303 turn a POST into a GET, as `fetch` does; 307 and 308 send it again.
@@ -27,15 +26,16 @@ import type { IncomingHttpHeaders } from "node:http"
 import { Readable } from "node:stream"
 import type * as Undici from "undici"
 import connect from "undici/lib/api/api-connect.js"
-import Agent from "undici/lib/dispatcher/agent.js"
 import EnvHttpProxyAgent from "undici/lib/dispatcher/env-http-proxy-agent.js"
 import Pool from "undici/lib/dispatcher/pool.js"
 import { withoutEncodings } from "./Compression.ts"
+import { Deadlines, type Expiring } from "./Deadlines.ts"
 import { type BodySource, StreamedBody, StreamedResponse } from "./StreamedResponse.ts"
 
 /** A `fetch` with connections of its own. */
 export interface HttpTransport {
-  (input: string | URL | Request, init?: RequestInit): Promise<Response>
+  /** `answerMillis` is the time for the answer to begin, from now on; without limit when absent. */
+  (input: string | URL | Request, init?: RequestInit, answerMillis?: number): Promise<Response>
   /** Headers of many requests, which nobody changes any more: what is sent of them is made once. */
   readonly fixed: (headers: Headers) => Headers
   /** Ends all connections, those in use too. */
@@ -47,6 +47,15 @@ interface Outgoing {
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | Uint8Array | undefined
   readonly signal: AbortSignal | undefined
+  /** Milliseconds for the answer to begin. */
+  readonly answerMillis: number | undefined
+}
+
+/** An address, taken apart once for all requests to it. */
+interface Address {
+  readonly href: string
+  readonly origin: string
+  readonly path: string
 }
 
 /** Deadlines of a client, in milliseconds. */
@@ -61,7 +70,7 @@ const defaultConnectMillis = 30_000
 /** An idle connection is closed after this long, unless the server names another time. */
 const keepAliveMillis = 60_000
 const maxRedirects = 5
-/** Longer bodies of error answers, which are held in memory whole, are cut. */
+/** Longer bodies of error answers are cut. */
 const maxErrorBytes = 16 * 1024 * 1024
 
 /** Connections to a proxy, which can be asked for a tunnel: undici gives its dispatchers that method in its index alone. */
@@ -69,7 +78,13 @@ class ProxyConnections extends Pool {
   override connect = connect
 }
 
-const dispatcher = (connectMillis: number): Undici.Dispatcher => {
+/** Connections, to each origin its own. */
+interface Connections {
+  readonly to: (origin: string) => Undici.Dispatcher
+  readonly destroy: () => void
+}
+
+const connections = (connectMillis: number): Connections => {
   const options = {
     connect: { timeout: connectMillis },
     allowH2: false,
@@ -78,15 +93,33 @@ const dispatcher = (connectMillis: number): Undici.Dispatcher => {
     bodyTimeout: 0
   }
   const isProxied = ["http_proxy", "https_proxy"].some((name) => (process.env[name] ?? process.env[name.toUpperCase()] ?? "") !== "")
-  if (!isProxied) return new Agent(options)
+  if (!isProxied) {
+    // An Agent looks its pool up anew for each request, by a name that it puts together.
+    const pools = new Map<string, Pool>()
+    let isClosed = false
+    const made = (origin: string): Pool => {
+      const pool = new Pool(origin, options)
+      pools.set(origin, pool)
+      if (isClosed) void pool.destroy()
+      return pool
+    }
+    return {
+      to: (origin) => pools.get(origin) ?? made(origin),
+      destroy: () => {
+        isClosed = true
+        for (const pool of pools.values()) void pool.destroy()
+      }
+    }
+  }
   const own = process.env["no_proxy"] ?? process.env["NO_PROXY"]
   const noProxy = [...own === undefined || own === "" ? [] : [own], "localhost", "127.0.0.1", "::1"].join(",")
-  return new EnvHttpProxyAgent({
+  const proxied = new EnvHttpProxyAgent({
     ...options,
     connectTimeout: connectMillis,
     noProxy,
     clientFactory: (proxy, settings) => new ProxyConnections(proxy, settings)
   })
+  return { to: () => proxied, destroy: () => void proxied.destroy() }
 }
 
 const headersOf = (init: RequestInit["headers"]): Record<string, string> => {
@@ -139,9 +172,16 @@ const isSuccess = (status: number): boolean => status >= 200 && status <= 299
 /** Time in which the body of an answer with these headers has to send a byte. */
 type SilenceOf = (headers: IncomingHttpHeaders) => number | undefined
 
+/** Connections with their time limits. */
+interface Client extends Connections {
+  readonly deadlines: Deadlines
+  readonly silenceOf: SilenceOf
+}
+
 /** Receives the answer of one request from its connection, without a stream of Node between where there is nothing to decode. */
-class Reception implements Undici.Dispatcher.DispatchHandler {
+class Reception implements Undici.Dispatcher.DispatchHandler, Expiring {
   readonly #signal: AbortSignal | undefined
+  readonly #deadlines: Deadlines
   readonly #silenceOf: SilenceOf
   readonly #begun: (answer: Answer) => void
   readonly #failed: (error: Error) => void
@@ -150,8 +190,9 @@ class Reception implements Undici.Dispatcher.DispatchHandler {
   #body: StreamedBody | Readable | undefined
   #isOver = false
 
-  constructor(signal: AbortSignal | undefined, silenceOf: SilenceOf, begun: (answer: Answer) => void, failed: (error: Error) => void) {
+  constructor({ answerMillis, signal }: Outgoing, { deadlines, silenceOf }: Client, begun: (answer: Answer) => void, failed: (error: Error) => void) {
     this.#signal = signal
+    this.#deadlines = deadlines
     this.#silenceOf = silenceOf
     this.#begun = begun
     this.#failed = failed
@@ -159,6 +200,12 @@ class Reception implements Undici.Dispatcher.DispatchHandler {
       if (signal !== undefined) this.#abort(errorOf(signal))
     }
     signal?.addEventListener("abort", this.#onAbort)
+    if (answerMillis !== undefined) deadlines.start(this, answerMillis)
+  }
+
+  /** Gives up the wait for an answer that did not begin in time. */
+  expire(): void {
+    this.#abort(new DOMException("the answer did not begin in time", "TimeoutError"))
   }
 
   #abort(error: Error): void {
@@ -171,6 +218,7 @@ class Reception implements Undici.Dispatcher.DispatchHandler {
     if (this.#isOver) return
     this.#isOver = true
     this.#signal?.removeEventListener("abort", this.#onAbort)
+    this.#deadlines.stop(this)
     const body = this.#body
     if (body === undefined) this.#failed(error ?? new Error("the connection was closed without an answer"))
     else if (body instanceof StreamedBody) body.finish(error)
@@ -186,6 +234,7 @@ class Reception implements Undici.Dispatcher.DispatchHandler {
 
   onResponseStart(controller: Undici.Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return
+    this.#deadlines.stop(this)
     const source: BodySource = {
       pause: () => controller.pause(),
       resume: () => controller.resume(),
@@ -218,16 +267,16 @@ class Reception implements Undici.Dispatcher.DispatchHandler {
   }
 }
 
-const send = (agent: Undici.Dispatcher, url: URL, out: Outgoing, silenceOf: SilenceOf): Promise<Answer> =>
+const send = (client: Client, { address: { origin, path }, out }: Hop): Promise<Answer> =>
   new Promise((begun, failed) => {
-    agent.dispatch({
-      origin: url.origin,
-      path: url.search === "" ? url.pathname : `${url.pathname}${url.search}`,
+    client.to(origin).dispatch({
+      origin,
+      path,
       // The SDKs name methods by their standard names; undici's type is the closed list of them.
       method: out.method as Undici.Dispatcher.HttpMethod,
       headers: out.headers,
       body: out.body ?? null
-    }, new Reception(out.signal, silenceOf, begun, failed))
+    }, new Reception(out, client, begun, failed))
   })
 
 /** The body of a stream that was decoded. */
@@ -270,67 +319,82 @@ const genuine = async (fields: IncomingHttpHeaders, status: number, source: Read
 const redirects = new Set([301, 302, 303, 307, 308])
 
 interface Hop {
-  readonly url: URL
+  readonly address: Address
   readonly out: Outgoing
 }
 
+const addressOf = ({ href, origin, pathname, search }: URL): Address => ({ href, origin, path: `${pathname}${search}` })
+
 /** The request that a redirect asks for; undefined where there is none to follow. */
-const redirected = ({ headers, status }: Answer, { out, url }: Hop): Hop | undefined => {
+const redirected = ({ headers, status }: Answer, { address, out }: Hop): Hop | undefined => {
   const location = header(headers["location"])
   if (!redirects.has(status) || location === "") return undefined
-  const target = URL.parse(location, url.href)
-  if (target === null || target.origin !== url.origin) return undefined
-  if (status > 303 || out.method === "GET" || out.method === "HEAD") return { url: target, out }
+  const target = URL.parse(location, address.href)
+  if (target === null || target.origin !== address.origin) return undefined
+  if (status > 303 || out.method === "GET" || out.method === "HEAD") return { address: addressOf(target), out }
   const { "content-type": _, ...rest } = out.headers
-  return { url: target, out: { ...out, method: "GET", headers: rest, body: undefined } }
+  return { address: addressOf(target), out: { ...out, method: "GET", headers: rest, body: undefined } }
 }
 
-const run = async (agent: Undici.Dispatcher, first: Hop, readTimeoutMillis: number | undefined): Promise<Response> => {
-  first.out.signal?.throwIfAborted()
-  const silenceOf: SilenceOf = (headers) => /event-?stream/i.test(header(headers["content-type"])) ? readTimeoutMillis : undefined
+// The SDKs and Effect's client use the members that StreamedResponse has; it is no subclass: constructing a `Response` is to be saved.
+const responseOf = (answer: Answer, body: StreamedBody, url: string): Response =>
+  new StreamedResponse({ status: answer.status, url, headers: answer.headers, body }) as unknown as Response
+
+/** Follows redirects, decodes the body, reads the answer of a request that failed. */
+const followed = async (client: Client, first: Hop, begun: Answer): Promise<Response> => {
   let hop = first
-  let answer = await send(agent, hop.url, hop.out, silenceOf)
+  let answer = begun
   for (let hops = 0; hops < maxRedirects; hops++) {
     const next = redirected(answer, hop)
     if (next === undefined) break
     if (answer.body instanceof Readable) await readError(answer.body)
     hop = next
-    answer = await send(agent, hop.url, hop.out, silenceOf)
+    answer = await send(client, hop)
   }
   const { body: received, headers, status } = answer
-  let body: StreamedBody
-  if (received instanceof StreamedBody) body = received
-  else {
-    const decoded = withoutEncodings(received, header(headers["content-encoding"]))
-    if (!isSuccess(status)) return genuine(headers, status, decoded)
-    body = bodyOfStream(decoded, silenceOf(headers))
-  }
-  const response = new StreamedResponse({ status, url: hop.url.href, redirected: hop !== first, headers, body })
-  // The callers, the SDKs and Effect's client, use the members that StreamedResponse has; it is not a subclass because constructing a
-  // `Response` is what is to be saved.
-  return response as unknown as Response
+  const url = hop === first ? "" : hop.address.href
+  if (received instanceof StreamedBody) return responseOf(answer, received, url)
+  const decoded = withoutEncodings(received, header(headers["content-encoding"]))
+  return isSuccess(status) ? responseOf(answer, bodyOfStream(decoded, client.silenceOf(headers)), url) : genuine(headers, status, decoded)
 }
 
 /** Makes a client with connections of its own. */
 export const make = ({ connectTimeoutMillis = defaultConnectMillis, readTimeoutMillis }: Options = {}): HttpTransport => {
-  const agent = dispatcher(connectTimeoutMillis)
+  const client: Client = {
+    ...connections(connectTimeoutMillis),
+    deadlines: new Deadlines(),
+    silenceOf: (headers) =>
+      readTimeoutMillis !== undefined && /event-?stream/i.test(header(headers["content-type"])) ? readTimeoutMillis : undefined
+  }
   const prepared = new WeakMap<object, Record<string, string>>()
-  let last: URL | undefined
-  const fetch = async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
-    if (typeof input !== "string" && !(input instanceof URL)) throw new TypeError("an address must be a string or URL")
-    const url = input === last?.href ? last : new URL(input)
+  let last: Address | undefined
+  const reached = (input: string | URL): Address => {
+    const url = new URL(input)
     if (url.protocol !== "http:" && url.protocol !== "https:") throw new TypeError(`unknown scheme ${url.protocol}`)
     if (url.username !== "" || url.password !== "") throw new TypeError("an address must not carry credentials")
-    last = url
-    const headers = (typeof init.headers === "object" ? prepared.get(init.headers) : undefined) ?? sentHeaders(init.headers)
-    const out: Outgoing = { method: init.method ?? "GET", headers, body: bodyOf(init.body), signal: init.signal ?? undefined }
-    return run(agent, { url, out }, readTimeoutMillis)
+    return last = addressOf(url)
+  }
+  const fetch = async (input: string | URL | Request, init: RequestInit = {}, answerMillis?: number): Promise<Response> => {
+    if (typeof input !== "string" && !(input instanceof URL)) throw new TypeError("an address must be a string or URL")
+    const address = last !== undefined && input === last.href ? last : reached(input)
+    const { body, headers, method, signal } = init
+    const out: Outgoing = {
+      method: method?.toUpperCase() ?? "GET",
+      headers: (typeof headers === "object" ? prepared.get(headers) : undefined) ?? sentHeaders(headers),
+      body: bodyOf(body),
+      signal: signal ?? undefined,
+      answerMillis
+    }
+    const hop = { address, out }
+    out.signal?.throwIfAborted()
+    const answer = await send(client, hop)
+    return answer.body instanceof StreamedBody ? responseOf(answer, answer.body, "") : followed(client, hop, answer)
   }
   return Object.assign(fetch, {
     fixed: (headers: Headers): Headers => {
       prepared.set(headers, sentHeaders(headers))
       return headers
     },
-    close: () => void agent.destroy()
+    close: client.destroy
   })
 }

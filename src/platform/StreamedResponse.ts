@@ -36,6 +36,8 @@ const highWaterMark = 256 * 1024
 const drainBytes = 64 * 1024
 const drainMillis = 1_000
 
+const nothing = Buffer.alloc(0)
+
 const left = (): Error => new Error("the reader has left")
 
 /**
@@ -167,15 +169,27 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
     this.#chunks = []
   }
 
+  /** Everything, in one piece, where the end of it is there already and nobody reads it; undefined elsewhere. */
+  arrived(): Buffer | undefined {
+    if (!this.#ended || this.#started || this.#error !== undefined) return undefined
+    this.#started = true
+    return this.#take() ?? nothing
+  }
+
   /** Everything, in one piece. */
-  async bytes(): Promise<Uint8Array> {
+  async bytes(): Promise<Buffer> {
     this.#started = true
     this.#whole = true
     if (this.#size > highWaterMark) this.#source.resume()
     while (!this.#ended) await this.#woken()
     if (this.#error !== undefined) throw this.#error
-    return this.#take() ?? new Uint8Array()
+    return this.#take() ?? nothing
   }
+}
+
+const textOf = (bytes: Buffer): string => {
+  const text = bytes.toString("utf8")
+  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
 }
 
 /** Header fields by name in any case; several fields of one name are joined as HTTP says. */
@@ -187,6 +201,9 @@ class HeaderFields implements Iterable<[string, string]> {
   }
 
   get(name: string): string | null {
+    // What an object has by itself is no text.
+    const given = this.#fields[name]
+    if (typeof given === "string") return given
     const key = name.toLowerCase()
     const value = Object.hasOwn(this.#fields, key) ? this.#fields[key] : undefined
     return value === undefined ? null : typeof value === "string" ? value : value.join(", ")
@@ -196,11 +213,13 @@ class HeaderFields implements Iterable<[string, string]> {
     return this.get(name) !== null
   }
 
-  *entries(): IterableIterator<[string, string]> {
+  entries(): IterableIterator<[string, string]> {
+    const entries: Array<[string, string]> = []
     for (const name of Object.keys(this.#fields)) {
       const value = this.get(name)
-      if (value !== null) yield [name, value]
+      if (value !== null) entries.push([name, value])
     }
+    return entries.values()
   }
 
   [Symbol.iterator](): IterableIterator<[string, string]> {
@@ -227,6 +246,7 @@ export class StreamedResponse {
   readonly redirected: boolean
   readonly status: number
   readonly statusText = ""
+  /** Address that redirects led to; empty without one: the SDKs take the address of each answer apart for a log that nobody keeps. */
   readonly url: string
   readonly headers: HeaderFields
   readonly body: StreamedBody
@@ -234,13 +254,12 @@ export class StreamedResponse {
   constructor(answer: {
     readonly status: number
     readonly url: string
-    readonly redirected: boolean
     readonly headers: IncomingHttpHeaders
     readonly body: StreamedBody
   }) {
     this.status = answer.status
     this.url = answer.url
-    this.redirected = answer.redirected
+    this.redirected = answer.url !== ""
     this.headers = new HeaderFields(answer.headers)
     this.body = answer.body
   }
@@ -255,9 +274,13 @@ export class StreamedResponse {
   }
 
   async text(): Promise<string> {
-    const bytes = await this.body.bytes()
-    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8")
-    return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
+    return textOf(await this.body.bytes())
+  }
+
+  /** The text of a body that is there to its end; undefined where it has to be waited for. */
+  arrivedText(): string | undefined {
+    const bytes = this.body.arrived()
+    return bytes === undefined ? undefined : textOf(bytes)
   }
 
   async json(): Promise<unknown> {

@@ -20,6 +20,8 @@ import * as Assembler from "../domain/Assembler.ts"
 import * as Json from "../domain/Json.ts"
 import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse, OnPart, StreamPart } from "../domain/Model.ts"
 import * as Route from "../domain/Route.ts"
+import { Deadlines } from "../platform/Deadlines.ts"
+import { StreamedResponse } from "../platform/StreamedResponse.ts"
 import type { Service } from "./Provider.ts"
 import * as SseReader from "./SseReader.ts"
 import * as SdkError from "./SdkError.ts"
@@ -161,20 +163,17 @@ const whole = (answer: Result.Result<ModelResponse, AiError.AiError>, onPart: On
     })
   })
 
-/** Parts of the time for an answer that its end may be late by: timers of one length share a list, others cost one each. */
-const timerSteps = 64
+/** Those of all bodies that are waited for. */
+const deadlines = new Deadlines()
 
 /** Reads a body whole, in what is left of the time. The SDKs would walk it once more, with timers and listeners of their own. */
-const textOf = async (answer: Response, left: number, timeoutMillis: number, abort: AbortController): Promise<string> => {
-  const step = timeoutMillis / timerSteps
-  const timer = setTimeout(
-    () => abort.abort(new DOMException("the answer was not complete in time", "TimeoutError")),
-    Math.max(0, Math.ceil(left / step) * step)
-  )
+const textOf = async (answer: Response, left: number, abort: AbortController): Promise<string> => {
+  const late = { expire: () => abort.abort(new DOMException("the answer was not complete in time", "TimeoutError")) }
+  deadlines.start(late, left)
   try {
     return await answer.text()
   } finally {
-    clearTimeout(timer)
+    deadlines.stop(late)
   }
 }
 
@@ -213,11 +212,15 @@ const execute = (
     const until = clock.currentTimeMillisUnsafe() + api.timeoutMillis
     const reportHeaders = ({ headers }: Pick<Response, "headers">): Effect.Effect<void> =>
       options?.onHeaders === undefined ? Effect.void : options.onHeaders((name) => headers.get(name))
-    const read = (opened: Response): Effect.Effect<ModelResponse, AiError.AiError> =>
-      extras.body["stream"] === true
-        ? streamed(api, context, opened, options?.onPart)
-        : Effect.flatMap(ask(context, () => textOf(opened, until - clock.currentTimeMillisUnsafe(), api.timeoutMillis, abort)), (text) =>
-          Effect.fromResult(api.decode(text === "" ? undefined : Json.parsed(text), context)))
+    const decoded = (text: string) => Effect.fromResult(api.decode(text === "" ? undefined : Json.parsed(text), context))
+    const read = (opened: Response): Effect.Effect<ModelResponse, AiError.AiError> => {
+      if (extras.body["stream"] === true) return streamed(api, context, opened, options?.onPart)
+      // A short answer comes with its head: there is nothing to wait for.
+      const text = opened instanceof StreamedResponse ? opened.arrivedText() : undefined
+      return text === undefined
+        ? Effect.flatMap(ask(context, () => textOf(opened, until - clock.currentTimeMillisUnsafe(), abort)), decoded)
+        : decoded(text)
+    }
     const answer = Effect.flatMap(ask(context, () => api.post(extras, abort.signal).asResponse()), (opened) =>
       Effect.andThen(reportHeaders(opened), read(opened)))
     return Effect.onError(answer, () => Effect.sync(() => abort.abort()))

@@ -90,16 +90,9 @@ const clientOf = (sdk: typeof import("openai"), fetch: HttpTransport) =>
       return built
     }
 
-    /** One signal for the caller and the time: the SDK's own is composed of two. */
-    override async fetchWithTimeout(...[url, init, millis, controller]: Parameters<Send>): Promise<Response> {
-      const signal = init?.signal
-      signal?.addEventListener("abort", () => controller.abort(signal.reason), { once: true })
-      const timer = setTimeout(() => controller.abort(), millis)
-      try {
-        return await fetch(url, { ...init, method: (init?.method ?? "get").toUpperCase(), signal: controller.signal })
-      } finally {
-        clearTimeout(timer)
-      }
+    /** The transport watches the caller's signal and the time; the SDK would compose a signal of both for each request. */
+    override fetchWithTimeout(...[url, init, millis]: Parameters<Send>): Promise<Response> {
+      return fetch(url, init, millis)
     }
   }
 

@@ -68,6 +68,32 @@ describe("HttpTransport deadlines", () => {
       assert.match(error.message, /127\.0\.0\.1:\d+ stopped sending in the middle of its answer .*network\.stream_read_timeout_seconds/)
     }))
 
+  it.effect("an answer that does not begin in the time of its request is given up, one that did begin is not", () =>
+    Effect.gen(function*() {
+      const closed = Promise.withResolvers<void>()
+      const server = yield* HttpServer.make(({ url }, response) => {
+        if (url === "/late") return void response.once("close", closed.resolve)
+        response.writeHead(200).write("[")
+        setTimeout(() => response.end("1]"), 150)
+      })
+      const fetch = yield* Effect.acquireRelease(Effect.sync(() => HttpTransport.make()), (fetch) => Effect.sync(fetch.close))
+      const slow = fetch(server.url, {}, 100)
+      const error = yield* Effect.flip(Effect.tryPromise({ try: () => fetch(`${server.url}/late`, {}, 20), catch: (error) => error }))
+      assert.strictEqual(error instanceof Error ? error.name : error, "TimeoutError")
+      yield* Effect.promise(() => closed.promise)
+      assert.deepStrictEqual(yield* Effect.promise(async () => (await slow).json()), [1])
+    }))
+
+  it.effect("a request that may wait long does not make one that may not wait longer", () =>
+    Effect.gen(function*() {
+      const server = yield* HttpServer.make(() => {})
+      const fetch = yield* Effect.acquireRelease(Effect.sync(() => HttpTransport.make()), (fetch) => Effect.sync(fetch.close))
+      const nameOf = (promise: Promise<unknown>) => Effect.promise(() => promise.then(() => "did not fail", (error: Error) => error.name))
+      const long = nameOf(fetch(server.url, { signal: AbortSignal.timeout(1_000) }, 600_000))
+      const short = yield* nameOf(fetch(server.url, { signal: AbortSignal.timeout(60_000) }, 20))
+      assert.deepStrictEqual([short, yield* long], ["TimeoutError", "TimeoutError"])
+    }))
+
   it.effect("a connection whose handshake is never answered is given up", () =>
     Effect.gen(function*() {
       const sockets = new Set<Socket>()

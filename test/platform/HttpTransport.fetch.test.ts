@@ -88,8 +88,10 @@ const seen = async (fetch: Fetch, url: string, { init = {}, path }: Case): Promi
   try {
     response = await fetch(`${url}${path}`, { ...init, signal: abort.signal })
     const { headers, ok, redirected, status } = response
+    // Where nothing was followed it is the caller's own.
+    const address = redirected ? response.url : ""
     const body = await response.text()
-    return { status, ok, redirected, body, headers: ["x-kind", "x-mixed", "set-cookie", "content-type"].map((name) => headers.get(name)) }
+    return { status, ok, redirected, address, body, headers: ["x-kind", "x-mixed", "set-cookie", "content-type"].map((name) => headers.get(name)) }
   } catch (error) {
     return { failed: response === undefined ? "before the answer" : "in the body", isTimeout: error instanceof Error && error.name === "TimeoutError" }
   }
@@ -101,7 +103,7 @@ describe("HttpTransport beside fetch", () => {
       const ours = yield* Effect.acquireRelease(Effect.sync(HttpTransport.make), (fetch) => Effect.sync(fetch.close))
       const observe = Effect.fnUntraced(function*(fetch: Fetch, one: Case) {
         const server = yield* HttpServer.make(answer)
-        const result = yield* Effect.promise(() => seen(fetch, server.url, one))
+        const result = JSON.stringify(yield* Effect.promise(() => seen(fetch, server.url, one))).replaceAll(server.url, "")
         return { result, requests: server.requests.map(({ body, method, url }) => `${method} ${url} ${body}`) }
       }, Effect.scoped)
       for (const one of cases) {

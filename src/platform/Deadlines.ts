@@ -1,0 +1,53 @@
+/** Time limits of requests. */
+
+/** A request that is told when its time is over. */
+export interface Expiring {
+  readonly expire: () => void
+}
+
+/** A time limit is late by two of these parts of its length at most. */
+const parts = 64
+
+/**
+ * Time limits on one timer: a request that is in time arms none of its own, and disarms none.
+ *
+ * **Gotchas**
+ *
+ * The timer keeps no process alive: the sockets of those who wait do.
+ */
+export class Deadlines {
+  readonly #ends = new Map<Expiring, number>()
+  #timer: NodeJS.Timeout | undefined
+  #step = Infinity
+
+  /** Begins a time of so many milliseconds. */
+  start(one: Expiring, millis: number): void {
+    this.#ends.set(one, performance.now() + millis)
+    const step = Math.max(1, millis / parts)
+    if (step * 2 < this.#step) this.#lookEach(step)
+  }
+
+  /** Ends a time; one that is over, or never began, too. */
+  stop(one: Expiring): void {
+    this.#ends.delete(one)
+  }
+
+  #lookEach(step: number): void {
+    clearInterval(this.#timer)
+    this.#step = step
+    this.#timer = setInterval(() => this.#look(), step).unref()
+  }
+
+  #look(): void {
+    if (this.#ends.size === 0) {
+      clearInterval(this.#timer)
+      this.#step = Infinity
+    }
+    const now = performance.now()
+    for (const [one, end] of this.#ends) {
+      if (now < end) continue
+      this.#ends.delete(one)
+      one.expire()
+    }
+  }
+}
