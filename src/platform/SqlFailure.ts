@@ -57,6 +57,12 @@ const ofFileSystem = (code: unknown): string | undefined => {
 /** Tests for a file whose pages are damaged. */
 export const isDamaged = (error: SqlError): boolean => resultCode(error.reason.cause) === 11
 
+/** Tests for a row that its table does not take: a constraint, or a value of another type. */
+export const isRefusedRow = (error: SqlError): boolean => {
+  const code = resultCode(error.reason.cause)
+  return code === 19 || code === 20
+}
+
 /** Describes the failure of a statement on the database at `path`. */
 export const describe = (path: string, error: SqlError): string => {
   const { cause } = error.reason

@@ -162,6 +162,25 @@ describe("what can not be opened is one line with a remedy", () => {
       yield* withStore(path, create)
     }))
 
+  it.effect("a database with a row that its table does not allow: the repair says where something is lost", () =>
+    Effect.gen(function*() {
+      const path = `${yield* temporaryDirectory}/state.db`
+      yield* withStore(path, Effect.andThen(create, Effect.andThen(append("kept"), append("lost"))))
+      yield* Effect.scoped(Effect.map(rival(path), (other) => {
+        const allow = (from: string, to: string) =>
+          other.exec(`PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, '${from}', '${to}') WHERE name = 'messages'; PRAGMA writable_schema = RESET`)
+        other.enableDefensive(false)
+        allow("content TEXT NOT NULL", "content TEXT NULL")
+        other.exec("UPDATE messages SET content = NULL WHERE position = 1")
+        allow("content TEXT NULL", "content TEXT NOT NULL")
+      }))
+      const { done, keptAt, problems } = yield* Effect.provide(SessionMaintenance.repair(path, { checkOnly: false }), NodeServices.layer)
+      assert.match(problems.join(), /NULL value in messages\.content/u)
+      assert.deepStrictEqual(done, ["wrote what is readable to a new file; incomplete: messages", "counted the messages of 1 session"])
+      assert.isTrue(existsSync(keptAt ?? ""))
+      assert.deepStrictEqual(yield* withStore(path, read), [user("kept")])
+    }))
+
   it.effect("the database of another program", () =>
     Effect.gen(function*() {
       const path = `${yield* temporaryDirectory}/state.db`

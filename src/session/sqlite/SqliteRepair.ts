@@ -17,6 +17,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
+import type { PlatformError } from "effect/PlatformError"
 import * as Result from "effect/Result"
 import * as Prompt from "effect/ai/Prompt"
 import type { SqlClient } from "effect/sql/SqlClient"
@@ -199,13 +200,15 @@ const salvage = Effect.fnUntraced(function*(damaged: Sql, target: string) {
     yield* sql.unsafe("PRAGMA foreign_keys = OFF").unprepared
     for (const table of tables) {
       const columns = new Set((yield* sql.unsafe<{ readonly name: string }>(`SELECT name FROM pragma_table_info('${table}')`).unprepared).map(({ name }) => name))
+      let refused = 0
       const isWhole = yield* readable(damaged, table, (rows) =>
         sql.withTransaction(Effect.forEach(rows, (row) => {
           const known = Object.fromEntries(Object.entries(row).filter(([name]) => columns.has(name)))
-          // A row that the new table does not take is one of the damaged ones.
-          return Effect.ignore(sql`INSERT OR IGNORE INTO ${sql(table)} ${sql.insert(known)}`)
+          // What a new file has of itself stays.
+          const insert = sql.literal(table === "state_meta" ? "INSERT OR IGNORE INTO" : "INSERT INTO")
+          return Effect.catchIf(sql`${insert} ${sql(table)} ${sql.insert(known)}`, SqlFailure.isRefusedRow, () => Effect.sync(() => void refused++))
         }, { discard: true })))
-      if (!isWhole) incomplete.push(table)
+      if (!isWhole || refused > 0) incomplete.push(table)
     }
     yield* sql`DELETE FROM state_meta WHERE key = ${SignIndex.placeKey}`
     yield* sql`
@@ -244,6 +247,24 @@ const own = (sql: Sql, path: string) =>
         : Effect.void)
   )
 
+/**
+ * Puts `made` in the place of a database, which is called `kept` from then on. Its log goes with it: SQLite would take it for the log of
+ * the new file. All or nothing.
+ */
+const replace = (path: string, kept: string, made: string): Effect.Effect<void, PlatformError, FileSystem.FileSystem> =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const moved: Array<string> = []
+    const move = Effect.fnUntraced(function*(end: string) {
+      if (!(yield* fs.exists(`${path}${end}`))) return
+      yield* fs.rename(`${path}${end}`, `${kept}${end}`)
+      moved.push(end)
+    })
+    yield* Effect.andThen(Effect.forEach(["-wal", "-shm", ""], move, { discard: true }), fs.rename(made, path)).pipe(
+      Effect.onError(() => Effect.forEach(moved, (end) => Effect.ignore(fs.rename(`${kept}${end}`, `${path}${end}`)), { discard: true }))
+    )
+  })
+
 /** Checks a database, and repairs it unless only the check is asked for. */
 export const repair = Effect.fnUntraced(function*(
   path: string,
@@ -275,14 +296,11 @@ export const repair = Effect.fnUntraced(function*(
       if (checkOnly) return undefined
       yield* own(sql, path)
       const target = `${path}.repaired`
-      yield* Effect.ignore(fs.remove(target))
+      const failed = (error: PlatformError) => failure(`${path} could not be replaced by ${target}: ${error.message}`)
+      yield* Effect.mapError(fs.remove(target, { force: true }), failed)
       const incomplete = yield* Effect.scoped(salvage(sql, target))
       const kept = `${path}.damaged-${yield* Clock.currentTimeMillis}`
-      yield* Effect.gen(function*() {
-        yield* fs.rename(path, kept)
-        for (const end of ["-wal", "-shm"]) yield* Effect.ignore(fs.rename(`${path}${end}`, `${kept}${end}`))
-        yield* fs.rename(target, path)
-      }).pipe(Effect.mapError((error) => failure(`${path} could not be replaced by ${target}: ${error.message}`)))
+      yield* Effect.mapError(replace(path, kept, target), failed)
       done.push(incomplete.length === 0 ? "wrote everything to a new file" : `wrote what is readable to a new file; incomplete: ${incomplete.join(", ")}`)
       return kept
     }
