@@ -223,7 +223,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
         Stream.flatMap(({ event }) => event._tag === "MessageAppended" && event.position === position && event.message !== undefined ? Stream.succeed(event.message) : Stream.empty),
         Stream.runHead
       )
-      return Option.isSome(recorded) ? recorded.value : (yield* store.messages(id))[position]
+      return Option.isSome(recorded) ? recorded.value : (yield* store.messages(id, { from: position, to: position + 1 }))[0]
     })
 
     const image = Effect.fnUntraced(function*(id: string, name: string) {

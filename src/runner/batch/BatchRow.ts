@@ -211,7 +211,9 @@ export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attemp
     ephemeral: options.ephemeralSystemPrompt,
     withAtif: options.withAtif
   })
-  if (workspace.isOwn && !options.keepsWorkspaces) yield* Effect.ignore(fs.remove(workspace.path, { recursive: true }))
+  if (workspace.isOwn && !options.keepsWorkspaces) {
+    yield* Effect.catch(fs.remove(workspace.path, { recursive: true, force: true }), ({ message }) => Effect.logWarning(`batch: the workspace of row ${row.index} stays: ${message}`))
+  }
   const used = { costUsd, tokens: Usage.totalTokens(usage) }
   return options.needsReasoning && !hasReasoning ? RowPool.discarded(noReasoning, fields, used) : RowPool.finished(fields, used)
 })
