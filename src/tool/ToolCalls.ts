@@ -14,7 +14,7 @@ import type { RunEvent } from "../domain/RunEvent.ts"
 import type { Recorder } from "../domain/RunRecorder.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import type { Interceptors } from "../middleware/Stack.ts"
-import { ConversationHistory, NestedCalls, type NestedOutcome, type NestedRun, ToolContext } from "./ToolContext.ts"
+import { ConversationHistory, NestedCalls, type NestedOutcome, type NestedRun, StopRequested, ToolContext } from "./ToolContext.ts"
 import { ChangeSink, type Sink } from "./ChangeRecording.ts"
 import * as CallRecording from "./CallRecording.ts"
 import * as Normalise from "./calls/Normalise.ts"
@@ -84,13 +84,14 @@ const close = <E>(
   const { blockedBy, call, durationMillis, halted, isFailure, modelOutput, reason = blockedBy, remark, status } = ended
   const output = [notes?.get(call), remark].reduce<string>((text, line) => line === undefined ? text : `${text}\n\n[${line}]`, text)
   const message = Conversation.toolResult(call, { output, isFailure, modelOutput })
-  const stored = Effect.uninterruptible(settled(call, message, () => {
+  const stored = settled(call, message, () => {
     if (recording !== undefined) CallRecording.end(recording, ended, output)
-  }, reason))
+  }, reason)
+  // What is stored is told: nobody else tells of the end of a call that has a result.
   const told = emit === undefined
     ? stored
     : Effect.andThen(stored, emit([{ _tag: "ToolFinished", callId: call.id, name: call.name, status, output, durationMillis }]))
-  return Effect.as(told, { message, halted })
+  return Effect.as(Effect.uninterruptible(told), { message, halted })
 }
 
 /** Tells the listeners how a call ended, and gives the result as they want the model to see it. */
@@ -105,7 +106,7 @@ const observe = (
     args,
     result: output,
     durationMillis,
-    outcome: ToolEvents.outcome(status, output, blockedBy)
+    outcome: status === "cancelled" ? ToolEvents.cancelled : ToolEvents.outcome(status, output, blockedBy)
   }
   const closed = ToolEvents.close(announced, context, end)
   return status === "blocked"
@@ -172,6 +173,10 @@ const sinkOf = (emit: Batch<never>["emit"], callId: string, recorder: Recorder |
   }
 }
 
+/** End of a call that was asked to stop, and that gave back what it had. */
+const stopped = (settlement: ToolExecution.Settlement): ToolExecution.Settlement =>
+  settlement.status === "blocked" ? settlement : { ...settlement, status: "cancelled", isFailure: true }
+
 const runReady = <E>(
   batch: Batch<E>,
   ready: Prepare.Ready,
@@ -187,12 +192,20 @@ const runReady = <E>(
         const text = ResultText.progressText(output, redact)
         return emit([{ _tag: "ToolProgress", callId: call.id, name: call.name, text }])
       })
+  let isStopped = false
+  const noted = (stop: Effect.Effect<void>): Effect.Effect<void> => Effect.map(stop, () => {
+    isStopped = true
+  })
   const executed = Effect.flatMap(
     ToolExecution.execute(interceptors.stack, approvals, ready, onProgress).pipe(
-      Effect.updateContext((context: Context.Context<ToolContext>) =>
-        Context.add(Context.add(context, Correlation, ToolEvents.correlation(ready.context)), ChangeSink, sinkOf(emit, call.id, recorder)))
+      Effect.updateContext((context: Context.Context<ToolContext>) => context.pipe(
+        Context.add(Correlation, ToolEvents.correlation(ready.context)),
+        Context.add(ChangeSink, sinkOf(emit, call.id, recorder)),
+        Context.add(StopRequested, noted(Context.get(context, StopRequested)))
+      ))
     ),
-    (settlement) => {
+    (ended) => {
+      const settlement = isStopped ? stopped(ended) : ended
       const durationMillis = clock.currentTimeMillisUnsafe() - started
       return isObserved(interceptors)
         ? observed(batch, ready, settlement, durationMillis)

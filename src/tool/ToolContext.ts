@@ -65,7 +65,7 @@ export const NestedCalls = Context.Reference<NestedRun | undefined>("hermes-effe
 
 /**
  * Completes when the user asks the run to stop: a command that runs then ends at once and gives back what it has, with exit code
- * 130, and the run waits a moment for that. Each run provides its own. Interruption of the fiber needs none of this; it takes the command
+ * 130, and the run waits a moment for that. A call that it completes for is closed as `cancelled`, with that result. Each run provides its own. Interruption of the fiber needs none of this; it takes the command
  * down, and no result comes back.
  */
 export const StopRequested = Context.Reference<Effect.Effect<void>>("hermes-effect/tool/builtin/StopRequested", {

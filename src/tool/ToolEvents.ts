@@ -63,6 +63,11 @@ export const isHeard = (hooks: Hooks): boolean => PairedEvents.isHeard(hooks, "p
 /** A call that nobody is told of. */
 export const unannounced: Announced = PairedEvents.unheard
 
+const { result: cancelledResult, ...interrupted } = ToolOutcome.cancelled
+
+/** The observer's view of a call that an interrupt cut. */
+export const cancelled: ToolOutcome.ToolOutcome = interrupted
+
 /** Announces a call; one that nobody closes is closed as cancelled with the scope. */
 export const announce = (
   hooks: Hooks,
@@ -71,12 +76,8 @@ export const announce = (
 ): Effect.Effect<Announced, never, Scope.Scope> =>
   PairedEvents.open<"pre_tool_call">(hooks, {
     open: ["pre_tool_call", () => ({ ...ids(context), args, middleware_trace: context.trace })],
-    otherwise: () => ["post_tool_call", () => {
-      const { result, ...outcome } = ToolOutcome.cancelled
-      return post(context, { args, result, durationMillis: 0, outcome })
-    }]
+    otherwise: () => ["post_tool_call", () => post(context, { args, result: cancelledResult, durationMillis: 0, outcome: cancelled })]
   })
-
 
 /** Tells of a call that was never announced. */
 export const tell = (hooks: Hooks, context: ToolCallContext, end: CallEnd): Effect.Effect<void> =>

@@ -6,6 +6,7 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Agent from "../../src/agent/Agent.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
+import * as Hooks from "../../src/hooks/Hooks.ts"
 import { Provider } from "../../src/provider/Provider.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
@@ -32,8 +33,10 @@ describe("a run that is asked to stop", () => {
         provider: Layer.succeed(Provider, fake.provider),
         cwd,
         tools: [Terminal.toolset],
+        hooks: [Hooks.on("post_tool_call", ({ error_type, status, tool_call_id }) => Effect.sync(() => void heard.push([tool_call_id, status, error_type])))],
         approvals: Layer.mock(Approvals.Approvals, { check: allowed })
       })
+      const heard: Array<ReadonlyArray<unknown>> = []
       const wrote = yield* Deferred.make<void>()
       const ended: Array<readonly [string, string]> = []
       const { messages, result } = yield* Effect.gen(function*() {
@@ -61,7 +64,8 @@ describe("a run that is asked to stop", () => {
       assert.deepStrictEqual(results[0], ["c1", JSON.stringify({ output: "partial\n[Command interrupted]", exit_code: 130, error: null })])
       assert.strictEqual(results[1]?.[0], "c2")
       assert.notInclude(results[1]?.[1], "second")
-      assert.deepStrictEqual(ended, [["c1", "ok"], ["c2", "cancelled"]])
+      assert.deepStrictEqual(ended, [["c1", "cancelled"], ["c2", "cancelled"]])
+      assert.deepStrictEqual(heard[0], ["c1", "cancelled", "keyboard_interrupt"])
       assert.strictEqual(fake.executed.length, 1)
     }))
 })

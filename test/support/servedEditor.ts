@@ -5,7 +5,10 @@ import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
 import { realpathSync } from "node:fs"
 import type { PermissionMode } from "../../src/config/PermissionMode.ts"
 import { RedactSecrets } from "../../src/domain/Redaction.ts"
@@ -15,12 +18,20 @@ import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as AcpAgent from "../../src/server/acp/AcpAgent.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
+import * as Toolset from "../../src/tool/Toolset.ts"
 import * as Clarify from "../../src/tool/builtin/Clarify.ts"
+import * as Files from "../../src/tool/builtin/Files.ts"
 import * as Terminal from "../../src/tool/builtin/Terminal.ts"
 import * as acpEditor from "./acpEditor.ts"
 import * as playedModel from "./playedModel.ts"
 import { until } from "./servedAgent.ts"
 import { temporaryDirectory } from "./temporaryDirectory.ts"
+
+const Stuck = Tool.make("stuck", { description: "Never ends, and cannot be interrupted", success: Schema.String })
+const stuckKit = Toolkit.make(Stuck)
+
+/** A tool that hangs, whatever is asked of it. */
+const stuck = Toolset.make("stuck", stuckKit, stuckKit.toLayer({ stuck: () => Effect.uninterruptible(Effect.never) }))
 
 /** Held by the runtime; of no known shape. */
 export const held = "correct-Horse7-battery-staple"
@@ -36,7 +47,7 @@ export const world = Effect.fnUntraced(function*(
   const secrets = Secrets.make()
   secrets.add(held)
   const provider = ChatCompletions.layer({ model: "m", baseUrl: `${played.url}/v1`, apiKey: Redacted.make("upstream") })
-  const runtime = yield* Layer.build(Runtime.layer({ provider, cwd, tools: [Clarify.toolset, Terminal.toolset] }).pipe(
+  const runtime = yield* Layer.build(Runtime.layer({ provider, cwd, tools: [Clarify.toolset, Files.toolset, Terminal.toolset, stuck] }).pipe(
     Layer.provideMerge(Layer.mergeAll(Layer.succeed(RedactSecrets, false), Layer.succeed(Secrets.Secrets, secrets)))
   ))
   const lives: Array<LiveSession.LiveSession> = []

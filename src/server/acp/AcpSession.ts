@@ -6,7 +6,8 @@
  * A prompt ends when its turn has ended and all updates before were sent. While one is under way another is refused. The session keeps
  * its id over compactions; the agent goes on in the stored session that took the place of the compacted one.
  *
- * A prompt that is cancelled stops its own turn, takes its message back where another's turn is before it, or gives up its command.
+ * A prompt that is cancelled stops its own turn, takes its message back where another's turn is before it, or gives up its command. One
+ * whose request is taken back does the same, and has the protocol's error for it; one whose session is closed is answered as cancelled.
  * A cancellation while no prompt is under way stops the turn that a report from the background began.
  *
  * Source: Agent Client Protocol, sessions.
@@ -15,6 +16,7 @@ import type { PromptResponse, SessionConfigOption } from "@agentclientprotocol/s
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Path from "effect/Path"
 import type * as Scope from "effect/Scope"
 import type { AgentError } from "../../domain/AgentError.ts"
@@ -95,6 +97,9 @@ interface OpenPrompt {
   plan: { readonly id: OpenQuestion["id"]; readonly exit: Ended } | undefined
 }
 
+/** Time that closing waits for the turn of a prompt, which is cancelled then: longer than a call is waited for that hangs. */
+const closeGrace = "7 seconds"
+
 const cancelled: PromptResponse = { stopReason: "cancelled" }
 
 const responseOf = (exit: Ended, { isCancelled }: OpenPrompt): Effect.Effect<PromptResponse, AcpFailure> => {
@@ -132,6 +137,11 @@ export const make = Effect.fnUntraced(function*(
     for (const one of events) for (const update of updates?.of(one) ?? []) yield* client.update(update)
   })
 
+  const showEnd = Effect.gen(function*() {
+    yield* show(hidden.end())
+    for (const update of updates?.end() ?? []) yield* client.update(update)
+  })
+
   const take = Effect.fnUntraced(function*(event: HostEvent) {
     switch (event._tag) {
       case "TurnStarted": {
@@ -145,7 +155,7 @@ export const make = Effect.fnUntraced(function*(
       case "RunEvents":
         return yield* show(hidden.of(event.events))
       case "TurnEnded": {
-        yield* show(hidden.end())
+        yield* showEnd
         if (current === undefined || event.turn.message.id !== current.message) return
         const plan = (yield* live.state).questions.find(({ _tag, turn }) => _tag === "Plan" && turn === event.turn.id)
         if (plan === undefined) yield* Deferred.succeed(current.done, event.exit)
@@ -176,7 +186,10 @@ export const make = Effect.fnUntraced(function*(
         return
     }
   })
-  yield* Effect.forkScoped(Effect.ignore(Effect.forever(Effect.flatMap(reader.take, take))))
+  const reading = yield* Effect.forkScoped(Effect.ensuring(
+    Effect.ignore(Effect.forever(Effect.flatMap(reader.take, take))),
+    Effect.andThen(showEnd, Effect.suspend(() => current === undefined ? Effect.void : Deferred.succeed(current.done, Exit.interrupt())))
+  ))
 
   /** Ends a prompt that nobody waits for any more, and no other's turn. */
   const withdraw = Effect.fnUntraced(function*({ done, message, plan }: OpenPrompt) {
@@ -189,16 +202,32 @@ export const make = Effect.fnUntraced(function*(
     if (plan !== undefined || turn?.message.id === message) yield* live.stop
   })
 
-  /** Sends a message and waits for its turn. */
-  const converse = Effect.fnUntraced(function*(open: OpenPrompt, prompt: RunInput["prompt"], shown: string): Effect.fn.Return<PromptResponse, AcpFailure> {
-    if (open.isCancelled) return cancelled
-    yield* Effect.uninterruptible(Effect.map(live.send({ prompt, shown }), ({ message }) => {
-      open.message = message.id
-    }))
-    // It may have been cancelled while it was sent.
-    if (open.isCancelled) yield* withdraw(open)
-    return yield* Effect.flatMap(Effect.onInterrupt(Deferred.await(open.done), () => withdraw(open)), (exit) => responseOf(exit, open))
+  const cancel = Effect.suspend(() => {
+    const open = current
+    if (open === undefined) return Effect.asVoid(live.stop)
+    open.isCancelled = true
+    return Effect.andThen(Deferred.succeed(open.cancelled, undefined), withdraw(open))
   })
+
+  // A prompt that is under way is cancelled, and answered behind what its turn still says.
+  yield* Effect.addFinalizer(() => Effect.gen(function*() {
+    const open = current
+    const ended = open === undefined ? Effect.void : Effect.andThen(cancel, open.message === undefined ? Effect.void : Deferred.await(open.done))
+    yield* Effect.timeoutOption(Effect.interruptible(ended), closeGrace)
+    yield* live.close
+    yield* Fiber.await(reading)
+  }))
+
+  /** Sends a message and waits for its turn. Whoever takes the request back is answered when that has ended, too. */
+  const converse = (open: OpenPrompt, prompt: RunInput["prompt"], shown: string): Effect.Effect<PromptResponse, AcpFailure> =>
+    Effect.uninterruptibleMask((restore) => Effect.gen(function*() {
+      if (open.isCancelled) return cancelled
+      open.message = (yield* live.send({ prompt, shown })).message.id
+      // It may have been cancelled while it was sent.
+      if (open.isCancelled) yield* withdraw(open)
+      const exit = yield* Effect.onInterrupt(restore(Deferred.await(open.done)), () => Effect.andThen(withdraw(open), Deferred.await(open.done)))
+      return yield* responseOf(exit, open)
+    }))
 
   const commandOf = (shown: string) => {
     const [, name = "", argument = ""] = /^\/([\w:-]+)\s*([^]*)$/u.exec(shown) ?? []
@@ -239,12 +268,7 @@ export const make = Effect.fnUntraced(function*(
     state: settings.state,
     stored: Effect.map(live.state, ({ session }) => session.id),
     prompt,
-    cancel: Effect.suspend(() => {
-      const open = current
-      if (open === undefined) return Effect.asVoid(live.stop)
-      open.isCancelled = true
-      return Effect.andThen(Deferred.succeed(open.cancelled, undefined), withdraw(open))
-    }),
+    cancel,
     setMode: settings.setMode,
     setOption: settings.setOption,
     replay: Effect.gen(function*() {

@@ -128,12 +128,15 @@ export interface UpdateContext {
 /** Updates of one turn. */
 export interface TurnUpdates {
   readonly of: (event: RunEvent) => ReadonlyArray<SessionUpdate>
+  /** Ends what nothing told the end of: a call of an answer that broke off, or of a turn that was given up. */
+  readonly end: () => ReadonlyArray<SessionUpdate>
 }
 
 /** Makes the updates of a turn from its events; without `live`, text is shown when it is final. */
 export const ofTurn = (live: boolean, context: UpdateContext): TurnUpdates => {
   const shown = streamedText(live)
   const announced = new Set<string>()
+  const open = new Set<string>()
   const changes = new Map<string, ReadonlyArray<FileChanged>>()
   let cost = Cost.nothing
 
@@ -148,6 +151,7 @@ export const ofTurn = (live: boolean, context: UpdateContext): TurnUpdates => {
   const finished = ({ callId, name, output: said, status }: Extract<RunEvent, { readonly _tag: "ToolFinished" }>): ReadonlyArray<SessionUpdate> => {
     const differences = (changes.get(callId) ?? []).flatMap((change) => differencesOf(change).map((found) => ({ ...found, path: change.path })))
     changes.delete(callId)
+    open.delete(callId)
     const first = announced.has(callId) ? [] : [begin(callId, name, { title: name, status: "pending" })]
     const plan = name === "todo" && status === "ok" ? planOf(said) : undefined
     return [
@@ -189,8 +193,10 @@ export const ofTurn = (live: boolean, context: UpdateContext): TurnUpdates => {
       case "ReasoningDelta":
         return event.text === "" ? [] : [thought(event.text)]
       case "ToolInputStarted":
+        open.add(event.callId)
         return [begin(event.callId, event.name, { title: event.name, status: "pending" })]
       case "ToolStarted": {
+        open.add(event.callId)
         const places = locationsOf(event.params, context.resolve)
         return [{
           ...begin(event.callId, event.name, { title: titleOf(event.name, event.params), status: "in_progress" }),
@@ -234,7 +240,12 @@ export const ofTurn = (live: boolean, context: UpdateContext): TurnUpdates => {
         return []
     }
   }
-  return { of }
+  const end = (): ReadonlyArray<SessionUpdate> => {
+    const left = Array.from(open, (toolCallId): SessionUpdate => ({ sessionUpdate: "tool_call_update", toolCallId, status: "failed" }))
+    open.clear()
+    return left
+  }
+  return { of, end }
 }
 
 const replayedPart = (part: Prompt.Part, context: Pick<UpdateContext, "resolve">): ReadonlyArray<SessionUpdate> => {
