@@ -7,7 +7,7 @@
  *
  * Terminals of the client are not used, also where it offers them: what a command may do is decided by the environment of the agent, its
  * sandbox, its fences and its proxy of credentials, and a process of the editor has none of them. Commands run here, and the client is
- * shown what they write.
+ * shown what they write, in terminals where it shows those of the agent (`AcpTerminals`).
  *
  * Source: Agent Client Protocol, methods of the client.
  */

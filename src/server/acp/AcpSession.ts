@@ -33,6 +33,7 @@ import { type AcpFailure, failure } from "./AcpFailure.ts"
 import * as AcpPrompt from "./AcpPrompt.ts"
 import * as AcpQuestions from "./AcpQuestions.ts"
 import * as AcpSettings from "./AcpSettings.ts"
+import * as AcpTerminals from "./AcpTerminals.ts"
 import * as AcpUpdates from "./AcpUpdates.ts"
 
 export type { SessionClient } from "./AcpClient.ts"
@@ -147,7 +148,7 @@ export const make = Effect.fnUntraced(function*(
       case "TurnStarted": {
         const { isRewritten, message } = event.turn
         tokens ??= yield* window
-        updates = AcpUpdates.ofTurn(!isRewritten, { resolve, window: () => tokens })
+        updates = AcpUpdates.ofTurn(!isRewritten, { resolve, window: () => tokens, hasTerminals: AcpTerminals.isShown(client.capabilities) })
         if (message.origin !== "client") yield* client.update({ sessionUpdate: "user_message_chunk", content: { type: "text", text: Redaction.redactText(message.shown) } })
         else if (current?.plan !== undefined) Object.assign(current, { plan: undefined, message: message.id })
         return

@@ -8,6 +8,7 @@
  * | --- | --- |
  * | text, reasoning | `agent_message_chunk`, `agent_thought_chunk` |
  * | a call | `tool_call` when the model begins it, then `tool_call_update` with its status, places, output and differences |
+ * | a command, where the client shows terminals | the same, with its output in a terminal (`AcpTerminals`) |
  * | a list of `todo` | `plan` |
  * | a child agent | a `tool_call` of the kind `think` with its goal |
  * | usage | `usage_update` |
@@ -28,6 +29,7 @@ import type { RunEvent, UsageReported } from "../../domain/RunEvent.ts"
 import * as TextCut from "../../domain/TextCut.ts"
 import * as Usage from "../../domain/Usage.ts"
 import { streamedText } from "../../host/StreamedText.ts"
+import * as AcpTerminals from "./AcpTerminals.ts"
 
 /** Characters of an output, and of a title. */
 const mostOutput = 32_000
@@ -107,6 +109,20 @@ export const usageOf = (usage: Usage.Usage): AcpUsage => ({
 const output = (value: string): Array<ToolCallContent> =>
   value === "" ? [] : [{ type: "content", content: text(TextCut.middle(value, mostOutput)) }]
 
+const shownAs = (callId: string): ToolCallContent => ({ type: "terminal", terminalId: callId })
+
+/** Returns the output of a command as a terminal shows it. */
+const writtenOf = (result: string): string => {
+  const { output } = Json.fields(Json.parsed(result))
+  return typeof output === "string" ? Redaction.redactText(TextCut.middle(output, mostOutput)) : ""
+}
+
+/** Returns the end of a command that ran; undefined for another result. */
+const endOf = (result: string): AcpTerminals.Ended | undefined => {
+  const code = Json.fields(Json.parsed(result))["exit_code"]
+  return typeof code === "number" && code >= 0 ? { output: writtenOf(result), exitCode: code } : undefined
+}
+
 type CallUpdate = (ToolCall & { sessionUpdate: "tool_call" }) | (ToolCallUpdate & { sessionUpdate: "tool_call_update" })
 
 const isCommand = (name: string): boolean => kindOf(name) === "execute"
@@ -123,6 +139,8 @@ export interface UpdateContext {
   readonly resolve: (path: string) => string
   /** Tokens that the model holds; undefined where nobody knows. */
   readonly window: () => number | undefined
+  /** The client shows terminals of the agent. */
+  readonly hasTerminals: boolean
 }
 
 /** Updates of one turn. */
@@ -138,6 +156,7 @@ export const ofTurn = (live: boolean, context: UpdateContext): TurnUpdates => {
   const announced = new Set<string>()
   const open = new Set<string>()
   const changes = new Map<string, ReadonlyArray<FileChanged>>()
+  const terminals = new Map<string, AcpTerminals.AcpTerminal>()
   let cost = Cost.nothing
 
   const messages = (piece: string): ReadonlyArray<SessionUpdate> => piece === "" ? [] : [message(piece)]
@@ -145,7 +164,10 @@ export const ofTurn = (live: boolean, context: UpdateContext): TurnUpdates => {
   const begin = (callId: string, name: string, update: { readonly title: string; readonly status: "pending" | "in_progress" }): CallUpdate => {
     if (announced.has(callId)) return { sessionUpdate: "tool_call_update", toolCallId: callId, ...update }
     announced.add(callId)
-    return { sessionUpdate: "tool_call", toolCallId: callId, name, kind: kindOf(name), ...update }
+    const call: CallUpdate = { sessionUpdate: "tool_call", toolCallId: callId, name, kind: kindOf(name), ...update }
+    if (!context.hasTerminals || name !== "terminal") return call
+    terminals.set(callId, AcpTerminals.make(callId))
+    return { ...call, content: [shownAs(callId)], _meta: AcpTerminals.infoOf(callId, context.resolve(".")) }
   }
 
   const finished = ({ callId, name, output: said, status }: Extract<RunEvent, { readonly _tag: "ToolFinished" }>): ReadonlyArray<SessionUpdate> => {
@@ -154,13 +176,18 @@ export const ofTurn = (live: boolean, context: UpdateContext): TurnUpdates => {
     open.delete(callId)
     const first = announced.has(callId) ? [] : [begin(callId, name, { title: name, status: "pending" })]
     const plan = name === "todo" && status === "ok" ? planOf(said) : undefined
+    const terminal = terminals.get(callId)
+    terminals.delete(callId)
+    const end = terminal === undefined ? undefined : endOf(said)
+    const shownOutput = end === undefined ? output(readable(name, said)) : [shownAs(callId)]
     return [
       ...first,
       {
         sessionUpdate: "tool_call_update",
         toolCallId: callId,
         status: status === "ok" ? "completed" : "failed",
-        content: [...differences.map(({ content }) => content), ...differences.length > 0 && status === "ok" && !isCommand(name) ? [] : output(readable(name, said))],
+        content: [...differences.map(({ content }) => content), ...differences.length > 0 && status === "ok" && !isCommand(name) ? [] : shownOutput],
+        ...terminal === undefined ? {} : { _meta: terminal.ended(end) },
         ...differences.length === 0 ? {} : { locations: differences.map(({ line, path }) => ({ path, line })) },
         rawOutput: Redaction.redactValue(Json.parsed(TextCut.middle(said, mostOutput)))
       },
@@ -197,15 +224,22 @@ export const ofTurn = (live: boolean, context: UpdateContext): TurnUpdates => {
         return [begin(event.callId, event.name, { title: event.name, status: "pending" })]
       case "ToolStarted": {
         open.add(event.callId)
+        const began = begin(event.callId, event.name, { title: titleOf(event.name, event.params), status: "in_progress" })
         const places = locationsOf(event.params, context.resolve)
         return [{
-          ...begin(event.callId, event.name, { title: titleOf(event.name, event.params), status: "in_progress" }),
+          ...began,
+          // A question for a permission may have put its own in the place.
+          ...terminals.has(event.callId) ? { content: [shownAs(event.callId)] } : {},
           rawInput: Redaction.redactValue(event.params),
           ...places.length === 0 ? {} : { locations: places }
         }]
       }
-      case "ToolProgress":
-        return [{ sessionUpdate: "tool_call_update", toolCallId: event.callId, content: output(readable(event.name, event.text)) }]
+      case "ToolProgress": {
+        const terminal = terminals.get(event.callId)
+        if (terminal === undefined) return [{ sessionUpdate: "tool_call_update", toolCallId: event.callId, content: output(readable(event.name, event.text)) }]
+        const _meta = terminal.goesOn(writtenOf(event.text))
+        return _meta === undefined ? [] : [{ sessionUpdate: "tool_call_update", toolCallId: event.callId, _meta }]
+      }
       case "FileChanged":
         changes.set(event.callId, [...changes.get(event.callId) ?? [], event])
         return []
@@ -241,8 +275,12 @@ export const ofTurn = (live: boolean, context: UpdateContext): TurnUpdates => {
     }
   }
   const end = (): ReadonlyArray<SessionUpdate> => {
-    const left = Array.from(open, (toolCallId): SessionUpdate => ({ sessionUpdate: "tool_call_update", toolCallId, status: "failed" }))
+    const left = Array.from(open, (toolCallId): SessionUpdate => {
+      const terminal = terminals.get(toolCallId)
+      return { sessionUpdate: "tool_call_update", toolCallId, status: "failed", ...terminal === undefined ? {} : { _meta: terminal.ended(undefined) } }
+    })
     open.clear()
+    terminals.clear()
     return left
   }
   return { of, end }
