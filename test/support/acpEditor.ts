@@ -62,9 +62,11 @@ export const make = (writable: WritableStream<Uint8Array>, readable: ReadableStr
     })
     .onNotification(acp.CLIENT_METHODS.session_update, ({ params }) => void updates.push([params.sessionId, params.update]))
   const connection = client.connect(acp.ndJsonStream(lines.writable, seen))
-  const ask = <M extends acp.AgentRequestMethod>(method: M, params: acp.AgentRequestParamsByMethod[M]) => connection.agent.request(method, params)
+  // The library tells of updates behind the answer that came after them.
+  const told = <A>(work: Promise<A>): Promise<A> => work.finally(() => new Promise((resolve) => setImmediate(resolve)))
+  const ask = <M extends acp.AgentRequestMethod>(method: M, params: acp.AgentRequestParamsByMethod[M]) => told(connection.agent.request(method, params))
   const failing = (work: Promise<unknown>): Promise<{ readonly code: number; readonly message: string }> =>
-    work.then((value) => Promise.reject(new Error(`it worked: ${JSON.stringify(value)}`)), (error: unknown) => {
+    told(work).then((value) => Promise.reject(new Error(`it worked: ${JSON.stringify(value)}`)), (error: unknown) => {
       if (error instanceof acp.RequestError) return { code: error.code, message: error.message }
       throw error
     })
