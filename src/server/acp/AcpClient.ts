@@ -4,6 +4,7 @@
  * **Details**
  *
  * A question that the client refuses or does not know is answered with nothing, and logged. Interrupting one takes its request back.
+ * A file is waited for ten seconds.
  *
  * Terminals of the client are not used, also where it offers them: what a command may do is decided by the environment of the agent, its
  * sandbox, its fences and its proxy of credentials, and a process of the editor has none of them. Commands run here, and the client is
@@ -20,6 +21,7 @@ import type {
   SessionUpdate,
   WriteTextFileRequest
 } from "@agentclientprotocol/sdk/unstable"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Json from "../../domain/Json.ts"
@@ -86,14 +88,26 @@ export const make = ({ capabilities, client, methods, sessionId }: Options): Ses
     )
 })
 
+/** Time that a file of the client is waited for; then the file of the machine counts. */
+const fileWait = Duration.seconds(10)
+
+/** Asks the client for a file, and takes the request back where nobody waits for it any more. */
+const ofFile = <A>(method: string, send: (options: { readonly cancellationSignal: AbortSignal; readonly stopWaitingOnCancel: true }) => Promise<A>): Effect.Effect<A, ClientRefused> =>
+  requestOf(method, (cancellationSignal) => send({ cancellationSignal, stopWaitingOnCancel: true })).pipe(
+    Effect.timeoutOrElse({
+      duration: fileWait,
+      orElse: () => Effect.fail(new ClientRefused({ method, cause: new Error(`it did not answer within ${Duration.toSeconds(fileWait)} s`) }))
+    })
+  )
+
 /** Makes the files of a session. */
 export const files = ({ capabilities, client, methods, sessionId }: Options): ClientFiles => ({
   read: capabilities.fs?.readTextFile !== true ? undefined : (path) =>
     Effect.map(
-      requestOf(methods.fs_read_text_file, () => client.request(methods.fs_read_text_file, { sessionId, path } satisfies ReadTextFileRequest)),
+      ofFile(methods.fs_read_text_file, (options) => client.request(methods.fs_read_text_file, { sessionId, path } satisfies ReadTextFileRequest, options)),
       ({ content }) => content
     ),
   write: capabilities.fs?.writeTextFile !== true ? undefined : (path, content) =>
-    Effect.asVoid(requestOf(methods.fs_write_text_file, () =>
-      client.request(methods.fs_write_text_file, { sessionId, path, content } satisfies WriteTextFileRequest)))
+    Effect.asVoid(ofFile(methods.fs_write_text_file, (options) =>
+      client.request(methods.fs_write_text_file, { sessionId, path, content } satisfies WriteTextFileRequest, options)))
 })
