@@ -109,6 +109,15 @@ describe("hermes acp", () => {
         const other = await ask("session/new", { cwd, mcpServers: [] })
         assert.strictEqual((await ask("session/prompt", { sessionId: other.sessionId, prompt: say("second") })).stopReason, "end_turn")
         await until(() => textOf(other.sessionId) === "Here too.")
+        // A fork of what is stored works beside its origin, and is stopped without it.
+        const beside = await ask("session/fork", { sessionId, cwd, mcpServers: [] })
+        const forked = ask("session/prompt", { sessionId: beside.sessionId, prompt: say("wait for me too") })
+        await until(() => textOf(beside.sessionId).includes("I begin"))
+        assert.include(JSON.stringify(seen.at(-1)), "work on it")
+        await client.connection.agent.notify("session/cancel", { sessionId: beside.sessionId })
+        assert.strictEqual((await forked).stopReason, "cancelled")
+        await ask("session/delete", { sessionId: beside.sessionId })
+        assert.strictEqual((await failing(ask("session/prompt", { sessionId, prompt: say("second") }))).code, -32_600)
         await client.connection.agent.notify("session/cancel", { sessionId })
         assert.strictEqual((await hanging).stopReason, "cancelled")
 
