@@ -238,9 +238,9 @@ export const make = <E>(
       Effect.forkScoped
     )
     return {
-      isHeld: Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      isHeld: Effect.clockWith((clock) => {
         if (Deferred.isDoneUnsafe(lost)) return Effect.succeed(false)
-        return now < expiresAt ? Effect.succeed(true) : renew
+        return clock.currentTimeMillisUnsafe() < expiresAt ? Effect.succeed(true) : renew
       }),
       lost: Deferred.await(lost)
     }

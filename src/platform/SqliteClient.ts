@@ -21,6 +21,7 @@ import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
+import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import type * as Fiber from "effect/Fiber"
 import * as Scope from "effect/Scope"
@@ -55,6 +56,9 @@ export interface Transaction {
   readonly putOff: (write: (all: Database["all"]) => void) => void
 }
 
+/** Statements that run directly one after the other. */
+export type Statements<A> = (all: Database["all"], transaction: Transaction) => A
+
 /** A client that can also write in few Effects. */
 export interface Client extends SqlClient.SqlClient {
   /**
@@ -65,7 +69,9 @@ export interface Client extends SqlClient.SqlClient {
   /** True in the Effect of a transaction. */
   readonly isWithin: (fiber: Fiber.Fiber<unknown, unknown>) => boolean
   /** Runs statements on the connection, one directly after the other. Only in a transaction of the fiber: it waits for no other one. */
-  readonly statements: <A>(body: (all: Database["all"], transaction: Transaction) => A) => Effect.Effect<A, SqlError>
+  readonly statements: <A>(body: Statements<A>) => Effect.Effect<A, SqlError>
+  /** The same, now. */
+  readonly statementsUnsafe: <A>(body: Statements<A>) => Result.Result<A, SqlError>
   /** Runs an Effect once the {@link Client.transaction} of the fiber is done, and at once where there is none. */
   readonly afterTransaction: <E extends SqlError = never>(effect: Effect.Effect<void, E>) => Effect.Effect<void, E>
   /** Commits what was written so far; absent where each write has a commit of its own. */
@@ -273,7 +279,9 @@ export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sh
   }).pipe(Effect.provide(Reactivity.layer))
 
   const isWithin: Client["isWithin"] = (fiber) => Context.getOrUndefined(fiber.context, client.transactionService) !== undefined
-  const statements: Client["statements"] = (body) => Effect.try({ try: () => body(database.all, current), catch: sqlError("execute") })
+  const failed = sqlError("execute")
+  const statementsUnsafe: Client["statementsUnsafe"] = (body) => Result.try({ try: () => body(database.all, current), catch: failed })
+  const statements: Client["statements"] = (body) => Effect.suspend(() => Effect.fromResult(statementsUnsafe(body)))
 
   /** Of the transaction under way; there is one at a time. */
   let afterwards: Array<Effect.Effect<void, SqlError>> = []
@@ -286,7 +294,6 @@ export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sh
     // SQLite ends a transaction itself after some failures.
     if (database.isTransaction()) all("ROLLBACK", [])
   }))
-  const failed = sqlError("execute")
 
   const transactionIn = ({ enter, leave, onLeaveFailure, takeBack }: Bounds): Client["transaction"] => (effect) => {
     const within = (connection: Connection) =>
@@ -396,6 +403,7 @@ export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sh
     transaction,
     isWithin,
     statements,
+    statementsUnsafe,
     committed,
     afterTransaction: <E extends SqlError = never>(effect: Effect.Effect<void, E>) =>
       Effect.withFiber<void, E>((fiber) => {

@@ -53,13 +53,18 @@ export interface Backend extends SharedBackend {
 
 /** The services over a backend that is opened when one of them is used. */
 const shared = (backend: Effect.Effect<SharedBackend, SessionStoreError>) => {
-  const use = <A, E>(f: (backend: SharedBackend) => Effect.Effect<A, E>) => Effect.flatMap(backend, f)
+  let opened: SharedBackend | undefined
+  const use = <A, E, R>(f: (backend: SharedBackend) => Effect.Effect<A, E, R>): Effect.Effect<A, E | SessionStoreError, R> =>
+    opened === undefined ? Effect.flatMap(backend, (backend) => f(opened = backend)) : f(opened)
+  /** The same for what cannot fail, but for a database that cannot be opened. */
+  const orElse = (f: (backend: SharedBackend) => Effect.Effect<void>, otherwise: (error: SessionStoreError) => Effect.Effect<void>): Effect.Effect<void> =>
+    opened === undefined ? Effect.catch(use(f), otherwise) : f(opened)
 
-  const together: Together = (writes) => Effect.flatMap(backend, (backend) => backend.together(writes))
+  const together: Together = (writes) => use((backend) => backend.together(writes))
 
   const store = SessionStore.of({
     create: (session) => use(({ store }) => store.create(session)),
-    acquire: (id) => Effect.flatMap(backend, ({ store }) => store.acquire(id)),
+    acquire: (id) => use(({ store }) => store.acquire(id)),
     begin: (id, callIds) => use(({ store }) => store.begin(id, callIds)),
     begun: (id) => use(({ store }) => store.begun(id)),
     append: (id, messages) => use(({ store }) => store.append(id, messages)),
@@ -83,9 +88,8 @@ const shared = (backend: Effect.Effect<SharedBackend, SessionStoreError>) => {
     // A file that cannot be opened fails the run that needs its session; the record only says so.
     ...masking(
       (entries) =>
-        Effect.catch(use(({ record }) => record.keep(entries)), (error) =>
-          Effect.logWarning(`Run record: entries are not written: ${error.message}`)),
-      (effect) => Effect.catch(use(({ record }) => record.afterwards(effect)), () => effect)
+        orElse(({ record }) => record.keep(entries), (error) => Effect.logWarning(`Run record: entries are not written: ${error.message}`)),
+      (effect) => orElse(({ record }) => record.afterwards(effect), () => effect)
     ),
     together,
     read: (filter) => Stream.unwrap(use(({ record }) => Effect.succeed(record.read(filter)))),

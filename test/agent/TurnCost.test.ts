@@ -112,7 +112,7 @@ describe("a turn of one tool call", () => {
       const [short, long] = [yield* run(10), yield* run(30)]
       const perTurn = { fibers: (long.fibers - short.fibers) / 20, steps: (long.steps - short.steps) / 20 }
       assert.strictEqual(perTurn.fibers, 2)
-      assert.isAtMost(perTurn.steps, 330)
+      assert.isAtMost(perTurn.steps, 290)
     }).pipe(Effect.scoped))
 
   it.live("takes thirteen statements in a database, fifteen where its call may change something, and writes little more JSON than the messages are", () =>

@@ -117,6 +117,17 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
   const isHeld = (id: string): Effect.Effect<boolean, SessionStoreError> =>
     owned.get(id)?.isHeld ?? Effect.succeed(true)
 
+  const appendHeld = (id: SessionId, messages: ReadonlyArray<Prompt.Message>): Effect.Effect<number, SessionStoreError> =>
+    Effect.flatMap(StoredForm.maskedMessages(messages), (masked) => {
+      const rows = Result.all(masked.map(encode))
+      if (Result.isFailure(rows)) return Effect.fail(rows.failure)
+      const answered = messages.flatMap(Conversation.resultIds)
+      const calls = messages.reduce((count, message) => count + Conversation.toolCalls(message).length, 0)
+      return Effect.clockWith((clock) =>
+        Effect.flatMap(append(id, { rows: rows.success, calls, answered, now: clock.currentTimeMillisUnsafe() }), (first) =>
+          first === undefined ? StoreFailure.sessionUnknown("append", id) : Effect.succeed(first)))
+    })
+
   const acquire: SessionStore.Service["acquire"] = Effect.fnUntraced(function*(id) {
     const lease = yield* leases.take(Leases.sessionName(id)).pipe(
       Effect.catchTag("LeaseTaken", ({ isOwn, pid }) =>
@@ -198,15 +209,13 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
         (rows) => new Set(rows.map(({ call_id }) => exact.decode(call_id)))
       )),
 
-    append: Effect.fnUntraced(function*(id, messages) {
-      if (!(yield* isHeld(id))) return yield* StoreFailure.sessionLost(id)
-      const rows = yield* Effect.fromResult(Result.all((yield* StoredForm.maskedMessages(messages)).map(encode)))
-      const answered = messages.flatMap(Conversation.resultIds)
-      const calls = messages.reduce((count, message) => count + Conversation.toolCalls(message).length, 0)
-      const now = yield* Clock.currentTimeMillis
-      const first = yield* append(id, { rows, calls, answered, now })
-      return first ?? (yield* StoreFailure.sessionUnknown("append", id))
-    }),
+    append: (id, messages) =>
+      Effect.suspend(() => {
+        const lease = owned.get(id)
+        return lease === undefined
+          ? appendHeld(id, messages)
+          : Effect.flatMap(lease.isHeld, (isHeld) => isHeld ? appendHeld(id, messages) : StoreFailure.sessionLost(id))
+      }),
 
     recordUsage: (id, { cost, provider, model, usage }) => {
       const counted: SqlRows.Counted = { ...SqlRows.fromUsage(usage), ...SqlRows.fromCost(cost) }

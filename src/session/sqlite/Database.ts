@@ -18,6 +18,7 @@
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { SessionStoreError } from "../../domain/AgentError.ts"
@@ -37,7 +38,7 @@ export interface Database {
   /** The same for statements that run directly one after the other, without an Effect for each: for what is written at every step of a run. */
   readonly writeDirectly: <A>(
     operation: string,
-    body: (all: SqliteClient.Database["all"], transaction: SqliteClient.Transaction) => A
+    body: SqliteClient.Statements<A>
   ) => Effect.Effect<A, SessionStoreError>
   readonly together: Together
   /** Waits until what was written is in the log file; absent where every write is when it returns. */
@@ -58,29 +59,32 @@ export const make = (path: string, sql: SqliteClient.Client): Database => {
     )
 
   let writes = 0
-  const checkpoint = Effect.suspend(() =>
-    // A transaction that is open prevents it; SQLite's own are enough for a database of many runs.
-    sql.committed === undefined && ++writes % checkpointEvery === 0
-      // The log goes on growing without it, and the next checkpoint makes up for it.
-      ? Effect.catchTag(sql`PRAGMA wal_checkpoint(PASSIVE)`, "SqlError", (error) =>
-        Effect.logDebug("checkpoint failed", error))
-      : Effect.void
-  )
+  // The log goes on growing without it, and the next checkpoint makes up for it.
+  const checkpoint = Effect.catchTag(sql`PRAGMA wal_checkpoint(PASSIVE)`, "SqlError", (error) => Effect.logDebug("checkpoint failed", error))
+  // A transaction that is open prevents it; SQLite's own are enough for a database of many runs.
+  const isCheckpointDue = (): boolean => sql.committed === undefined && ++writes % checkpointEvery === 0
 
   const transaction = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
-    Effect.tap(SqliteClient.waiting(sql.transaction(effect)), () => checkpoint)
+    Effect.flatMap(SqliteClient.waiting(sql.transaction(effect)), (value) =>
+      isCheckpointDue() ? Effect.as(checkpoint, value) : Effect.succeed(value))
 
   const write: Run = (operation, effect) =>
     Effect.withFiber((fiber) =>
       Effect.catchTag(sql.isWithin(fiber) ? effect : transaction(effect), "SqlError", (error) =>
         Effect.fail(failureOf(path, operation)(error))))
 
+  const writeDirectly: Database["writeDirectly"] = (operation, body) =>
+    Effect.withFiber((fiber) =>
+      sql.isWithin(fiber)
+        ? Effect.fromResult(Result.mapError(sql.statementsUnsafe(body), failureOf(path, operation)))
+        : write(operation, sql.statements(body)))
+
   return {
     sql,
     read: run,
     write,
     committed: sql.committed === undefined ? undefined : Effect.mapError(sql.committed, failureOf(path, "commit")),
-    writeDirectly: (operation, body) => write(operation, sql.statements(body)),
+    writeDirectly,
     together: (writes) =>
       Effect.catchIf(transaction(writes), isSqlError, (error) => Effect.fail(failureOf(path, "write")(error)))
   }

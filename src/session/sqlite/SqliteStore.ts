@@ -116,17 +116,18 @@ export const make = ({ committed, read, sql, write, writeDirectly }: Database.Da
         change.count = first + rows.length
         return first
       }),
-    begin: (id, callIds) =>
-      write("begin", Effect.andThen(
-        sql.afterTransaction(sql.committed ?? Effect.void),
-        sql.statements((all, transaction) => {
-          const change = changeOf(all, transaction, id)
-          if (change === undefined) return false
-          change.hasBegun = true
-          callIds.forEach((callId) => all(noteBegun, [id, callId]))
-          return true
-        })
-      )),
+    begin: (id, callIds) => {
+      const begun: SqliteClient.Statements<boolean> = (all, transaction) => {
+        const change = changeOf(all, transaction, id)
+        if (change === undefined) return false
+        change.hasBegun = true
+        callIds.forEach((callId) => all(noteBegun, [id, callId]))
+        return true
+      }
+      return sql.committed === undefined
+        ? writeDirectly("begin", begun)
+        : write("begin", Effect.andThen(sql.afterTransaction(sql.committed), sql.statements(begun)))
+    },
     committed,
     addUsage: (id, { model, provider }, counted) =>
       writeDirectly("recordUsage", (all, transaction) => {
