@@ -244,6 +244,15 @@ const made = (): ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> =
       Check.same(read.length, 1)
     }))
 
+    test("that can be read have their places", Effect.gen(function*() {
+      const store = yield* SessionStore
+      yield* store.create(newSession(a))
+      const messages = [user("hi"), calling("c1"), result("c1", "one")]
+      yield* store.append(a, messages)
+      Check.same(yield* store.readable(a), { messages: messages.map((message, position) => ({ position, message })), faults: [] })
+      Check.same(yield* store.readable(missing), { messages: [], faults: [] })
+    }))
+
     test("appended by many fibers at once are all there, each batch together", Effect.gen(function*() {
       const store = yield* SessionStore
       yield* store.create(newSession(a))
