@@ -34,7 +34,7 @@ import type { OnPart } from "../domain/Model.ts"
 import { ToolFailed } from "../domain/ToolOutput.ts"
 import * as Middleware from "../middleware/Middleware.ts"
 import { Provider, type Service } from "../provider/Provider.ts"
-import { SessionStore } from "../session/SessionStore.ts"
+import { type Service as StoreService, SessionStore } from "../session/SessionStore.ts"
 
 /** Kinds of faults: of models the first five, of tools, files and stores the last. */
 export type Fault = "overloaded" | "limited" | "unreachable" | "cut" | "silent" | "failed"
@@ -150,18 +150,46 @@ export const files = (inner: FileSystem.FileSystem, source: Source): FileSystem.
   })
 }
 
-/** A session store of which writing fails now and then. */
-export const store = <Other, E, R>(layer: Layer.Layer<SessionStore | Other, E, R>, source: Source): Layer.Layer<SessionStore | Other, E, R> =>
+/** Operations of a session store that can fail. */
+export type StoreOperation = Exclude<keyof StoreService, "together">
+
+/** Operations that write. */
+export const storeWrites: ReadonlyArray<StoreOperation> = ["acquire", "append", "begin", "committed", "continueIn", "create", "end", "recordUsage", "remove", "rename"]
+
+/** Operations that read. */
+export const storeReads: ReadonlyArray<StoreOperation> = ["begun", "get", "list", "messages", "newest", "readable", "resolve", "usageByModel"]
+
+/** A session store whose operations fail now and then: all of them, or those that are named, such as {@link storeWrites}. */
+export const store = <Other, E, R>(
+  layer: Layer.Layer<SessionStore | Other, E, R>,
+  source: Source,
+  operations: ReadonlyArray<StoreOperation> = [...storeWrites, ...storeReads]
+): Layer.Layer<SessionStore | Other, E, R> =>
   Layer.effect(SessionStore, Effect.map(SessionStore, (inner) => {
-    const guarded = <A, F>(operation: string, effect: Effect.Effect<A, F>) =>
-      Effect.suspend((): Effect.Effect<A, F | SessionStoreError> =>
+    const guarded = <A, F, S>(operation: StoreOperation, effect: Effect.Effect<A, F, S>): Effect.Effect<A, F | SessionStoreError, S> =>
+      !operations.includes(operation) ? effect : Effect.suspend((): Effect.Effect<A, F | SessionStoreError, S> =>
         source.next(["failed"]) === undefined
           ? effect
           : Effect.fail(new SessionStoreError({ operation, message: `${operation} failed, as this test wants it` })))
     return SessionStore.of({
       ...inner,
+      acquire: (...args) => guarded("acquire", inner.acquire(...args)),
       append: (...args) => guarded("append", inner.append(...args)),
       begin: (...args) => guarded("begin", inner.begin(...args)),
-      create: (...args) => guarded("create", inner.create(...args))
+      begun: (...args) => guarded("begun", inner.begun(...args)),
+      committed: inner.committed && guarded("committed", inner.committed),
+      continueIn: (...args) => guarded("continueIn", inner.continueIn(...args)),
+      create: (...args) => guarded("create", inner.create(...args)),
+      end: (...args) => guarded("end", inner.end(...args)),
+      get: (...args) => guarded("get", inner.get(...args)),
+      list: (...args) => guarded("list", inner.list(...args)),
+      messages: (...args) => guarded("messages", inner.messages(...args)),
+      newest: (...args) => guarded("newest", inner.newest(...args)),
+      readable: (...args) => guarded("readable", inner.readable(...args)),
+      recordUsage: (...args) => guarded("recordUsage", inner.recordUsage(...args)),
+      remove: (...args) => guarded("remove", inner.remove(...args)),
+      rename: (...args) => guarded("rename", inner.rename(...args)),
+      resolve: (...args) => guarded("resolve", inner.resolve(...args)),
+      usageByModel: (...args) => guarded("usageByModel", inner.usageByModel(...args))
     })
   })).pipe(Layer.provideMerge(layer))
