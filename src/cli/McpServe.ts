@@ -17,6 +17,7 @@ import * as Ids from "../domain/Ids.ts"
 import * as Json from "../domain/Json.ts"
 import { isCompleted } from "../domain/RunEvent.ts"
 import { SessionStore, type Service as Store } from "../session/SessionStore.ts"
+import * as ServerKeys from "../server/ServerKeys.ts"
 import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
 import * as McpHost from "../tool/mcp/McpHost.ts"
 import { everything, type Selection, ToolRegistry } from "../tool/ToolRegistry.ts"
@@ -36,15 +37,15 @@ const AskArguments = Schema.Struct({ prompt: Schema.NonEmptyString, session_id: 
 /** Nobody sits in front of the server: what needs an approval is denied, unless the settings say otherwise. */
 const headless = (settings: Values) => unattended("mcp server", settings.approvals.unattendedMode)
 
-/** The id of a session that exists; nothing when none was given. */
-const known = Effect.fnUntraced(function*(store: Store, sessionId: string | undefined) {
+/** The id of a session that exists, and is the client's; nothing when none was given. */
+const known = Effect.fnUntraced(function*(store: Store, client: string | undefined, sessionId: string | undefined) {
   if (sessionId === undefined) return undefined
   const session = yield* Effect.mapError(store.get(Ids.SessionId.make(sessionId)), ({ message }) => message)
-  if (Option.isSome(session)) return sessionId
+  if (Option.isSome(session) && ServerKeys.isSeenBy(client, session.value.source)) return sessionId
   return yield* Effect.fail(`Unknown session_id ${JSON.stringify(sessionId)}. Leave it out to begin a new conversation.`)
 })
 
-const ask = (agent: Agent.Service, store: Store, tools: Selection, settings: Values): McpHost.Offered => ({
+const ask = (agent: Agent.Service, store: Store, tools: Selection, settings: Values, client?: string): McpHost.Offered => ({
   name: "hermes_ask",
   description: "Gives a task to the agent hermes, which works on it with its own tools and answers. Pass the session_id of an " +
     "answer to go on with that conversation.",
@@ -57,9 +58,9 @@ const ask = (agent: Agent.Service, store: Store, tools: Selection, settings: Val
     Schema.decodeUnknownEffect(AskArguments)(args).pipe(
       Effect.mapError(() => "hermes_ask takes a prompt and, to go on with a conversation, a session_id: both are texts"),
       Effect.flatMap(({ prompt, session_id: given }) =>
-        Effect.map(known(store, given), (sessionId) => ({ prompt, sessionId }))),
+        Effect.map(known(store, client, given), (sessionId) => ({ prompt, sessionId }))),
       Effect.flatMap(({ prompt, sessionId }) =>
-        Effect.matchCauseEffect(agent.run({ prompt, sessionId, tools, source: "mcp", platform: "mcp" }), {
+        Effect.matchCauseEffect(agent.run({ prompt, sessionId, tools, source: ServerKeys.sourceOf("mcp", client), platform: "mcp" }), {
           onFailure: (cause) => Effect.fail(ErrorLine.ofCause(cause).line),
           onSuccess: (result) =>
             isCompleted(result)
@@ -70,9 +71,10 @@ const ask = (agent: Agent.Service, store: Store, tools: Selection, settings: Val
     )
 })
 
-/** The agent as a tool of the given tools, over the services of the surroundings. */
+/** Makes the agent a tool of the given tools, for the client of each key, over the services of the surroundings. */
 export const askTool = Effect.fnUntraced(function*(tools: Selection) {
-  return ask(yield* Agent.Agent, yield* SessionStore, tools, yield* Settings)
+  const [agent, store, settings] = [yield* Agent.Agent, yield* SessionStore, yield* Settings]
+  return (client: string | undefined) => ask(agent, store, client === undefined ? tools : ServerKeys.withoutSearch(tools), settings, client)
 })
 
 const offered = (agent: Agent.Service, settings: Values, { definition: { description, name, parameters } }: BoundTool): McpHost.Offered => ({

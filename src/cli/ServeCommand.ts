@@ -7,15 +7,17 @@
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Redacted from "effect/Redacted"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import { Environment } from "../config/Environment.ts"
+import * as Environments from "../config/Environment.ts"
 import * as PermissionMode from "../config/PermissionMode.ts"
 import { Settings } from "../config/Settings.ts"
 import { workingDirectory } from "../platform/CurrentProcess.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
+import * as ServerKeys from "../server/ServerKeys.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import { either, EndSignal, type Failure, notDone, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
@@ -50,15 +52,29 @@ const oneOf = <A extends string>(flag: string, value: string | undefined, known:
 
 const defaultPort = 8642
 
-/** Shortest key that is worth the name. */
-const shortestKey = 16
-
 const keyOf = Effect.gen(function*() {
-  const given = (yield* Environment).get("HERMES_SERVER_KEY")
+  const given = (yield* Environments.Environment).get("HERMES_SERVER_KEY")
   if (given === undefined || given === "") return undefined
-  return given.length < shortestKey
-    ? yield* usage(`HERMES_SERVER_KEY has fewer than ${shortestKey} characters: take a long random text`)
+  return given.length < ServerKeys.shortestKey
+    ? yield* usage(`HERMES_SERVER_KEY has fewer than ${ServerKeys.shortestKey} characters: take a long random text`)
     : Redacted.make(given)
+})
+
+/** Reads the keys of further clients; one that names no key, or whose key is not there, is an error. */
+const namedKeys = Effect.gen(function*() {
+  const { keys } = (yield* Settings).server
+  const environment = yield* Environments.Environment
+  return yield* Effect.forEach(Object.entries(keys), ([name, { key, keyEnv, keyFile, ...bounds }]) =>
+    Effect.gen(function*() {
+      const place = `server.keys.${name}`
+      if ([key, keyEnv, keyFile].filter((one) => one !== undefined).length !== 1) return yield* usage(`${place} needs exactly one of key, key_env and key_file`)
+      if (key !== undefined) return { name, key, ...bounds }
+      const read = keyEnv === undefined ? Environments.readText(keyFile ?? "") : Effect.succeed(Option.fromUndefinedOr(environment.get(keyEnv)))
+      const found = Option.getOrElse(yield* Effect.mapError(read, ({ message }) => usage(`${place}: ${message}`)), () => "").trim()
+      return found === ""
+        ? yield* usage(keyEnv === undefined ? `${place}: ${keyFile} is missing or empty: write the key into it` : `${place}: the variable ${keyEnv} is not set: set it to the key`)
+        : { name, key: Redacted.make(found), ...bounds }
+    }))
 })
 
 const asked = { auto: "token ids where its server returns them", token_ids: "token ids", logprobs: "log probabilities only", none: "no tokens" } as const
@@ -66,12 +82,12 @@ const asked = { auto: "token ids where its server returns them", token_ids: "tok
 type Given = Flags.Parsed<typeof flags>
 
 const unused = (port: number) => (reason: string): Failure =>
-  reason.startsWith("listening on") ? usage(reason) : notDone(`cannot listen on port ${port} (${reason}): choose another --port, or 0 for any`)
+  /^listening on|server key/u.test(reason) ? usage(reason) : notDone(`cannot listen on port ${port} (${reason}): choose another --port, or 0 for any`)
 
 /** Serves the agent of the settings. */
 const serveAgent = Effect.fnUntraced(function*({ allowHost, allowOrigin, host, maxSessions, port = defaultPort, script }: Given) {
-  const [AgentServer, McpServe, settings, program, key, shared] = yield* Effect.all([
-    Effect.promise(() => import("../server/agent/AgentServer.ts")), Effect.promise(() => import("./McpServe.ts")), Settings, Program, keyOf, hermes
+  const [AgentServer, McpServe, settings, program, key, keys, shared] = yield* Effect.all([
+    Effect.promise(() => import("../server/agent/AgentServer.ts")), Effect.promise(() => import("./McpServe.ts")), Settings, Program, keyOf, namedKeys, hermes
   ])
   yield* (yield* Output).protect
   const ended = yield* EndSignal
@@ -80,10 +96,12 @@ const serveAgent = Effect.fnUntraced(function*({ allowHost, allowOrigin, host, m
     const isOwn = named.length === 1 && named[0] === "hermes-cli" && shared.toolsets === undefined
     const tools = yield* RunOptions.selectTools(shared, { ...settings, platformToolsets: { ...settings.platformToolsets, cli: isOwn ? ["hermes-api-server"] : named } })
     const choices = yield* ModelChoices.make
+    const ask = yield* McpServe.askTool(tools)
     const { url } = yield* Effect.mapError(AgentServer.serve({
       host,
       port,
       key,
+      keys,
       allowedHosts: allowHost,
       allowedOrigins: allowOrigin,
       cwd: workingDirectory(),
@@ -92,7 +110,7 @@ const serveAgent = Effect.fnUntraced(function*({ allowHost, allowOrigin, host, m
       maxIterations: settings.agent.maxTurns,
       maxSessions,
       models: Effect.map(choices.list, (list) => list.map(({ model, provider, route }) => ({ id: `${provider}/${model}`, route }))),
-      mcpTools: [yield* McpServe.askTool(tools)]
+      mcpTools: (client) => [ask(client)]
     }), unused(port))
     yield* RunOptions.mentionStandIn({ script }, settings)
     yield* line(`Serving the agent at ${url}/v1`)

@@ -358,7 +358,7 @@ const hideNamed = Effect.fnUntraced(function*({ settings }: Loaded, file: unknow
   const { mask } = yield* Secrets
   const { hide } = yield* HiddenVariables
   hide([
-    ...[...settings.customProviders, ...settings.fallbackProviders].flatMap(({ keyEnv }) => keyEnv ?? []),
+    ...[...settings.customProviders, ...settings.fallbackProviders, ...Object.values(settings.server.keys)].flatMap(({ keyEnv }) => keyEnv ?? []),
     ...Tree.references(file).filter((name) => {
       const value = variables[name]
       return value !== undefined && mask(value) !== value

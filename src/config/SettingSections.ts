@@ -419,6 +419,26 @@ export const cluster = F.defaulted({
   runsCron: F.withDefault(F.flag, false)
 })
 
+/** `server`: clients of `hermes serve` with a key of their own, by their names. Each has one of `key`, `key_env` and `key_file`. */
+export const server = F.defaulted({
+  keys: F.withDefault(
+    F.mapOf(F.section({
+      key: F.optional(F.secret),
+      /** Environment variable that holds the key. */
+      keyEnv: F.optional(F.text),
+      /** File that holds the key, and nothing else. */
+      keyFile: F.optional(F.text),
+      /** Sessions of the client that are open at once. */
+      maxSessions: F.optional(F.positive),
+      /** Requests of the client that are answered at once. */
+      maxRequests: F.optional(F.positive),
+      /** Answers of the client that are open at once, streams of events among them. */
+      maxConnections: F.optional(F.positive)
+    })),
+    {}
+  )
+})
+
 const unattended = F.choice(["deny", "approve"])
 
 /** `approvals`: times are seconds, and silence is deny. */

@@ -173,6 +173,7 @@ const fields = {
   mcpServers: F.withDefault(F.mapOf(Sections.mcpServer), {}),
   cron: Sections.cron,
   cluster: Sections.cluster,
+  server: Sections.server,
 
   approvals: Sections.approvals,
   /** Commands that were approved for good. */

@@ -80,5 +80,5 @@ export const serve = (options: Options): Effect.Effect<Running, string, RolloutP
       Layer.provide(HttpListener.layerServices)
     )
     const router = yield* HttpRouter.toHttpEffect(routes)
-    return yield* serveRoutes(options, Effect.provideService(router, RolloutPort, rollouts))
+    return yield* serveRoutes(options, { router: Effect.provideService(router, RolloutPort, rollouts) })
   })

@@ -6,6 +6,7 @@
 import * as ByteSize from "effect/ByteSize"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
@@ -13,10 +14,12 @@ import type * as HttpServerError from "effect/http/HttpServerError"
 import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Json from "../domain/Json.ts"
+import { Secrets } from "../domain/Secrets.ts"
 import * as HttpListener from "../platform/HttpListener.ts"
 import * as ApiError from "./ApiError.ts"
 import type { Options, Running } from "./HermesServer.ts"
 import * as ServerGuard from "./ServerGuard.ts"
+import type * as ServerKeys from "./ServerKeys.ts"
 
 /** Longest body in bytes, where the options name none. */
 export const longestBody = 32 * 1024 * 1024
@@ -69,25 +72,43 @@ const unknownPlace = ApiError.make(404, "not_found", "There is nothing at this a
 /** Answers of a router. */
 type Router = Effect.Effect<HttpServerResponse.HttpServerResponse, HttpServerError.HttpServerError, HttpServerRequest | Scope.Scope>
 
-/** Serves a router as long as the scope lives. Fails with the reason when it may not be started so, or the port cannot be used. */
-export const serve = (options: Options, router: Router): Effect.Effect<Running, string, Scope.Scope> =>
+/** Endpoints behind the admission. */
+export interface Endpoints {
+  readonly router: Router
+  /** Is told the status of each answer. */
+  readonly onAnswered?: ((status: number) => void) | undefined
+}
+
+/**
+ * Serves endpoints as long as the scope lives: `own` for the key of the server, those of `named` for their keys. Whoever is refused is told
+ * to `own`. Fails with the reason when it may not be started so, or the port cannot be used.
+ */
+export const serve = (options: Options, own: Endpoints, named: ReadonlyArray<Endpoints & ServerKeys.NamedKey> = []): Effect.Effect<Running, string, Scope.Scope> =>
   Effect.gen(function*() {
     const { allowedHosts = [], allowedOrigins = [], host = "127.0.0.1", key, maxBody = longestBody, maxConnections = 1024, maxRequests = 512, maxStall = 60_000, port } = options
-    const admission: ServerGuard.Options = { host, key, allowedHosts, allowedOrigins, maxRequests }
-    const refusal = ServerGuard.refusal(admission)
+    const admission: ServerGuard.Options = { host, key, allowedHosts, allowedOrigins }
+    const refusal = ServerGuard.refusal(admission, named)
     if (refusal !== undefined) return yield* Effect.fail(refusal)
+    const secrets = yield* Secrets
+    for (const one of [...key === undefined ? [] : [key], ...named.map(({ key }) => key)]) secrets.add(one)
     const listener = yield* HttpListener.open({ host, port, maxConnections, requestTimeoutMillis: 120_000, graceful, stallMillis: maxStall })
-    const bounded = ServerGuard.bounded({ maxRequests, maxBody, maxBodies: Math.max(maxBody, options.maxBodies ?? mostBodies) })
+    const bounds: ServerGuard.Bounds = { maxRequests, maxConnections, maxBody, maxBodies: Math.max(maxBody, options.maxBodies ?? mostBodies) }
+    const ofAll = ServerGuard.bounded(bounds)
+    const keys = named.map((one) => ({ ...one, bounded: ServerGuard.bounded({ ...bounds, maxRequests: one.maxRequests ?? maxRequests, maxConnections: one.maxConnections ?? maxConnections }) }))
     const answer = Effect.gen(function*() {
       const request = yield* HttpServerRequest
-      const problem = ServerGuard.problem(admission, request)
-      return problem === undefined ? yield* bounded(request, router) : ApiError.respond(problem)
-    }).pipe(
-      Effect.catchTag("HttpServerError", () => Effect.succeed(ApiError.respond(unknownPlace))),
-      Effect.tapDefect((defect) => Effect.logError("a request failed", defect)),
-      Effect.catchDefect((defect) => Effect.succeed(ApiError.respond(ApiError.of(defect)))),
-      Effect.map(HttpServerResponse.setHeader("x-content-type-options", "nosniff"))
-    )
+      const admitted = ServerGuard.admit(admission, keys, request)
+      const client = Result.getOrUndefined(admitted)
+      const { onAnswered, router } = client ?? own
+      const work = Result.isFailure(admitted) ? Effect.succeed(ApiError.respond(admitted.failure)) : ofAll(request, client === undefined ? router : client.bounded(request, router))
+      const response = yield* work.pipe(
+        Effect.catchTag("HttpServerError", () => Effect.succeed(ApiError.respond(unknownPlace))),
+        Effect.tapDefect((defect) => Effect.logError("a request failed", defect)),
+        Effect.catchDefect((defect) => Effect.succeed(ApiError.respond(ApiError.of(defect))))
+      )
+      onAnswered?.(response.status)
+      return HttpServerResponse.setHeader(response, "x-content-type-options", "nosniff")
+    })
     yield* listener.serve(answer)
     return { url: `http://${host.includes(":") ? `[${host}]` : host}:${listener.port}` }
   })

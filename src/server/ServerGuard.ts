@@ -6,16 +6,20 @@
  * On the loopback every client of this machine is admitted that means this server: `Host` is a loopback name, and `Origin`, which browsers
  * send, is absent or the same. A page of another site can neither reach it by a name that it points here nor read what it answers.
  * On any other address a key is needed (`Authorization: Bearer …`), and `Host` is an address or one of the names that were allowed.
+ * A server that has keys wants one of them on the loopback too.
  *
  * Source: `ARCHITECTURE.md` §3, `hermes-product.md` §5.5.
  */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import type * as Scope from "effect/Scope"
 import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 import type { HttpServerResponse } from "effect/http/HttpServerResponse"
 import * as HttpListener from "../platform/HttpListener.ts"
 import { isSecret } from "../platform/LoopbackServer.ts"
 import * as ApiError from "./ApiError.ts"
+import * as ServerKeys from "./ServerKeys.ts"
 
 /** Admission to a server. */
 export interface Options {
@@ -27,14 +31,12 @@ export interface Options {
   readonly allowedHosts: ReadonlyArray<string>
   /** Origins of pages that may call it. */
   readonly allowedOrigins: ReadonlyArray<string>
-  /** Requests that are answered at once. */
-  readonly maxRequests: number
 }
 
 /** Reason why a server must not be started so; undefined where it may. */
-export const refusal = ({ host, key }: Pick<Options, "host" | "key">): string | undefined =>
-  key !== undefined || HttpListener.isLoopback(host)
-    ? undefined
+export const refusal = ({ host, key }: Pick<Options, "host" | "key">, keys: ReadonlyArray<ServerKeys.NamedKey>): string | undefined =>
+  key !== undefined || keys.length > 0 || HttpListener.isLoopback(host)
+    ? ServerKeys.refusal(key, keys)
     : `listening on ${host} needs a key: set HERMES_SERVER_KEY to a long random text, or leave out --host`
 
 /** The name in a `Host` header, without its port. */
@@ -52,26 +54,32 @@ const isOwnPage = ({ allowedOrigins }: Options, { host, origin }: HttpServerRequ
 
 const bearer = (headers: HttpServerRequest["headers"]): string => /^Bearer\s+(.+)$/iu.exec(headers["authorization"] ?? "")?.[1] ?? ""
 
-/** Problem of a request that is not admitted; undefined for one that is. */
-export const problem = (options: Options, request: Pick<HttpServerRequest, "headers" | "url">): ApiError.ApiError | undefined => {
-  const { headers } = request
-  if (!isMeant(options, headers["host"])) {
-    return ApiError.make(403, "forbidden_host", "This server does not answer to that name. Use its address, or start it with --allow-host NAME.")
-  }
-  if (!isOwnPage(options, headers)) {
-    return ApiError.make(403, "forbidden_origin", "Pages of other sites may not call this server. Start it with --allow-origin ORIGIN to allow one.")
-  }
+const notMeant = ApiError.make(403, "forbidden_host", "This server does not answer to that name. Use its address, or start it with --allow-host NAME.")
+const otherPage = ApiError.make(403, "forbidden_origin", "Pages of other sites may not call this server. Start it with --allow-origin ORIGIN to allow one.")
+const wrongKey = ApiError.make(401, "invalid_api_key", "The API key is missing or wrong: send the value of HERMES_SERVER_KEY, or the key of your name in server.keys, as Authorization: Bearer.")
+
+/** Admits a request: gives the named key that it shows; undefined for the key of the server, or where none is needed. */
+export const admit = <A extends ServerKeys.NamedKey>(
+  options: Options,
+  keys: ReadonlyArray<A>,
+  { headers, url }: Pick<HttpServerRequest, "headers" | "url">
+): Result.Result<A | undefined, ApiError.ApiError> => {
+  if (!isMeant(options, headers["host"])) return Result.fail(notMeant)
+  if (!isOwnPage(options, headers)) return Result.fail(otherPage)
   // A check of life says nothing of anybody.
-  if (options.key === undefined || request.url === "/health") return undefined
-  return isSecret(bearer(headers), Redacted.value(options.key))
-    ? undefined
-    : ApiError.make(401, "invalid_api_key", "The API key is missing or wrong: send the value of HERMES_SERVER_KEY as Authorization: Bearer.")
+  if (options.key === undefined && keys.length === 0 || url === "/health") return Result.succeed(undefined)
+  const given = bearer(headers)
+  const named = ServerKeys.find(given, keys)
+  const isOwner = options.key !== undefined && isSecret(given, Redacted.value(options.key))
+  return named !== undefined || isOwner ? Result.succeed(named) : Result.fail(wrongKey)
 }
 
-/** Bounds on the work of a server, which has one key at most: they are those of the key. */
+/** Bounds on the work of a server, or of a key of it. */
 export interface Bounds {
   /** Requests that are answered at once. */
   readonly maxRequests: number
+  /** Answers that are open at once, those among them that are streamed. */
+  readonly maxConnections: number
   /** Longest body in bytes. */
   readonly maxBody: number
   /** Bytes of the bodies of all requests under way. */
@@ -85,21 +93,25 @@ const declared = ({ headers }: Pick<HttpServerRequest, "headers">, maxBody: numb
   return Number.isFinite(length) ? Math.min(length, maxBody) : maxBody
 }
 
-/** Counts requests under way with their bodies, and refuses what is too much. */
-export const bounded = ({ maxBodies, maxBody, maxRequests }: Bounds) => {
+/** Counts requests under way with their bodies, and answers up to their last byte; refuses what is too much. */
+export const bounded = ({ maxBodies, maxBody, maxConnections, maxRequests }: Bounds) => {
   let active = 0
+  let open = 0
   let bodies = 0
   const refused = (reason: string) => Effect.succeed(ApiError.respond(ApiError.make(503, "overloaded", `${reason} Try again in a moment.`)))
-  return <E, R>(request: Pick<HttpServerRequest, "headers">, answer: Effect.Effect<HttpServerResponse, E, R>): Effect.Effect<HttpServerResponse, E, R> =>
+  return <E, R>(request: Pick<HttpServerRequest, "headers">, answer: Effect.Effect<HttpServerResponse, E, R>): Effect.Effect<HttpServerResponse, E, R | Scope.Scope> =>
     Effect.suspend(() => {
       if (active >= maxRequests) return refused(`This server answers ${maxRequests} requests at once.`)
+      if (open >= maxConnections) return refused(`${maxConnections} answers of this server are open, streams of events among them.`)
       const bytes = declared(request, maxBody)
       if (bodies + bytes > maxBodies) return refused(`The bodies of requests under way may have ${maxBodies} bytes in all.`)
       active++
+      open++
       bodies += bytes
-      return Effect.ensuring(answer, Effect.sync(() => {
+      const closed = Effect.addFinalizer(() => Effect.sync(() => open--))
+      return Effect.andThen(closed, Effect.ensuring(answer, Effect.sync(() => {
         active--
         bodies -= bytes
-      }))
+      })))
     })
 }

@@ -40,4 +40,50 @@ describe("hermes serve", () => {
       assert.strictEqual(open.code, 2)
       assert.include(open.stderr, "listening on 0.0.0.0 needs a key")
     }), { timeout: 60_000 })
+
+  it.live("admits the clients that the settings name, each to its own sessions; what is no key is one line", () =>
+    Effect.gen(function*() {
+      const { hermes, keep, put } = yield* machine
+      const keys = { alice: "al1ce-key-of-this-test", bob: "b0bby-key-of-this-test", carol: "car0l-key-of-this-test" }
+      const path = put("carol.key", `${keys.carol}\n`)
+      keep("config.yaml", `server:\n  keys:\n    alice: { key: "\${ALICE}", max_sessions: 1 }\n    bob: { key_env: BOB }\n    carol: { key_file: ${path} }\n`)
+      const env = { ALICE: keys.alice, BOB: keys.bob }
+      const said: Array<unknown> = []
+      const started = new Set<string>()
+      const { code, stderr, stdout } = yield* hermes(["serve", "--port", "0", "--provider", "offline"], {
+        env,
+        onOutput: (text, child) => {
+          const url = /Serving the agent at (\S+)\/v1\n/.exec(text)?.[1]
+          if (url === undefined || started.has(url)) return
+          started.add(url)
+          const ask = async (key: string, json: unknown, more: Record<string, string> = {}) => {
+            const response = await fetch(`${url}/v1/chat/completions`, { method: "POST", body: JSON.stringify(json), headers: { "content-type": "application/json", authorization: `Bearer ${key}`, ...more } })
+            await response.text()
+            return [response.status, response.headers.get("x-hermes-session-id") ?? ""] as const
+          }
+          const asked = { messages: [{ role: "user", content: "Reply exactly hello" }] }
+          const play = async () => {
+            for (const key of Object.values(keys)) said.push((await ask(key, asked))[0])
+            const [, id] = await ask(keys.alice, asked)
+            said.push((await ask(keys.bob, asked, { "x-hermes-session-id": id }))[0], (await ask("nobody", asked))[0])
+          }
+          void play().catch((error: unknown) => said.push(String(error))).finally(() => child.kill("SIGTERM"))
+        }
+      })
+      assert.deepStrictEqual([code, said], [0, [200, 200, 200, 404, 401]], `${stdout}${stderr}`)
+      for (const key of Object.values(keys)) assert.notInclude(stdout + stderr, key)
+      const bySource = (source: string) => Effect.map(hermes(["sessions", "list", "--source", source]), ({ stdout }) => (stdout.match(/^\d{8}_\d{6}_/gmu) ?? []).length)
+      assert.deepStrictEqual([yield* bySource("api-server:alice"), yield* bySource("api-server:bob"), yield* bySource("api-server:carol"), yield* bySource("api-server")], [2, 1, 1, 0])
+      assert.notInclude((yield* hermes(["config", "show"], { env })).stdout, keys.alice)
+
+      const refused = Effect.fnUntraced(function*(entry: string) {
+        keep("config.yaml", `server:\n  keys:\n    dave: ${entry}\n`)
+        const { code, stderr, stdout } = yield* hermes(["serve", "--port", "0", "--provider", "offline"])
+        return [code, stdout, stderr]
+      })
+      assert.deepStrictEqual(yield* refused("{ key_env: NOWHERE }"), [2, "", "Error: server.keys.dave: the variable NOWHERE is not set: set it to the key\n"])
+      assert.deepStrictEqual(yield* refused(`{ key_file: ${path}.none }`), [2, "", `Error: server.keys.dave: ${path}.none is missing or empty: write the key into it\n`])
+      assert.deepStrictEqual(yield* refused("{ max_sessions: 1 }"), [2, "", "Error: server.keys.dave needs exactly one of key, key_env and key_file\n"])
+      assert.deepStrictEqual(yield* refused(`{ key: short }`), [2, "", "Error: the server key \"dave\" has fewer than 16 characters: take a long random text\n"])
+    }), { timeout: 60_000 })
 })

@@ -203,6 +203,12 @@ cluster.budget_tokens                                        cli/ClusterRuns.ts
 cluster.budget_dollars                                       cli/ClusterRuns.ts
 cluster.retention_days                                       cli/ClusterRuns.ts
 cluster.runs_cron                                            cli/ClusterSettings.ts
+server.keys.<>.key                                           cli/ServeCommand.ts
+server.keys.<>.key_env                                       cli/ServeCommand.ts
+server.keys.<>.key_file                                      cli/ServeCommand.ts
+server.keys.<>.max_sessions                                  server/agent/AgentServer.ts
+server.keys.<>.max_requests                                  server/ServedRoutes.ts
+server.keys.<>.max_connections                               server/ServedRoutes.ts
 cron.timezone                                                internal/SettingsMapping.ts
 approvals.mode                                               tool/approval/ApprovalOrder.ts
 approvals.default_mode                                       tool/approval/ApprovalOrder.ts

@@ -25,8 +25,9 @@ import * as HttpListener from "../../platform/HttpListener.ts"
 import { SessionStore } from "../../session/SessionStore.ts"
 import * as McpHost from "../../tool/mcp/McpHost.ts"
 import * as ApiError from "../ApiError.ts"
-import { answered, type BodyReader, decoded, json, longestBody, objectOf, serve as serveRoutes } from "../ServedRoutes.ts"
+import { answered, type BodyReader, decoded, type Endpoints, json, longestBody, objectOf, serve as serveRoutes } from "../ServedRoutes.ts"
 import type { Options, Running } from "../HermesServer.ts"
+import * as ServerKeys from "../ServerKeys.ts"
 import { modelsOf, numberOf } from "../OpenAiShapes.ts"
 import { api, NewAnswer, NewMessage, NewSettings, sessionHeader } from "./AgentApi.ts"
 import type { Exchange } from "./AgentExchange.ts"
@@ -37,6 +38,12 @@ import type { ServedSession } from "./ServedSessions.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 type Response = HttpServerResponse.HttpServerResponse
+
+/** The client of a request: what its answers are counted by, and what answers it over MCP. */
+class RequestClient extends Context.Service<RequestClient, {
+  readonly requests: Map<string, number>
+  readonly mcp: (request: Request) => Effect.Effect<Response>
+}>()("hermes-effect/server/RequestClient") {}
 
 /** Time between two signs of life of a stream. */
 const alive = "15 seconds"
@@ -106,6 +113,8 @@ const answer = (live: LiveSession, question: string, given: typeof NewAnswer.Typ
   Effect.mapError(live.answer(question, answerOf(given)), ({ message, reason }) =>
     reason === "closed" ? ApiError.make(404, "question_not_open", message) : ApiError.make(400, "invalid_request", message))
 
+const forGood = ApiError.make(403, "choice_unavailable", "What is approved for good holds for every key of this server. Answer with once or session.")
+
 /** The events of a session, from the one behind `Last-Event-ID` (or `after`) on. */
 const feed = Effect.fnUntraced(function*(request: Request, session: ServedSession, after: string | undefined) {
   const from = yield* numberOf("Last-Event-ID", request.headers["last-event-id"] ?? after, { most: Number.MAX_SAFE_INTEGER, other: 0 })
@@ -130,7 +139,8 @@ const messagesOf = ({ live }: ServedSession): Effect.Effect<Response, ApiError.A
 
 const listed = Effect.fnUntraced(function*(limit: number) {
   const store = yield* SessionStore
-  const all = yield* Effect.mapError(store.list({ source: "api-server", limit }), ({ message }) => ApiError.make(500, "store_failed", message))
+  const { client } = yield* AgentSessions
+  const all = yield* Effect.mapError(store.list({ source: ServerKeys.sourceOf("api-server", client), limit }), ({ message }) => ApiError.make(500, "store_failed", message))
   return {
     data: all.map(({ endedAt, id, messageCount, model, source, startedAt, title }) =>
       ({ id, title: title ?? null, source, model, messages: messageCount, started_at: startedAt, ended_at: endedAt ?? null }))
@@ -161,7 +171,7 @@ const metricsOf = (counts: AgentSessions["Service"]["counts"], requests: Readonl
     ])
 }
 
-const handlers = (bodyOf: BodyReader, requests: ReadonlyMap<string, number>) => {
+const handlers = (bodyOf: BodyReader) => {
   const settings = bodies(bodyOf, NewSettings)
   const message = bodies(bodyOf, NewMessage)
   const reply = bodies(bodyOf, NewAnswer)
@@ -169,7 +179,11 @@ const handlers = (bodyOf: BodyReader, requests: ReadonlyMap<string, number>) => 
   const life = HttpApiBuilder.group(api, "life", (group) =>
     group
       .handleRaw("health", () => Effect.succeed(json({ status: "ok" })))
-      .handleRaw("metrics", () => AgentSessions.useSync(({ counts }) => HttpServerResponse.text(metricsOf(counts, requests), { contentType: "text/plain; version=0.0.4; charset=utf-8" }))))
+      .handleRaw("metrics", () => Effect.gen(function*() {
+        const { counts } = yield* AgentSessions
+        const { requests } = yield* RequestClient
+        return HttpServerResponse.text(metricsOf(counts, requests), { contentType: "text/plain; version=0.0.4; charset=utf-8" })
+      })))
   const openai = HttpApiBuilder.group(api, "openai", (group) =>
     group
       .handleRaw("models", () =>
@@ -211,6 +225,8 @@ const handlers = (bodyOf: BodyReader, requests: ReadonlyMap<string, number>) => 
         answered(Effect.gen(function*() {
           const given = yield* reply(request)
           const { live } = yield* session(params.id)
+          const { client } = yield* AgentSessions
+          if (client !== undefined && "choice" in given && given.choice === "always") return yield* forGood
           yield* answer(live, params.question, given)
           return nothing
         })))
@@ -218,29 +234,54 @@ const handlers = (bodyOf: BodyReader, requests: ReadonlyMap<string, number>) => 
   return Layer.mergeAll(life, openai, sessions)
 }
 
-/** Serves the API as long as the scope lives; `tools` are offered over MCP at `/mcp`. */
+/** Values that the requests of a client are answered with. */
+export interface Served {
+  readonly sessions: AgentSessions["Service"]
+  readonly mcpTools: ReadonlyArray<McpHost.Offered>
+}
+
+const noTools = ApiError.make(404, "not_found", "This server offers no tools over MCP.")
+
+/** Makes the handler of MCP, with the tools of a client. */
+const overMcp = Effect.fnUntraced(function*(tools: ReadonlyArray<McpHost.Offered>): Effect.fn.Return<RequestClient["Service"]["mcp"], string, Scope.Scope> {
+  if (tools.length === 0) return () => Effect.succeed(ApiError.respond(noTools))
+  const handle = yield* Effect.mapError(McpHost.handler(tools), ({ message }) => message)
+  return (request) =>
+    Effect.gen(function*() {
+      const web = yield* HttpServerRequest.toWeb(request)
+      return HttpServerResponse.fromWeb(yield* Effect.promise((signal) => handle(new globalThis.Request(web, { signal }))))
+    }).pipe(Effect.catch(() => Effect.succeed(ApiError.respond(ApiError.make(400, "invalid_request", "The request cannot be read.")))))
+})
+
+/** Serves the API as long as the scope lives: `own` to the key of the server, each of `named` to its key. */
 export const serve = (
   options: Options,
-  tools: ReadonlyArray<McpHost.Offered>
-): Effect.Effect<Running, string, AgentSessions | Scope.Scope | SessionStore> =>
+  own: Served,
+  named: ReadonlyArray<Served & { readonly key: ServerKeys.NamedKey }>
+): Effect.Effect<Running, string, Scope.Scope | SessionStore> =>
   Effect.gen(function*() {
-    // Without the scope of the server: what a request opens ends with the request.
-    const services = Context.omit(Scope.Scope)(yield* Effect.context<AgentSessions | SessionStore>())
-    const requests = new Map<string, number>()
-    const mcp = tools.length === 0 ? undefined : yield* Effect.mapError(McpHost.handler(tools), ({ message }) => message)
-    const overMcp = mcp === undefined ? Layer.empty : HttpRouter.add("*", "/mcp", (request) =>
-      Effect.gen(function*() {
-        const web = yield* HttpServerRequest.toWeb(request)
-        return HttpServerResponse.fromWeb(yield* Effect.promise((signal) => mcp(new globalThis.Request(web, { signal }))))
-      }).pipe(Effect.catch(() => Effect.succeed(ApiError.respond(ApiError.make(400, "invalid_request", "The request cannot be read."))))))
-    const routes = Layer.mergeAll(HttpApiBuilder.layer(api, { openapiPath: "/openapi.json" }), overMcp).pipe(
-      Layer.provide(handlers(objectOf(options.maxBody ?? longestBody), requests)),
+    const store = yield* SessionStore
+    const routes = Layer.mergeAll(
+      HttpApiBuilder.layer(api, { openapiPath: "/openapi.json" }),
+      HttpRouter.add("*", "/mcp", (request) => RequestClient.use(({ mcp }) => mcp(request)))
+    ).pipe(
+      Layer.provide(handlers(objectOf(options.maxBody ?? longestBody))),
       Layer.provide(HttpListener.layerServices)
     )
     const router = yield* HttpRouter.toHttpEffect(routes)
-    const counted = Effect.tap(router, ({ status }) => Effect.sync(() => requests.set(`${status}`, (requests.get(`${status}`) ?? 0) + 1)))
-    const running = yield* serveRoutes(options, Effect.provideContext(counted, services))
+    const endpointsOf = ({ mcpTools, sessions }: Served) =>
+      Effect.map(overMcp(mcpTools), (mcp): Endpoints => {
+        const requests = new Map<string, number>()
+        // Without the scope of the server: what a request opens ends with the request.
+        const services = Context.make(SessionStore, store).pipe(Context.add(AgentSessions, sessions), Context.add(RequestClient, { requests, mcp }))
+        return {
+          router: Effect.provideContext(router, services),
+          onAnswered: (status) => void requests.set(`${status}`, (requests.get(`${status}`) ?? 0) + 1)
+        }
+      })
+    const ofKeys = yield* Effect.forEach(named, (one) => Effect.map(endpointsOf(one), (endpoints) => ({ ...one.key, ...endpoints })))
+    const running = yield* serveRoutes(options, yield* endpointsOf(own), ofKeys)
     // Before requests under way are waited for: whoever only listens would be waited for in vain.
-    yield* Effect.addFinalizer(() => AgentSessions.use(({ drain }) => drain).pipe(Effect.provideContext(services)))
+    yield* Effect.addFinalizer(() => Effect.forEach([own, ...named], ({ sessions }) => sessions.drain, { discard: true }))
     return running
   })

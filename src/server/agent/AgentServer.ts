@@ -3,7 +3,8 @@
  *
  * **Details**
  *
- * Bodies, connections, requests and sessions are bounded; on another address than the loopback a key is needed. When the scope closes,
+ * Bodies, connections, requests and sessions are bounded; on another address than the loopback a key is needed. Further keys have names:
+ * the sessions of each are its own, and so are its bounds. When the scope closes,
  * requests under way have ten seconds, and runs are interrupted with what they have stored.
  *
  * **Gotchas**
@@ -39,14 +40,17 @@ import type { SessionStore } from "../../session/SessionStore.ts"
 import type { Offered } from "../../tool/mcp/McpHost.ts"
 import { everything, type ToolRegistry } from "../../tool/ToolRegistry.ts"
 import type * as HermesServer from "../HermesServer.ts"
+import * as ServerKeys from "../ServerKeys.ts"
 import type * as AgentSessions from "./AgentSessions.ts"
 
 /** Address and bounds of the server, and values of its sessions. */
-export interface Options extends HermesServer.Options, Partial<AgentSessions.Options> {
+export interface Options extends HermesServer.Options, Partial<Omit<AgentSessions.Options, "client">> {
   /** Directory of the tools. */
   readonly cwd: string
-  /** Tools that `/mcp` offers; none when absent. */
-  readonly mcpTools?: ReadonlyArray<Offered> | undefined
+  /** Keys of further clients besides `key`, each with sessions of its own. */
+  readonly keys?: ReadonlyArray<ServerKeys.NamedKey> | undefined
+  /** Tools that `/mcp` offers, or a function of the name of the key that asks (undefined: the server's own); none when absent. */
+  readonly mcpTools?: ReadonlyArray<Offered> | ((client: string | undefined) => ReadonlyArray<Offered>) | undefined
 }
 
 /** Serves the agent of the surroundings as long as the scope lives. Fails with the reason when it may not be started so, or the port cannot be used. */
@@ -55,6 +59,19 @@ export const serve = (
 ): Effect.Effect<HermesServer.Running, string, Agent | BackgroundWork | Hooks | ModelRouter | RunRecord | Scope.Scope | SessionStore | ToolRegistry> =>
   Effect.gen(function*() {
     const [{ serve }, sessions] = yield* Effect.promise(() => Promise.all([import("./AgentHandlers.ts"), import("./AgentSessions.ts")]))
-    const made = yield* sessions.make({ tools: everything, mode: "ask", models: Effect.succeed([]), ...options })
-    return yield* Effect.provideService(serve(options, options.mcpTools ?? []), sessions.AgentSessions, made)
+    const { keys = [], maxSessions, mcpTools = [], tools = everything, ...shared } = options
+    const servedTo = (client: Partial<ServerKeys.NamedKey>) =>
+      Effect.map(
+        sessions.make({
+          mode: "ask",
+          models: Effect.succeed([]),
+          ...shared,
+          client: client.name,
+          tools: client.name === undefined ? tools : ServerKeys.withoutSearch(tools),
+          maxSessions: client.maxSessions ?? maxSessions
+        }),
+        (made) => ({ sessions: made, mcpTools: typeof mcpTools === "function" ? mcpTools(client.name) : mcpTools })
+      )
+    const named = yield* Effect.forEach(keys, (key) => Effect.map(servedTo(key), (served) => ({ ...served, key })))
+    return yield* serve(options, yield* servedTo({}), named)
   })

@@ -50,6 +50,8 @@ export interface Service {
   /** Opens a session, or finds it open; a new one without an id. */
   readonly open: (id?: string) => Effect.Effect<ServedSessions.ServedSession, ApiError.ApiError>
   readonly close: ServedSessions.ServedSessions["close"]
+  /** Name of the key whose sessions these are; undefined for that of the server. */
+  readonly client: string | undefined
   readonly models: Options["models"]
   readonly counts: ServedSessions.ServedSessions["counts"]
   readonly drain: ServedSessions.ServedSessions["drain"]
@@ -93,7 +95,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       yield* Effect.gen(function*() {
         const { model, provider } = yield* router.primary
         const layers = yield* agent.promptLayers({ cwd, platform: "api-server", tools: ClientTools.withoutClients(tools) })
-        yield* store.create({ id, source: "api-server", provider, model, systemPrompt: SystemPrompt.render(layers), cwd })
+        yield* store.create({ id, source: served.source, provider, model, systemPrompt: SystemPrompt.render(layers), cwd })
         yield* store.append(id, history)
       }).pipe(Effect.mapError(storeFailed))
     }
@@ -104,7 +106,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     Effect.gen(function*() {
       const originals = yield* store.messages(session.id)
       const end = endOfTurn(originals, position)
-      const { id } = yield* SessionFork.fork(session, { history: originals.slice(0, end), originals, position: end, changed: ["prompt"], source: "api-server" })
+      const { id } = yield* SessionFork.fork(session, { history: originals.slice(0, end), originals, position: end, changed: ["prompt"], source: served.source })
       return id
     }).pipe(Effect.mapError(storeFailed), Effect.provideContext(services), Effect.flatMap(served.begin))
 
@@ -162,6 +164,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     }, Effect.provideContext(services)),
     open: (id) => id === undefined ? Effect.flatMap(Ids.makeSessionId, served.begin) : served.find(id),
     close: served.close,
+    client: options.client,
     models,
     counts: served.counts,
     drain: served.drain

@@ -34,11 +34,14 @@ import { type Session, SessionStore } from "../../session/SessionStore.ts"
 import type { Selection } from "../../tool/ToolRegistry.ts"
 import * as ApiError from "../ApiError.ts"
 import * as OpenSessions from "../OpenSessions.ts"
+import * as ServerKeys from "../ServerKeys.ts"
 import * as ClientTools from "./ClientTools.ts"
 import * as EventFeed from "./EventFeed.ts"
 
 /** Values that all sessions share. */
 export interface Options {
+  /** Name of the key whose sessions these are; absent, that of the server. */
+  readonly client?: string | undefined
   /** Tools of the agent. */
   readonly tools: Selection
   readonly mode: PermissionMode
@@ -82,6 +85,8 @@ export interface Counts {
 
 /** Sessions of a server. */
 export interface ServedSessions {
+  /** Source of the sessions that are begun here. */
+  readonly source: string
   /** Opens a stored session, in the newest part of its conversation, or finds it open. */
   readonly find: (id: string) => Effect.Effect<ExchangeSession, ApiError.ApiError>
   /** Opens the session of an id that nobody else knows. */
@@ -117,7 +122,8 @@ export const storeFailed = (error: { readonly message: string }): ApiError.ApiEr
 
 /** Opens no session yet; all of them are closed with the scope. */
 export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<ServedSessions, never, Needs | Scope.Scope> {
-  const { cwd, idle = Duration.minutes(10), maxIterations, maxSessions = 512, maxUnused = mostUnused, mode } = options
+  const { client, cwd, idle = Duration.minutes(10), maxIterations, maxSessions = 512, maxUnused = mostUnused, mode } = options
+  const source = ServerKeys.sourceOf("api-server", client)
   const services = Context.omit(Scope.Scope)(yield* Effect.context<Needs>())
   const store = yield* SessionStore
   const secrets = yield* Secrets
@@ -183,7 +189,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       session: { id, cwd },
       cwd,
       input: {
-        source: "api-server",
+        source,
         platform: "api-server",
         maxIterations,
         // Read for each turn: a request brings its own.
@@ -228,6 +234,8 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
 
   const stored = (id: string): Effect.Effect<Session, ApiError.ApiError> =>
     Effect.mapError(Effect.flatMap(store.newest(Ids.SessionId.make(id)), store.get), storeFailed).pipe(
+      // The session of another key is not there.
+      Effect.map(Option.filter((found) => ServerKeys.isSeenBy(client, found.source))),
       Effect.flatMap(Option.match({
         onNone: () => Effect.fail(ApiError.make(404, "session_not_found", `There is no session "${id}".`)),
         onSome: Effect.succeed
@@ -243,6 +251,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   })
 
   return {
+    source,
     find: Effect.fnUntraced(function*(id) {
       const found = sessions.get(id) ?? (yield* opening.withPermits(1)(Effect.flatMap(stored(id), ({ id: newest }) =>
         Effect.flatMap(openIn(newest), (other) => other === undefined ? open(newest) : Effect.succeed(other)))))
