@@ -157,6 +157,60 @@ describe("the studio", () => {
     await page.close()
   })
 
+  it("is replayed, compared and noted upon by keys alone", async () => {
+    const { page } = await opened(writable, "#/session/demo")
+    const focused = () => page.evaluate<string>("document.activeElement.textContent")
+    const keys = async (...names: ReadonlyArray<string>) => {
+      for (const name of names) await page.keyboard.press(name)
+    }
+    /** Goes on by Tab until the focus is on something of that label. */
+    const tabTo = async (label: string) => {
+      for (let tabs = 0; tabs < 60 && (await focused()) !== label; tabs++) await keys("Tab")
+      assert.strictEqual(await focused(), label)
+    }
+    await page.getByRole("button", { name: "Replay from here" }).first().waitFor()
+    await tabTo("Replay from here")
+    await keys("Enter")
+    const dialog = page.getByRole("dialog")
+    await dialog.waitFor()
+    assert.isTrue(await page.evaluate("document.activeElement.closest('dialog, [role=dialog]') !== null"), "the dialog has the focus")
+    await keys("Escape")
+    await dialog.waitFor({ state: "detached" })
+    assert.strictEqual(await focused(), "Replay from here", "the focus is back")
+    await keys("Enter")
+    await dialog.getByLabel("Prompt").focus()
+    await keys("ControlOrMeta+a")
+    await page.keyboard.type("By keys")
+    await tabTo("Start")
+    await keys("Enter")
+    await page.waitForURL(/#\/session\/replay$/u)
+    assert.deepStrictEqual(writable.posts.at(-1), { path: "/api/sessions/demo/replay", body: { position: 0, prompt: "By keys" } })
+
+    await page.goto(`${writable.url}#/session/demo?tab=conversation`)
+    await page.getByRole("button", { name: "Note", exact: true }).first().waitFor()
+    await tabTo("Note")
+    await keys("Enter")
+    await dialog.waitFor()
+    await page.keyboard.type("noted by keys")
+    await tabTo("Add note")
+    await Promise.all([page.waitForResponse((response) => response.url().endsWith("/notes")), keys("Enter")])
+    assert.deepStrictEqual(writable.posts.at(-1), { path: "/api/sessions/demo/notes", body: { text: "noted by keys", position: 0 } })
+    await dialog.waitFor({ state: "detached" })
+
+    await page.getByRole("tab", { name: "Conversation" }).focus()
+    for (let tabs = 0; tabs < 3 && (await focused()) !== "Totals"; tabs++) await keys("ArrowRight")
+    await page.getByLabel("Select run 1").waitFor()
+    for (const run of ["Select run 1", "Select run 2"]) {
+      await page.getByLabel(run).focus()
+      await keys("Space")
+      await page.waitForFunction("document.activeElement.checked")
+    }
+    await tabTo("Compare two runs")
+    await keys("Enter")
+    await page.getByText("First difference").waitFor()
+    await page.close()
+  })
+
   it("shows what a model wrote, and nothing of it runs, loads or leads astray", async () => {
     const { complaints, page } = await opened(readOnly, "#/session/demo")
     const last = page.locator("article.turn").last()
