@@ -26,7 +26,7 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import type * as RateLimiter from "effect/persistence/RateLimiter"
+ * import * as RateLimiter from "effect/persistence/RateLimiter"
  * import { Agent, RateLimit, Runtime } from "hermes-effect"
  *
  * const limit = RateLimit.modelCalls({ limit: 1, window: "1 hour", exceeded: "refuse" })

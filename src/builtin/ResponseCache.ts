@@ -17,7 +17,7 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import type * as Persistence from "effect/persistence/Persistence"
+ * import * as Persistence from "effect/persistence/Persistence"
  * import { Agent, ResponseCache, Runtime } from "hermes-effect"
  *
  * const cached = Runtime.layer({ middleware: [ResponseCache.make({ timeToLiveSeconds: 60 })] }).pipe(

@@ -201,7 +201,7 @@ class HeaderFields implements Iterable<[string, string]> {
   }
 
   get(name: string): string | null {
-    // What an object has by itself is no text.
+    // Members that every object has, such as `constructor`, are no text.
     const given = this.#fields[name]
     if (typeof given === "string") return given
     const key = name.toLowerCase()

@@ -45,7 +45,7 @@ export class HermesError extends Error {
     return this.tag
   }
 
-  /** What JSON and most loggers keep of it. The cause stays out: it may hold whole requests. */
+  /** The form that JSON and most loggers keep. The cause stays out: it may hold whole requests. */
   toJSON(): { readonly name: string; readonly tag: string; readonly reason: string | undefined; readonly message: string } {
     return { name: this.name, tag: this.tag, reason: this.reason, message: this.message }
   }

@@ -87,7 +87,7 @@ const close = <E>(
   const stored = settled(call, message, () => {
     if (recording !== undefined) CallRecording.end(recording, ended, output)
   }, reason)
-  // What is stored is told: nobody else tells of the end of a call that has a result.
+  // A stored result is told in the same step: nobody else tells of the end of a call that has a result.
   const told = emit === undefined
     ? stored
     : Effect.andThen(stored, emit([{ _tag: "ToolFinished", callId: call.id, name: call.name, status, output, durationMillis }]))

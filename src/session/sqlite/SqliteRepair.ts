@@ -204,7 +204,7 @@ const salvage = Effect.fnUntraced(function*(damaged: Sql, target: string) {
       const isWhole = yield* readable(damaged, table, (rows) =>
         sql.withTransaction(Effect.forEach(rows, (row) => {
           const known = Object.fromEntries(Object.entries(row).filter(([name]) => columns.has(name)))
-          // What a new file has of itself stays.
+          // The new file keeps its own values.
           const insert = sql.literal(table === "state_meta" ? "INSERT OR IGNORE INTO" : "INSERT INTO")
           return Effect.catchIf(sql`${insert} ${sql(table)} ${sql.insert(known)}`, SqlFailure.isRefusedRow, () => Effect.sync(() => void refused++))
         }, { discard: true })))
