@@ -82,13 +82,15 @@ const asked = { auto: "token ids where its server returns them", token_ids: "tok
 type Given = Flags.Parsed<typeof flags>
 
 const unused = (port: number) => (reason: string): Failure =>
-  /^listening on|server key/u.test(reason) ? usage(reason) : notDone(`cannot listen on port ${port} (${reason}): choose another --port, or 0 for any`)
+  reason.startsWith("listening on") ? usage(reason) : notDone(`cannot listen on port ${port} (${reason}): choose another --port, or 0 for any`)
 
 /** Serves the agent of the settings. */
 const serveAgent = Effect.fnUntraced(function*({ allowHost, allowOrigin, host, maxSessions, port = defaultPort, script }: Given) {
   const [AgentServer, McpServe, settings, program, key, keys, shared] = yield* Effect.all([
     Effect.promise(() => import("../server/agent/AgentServer.ts")), Effect.promise(() => import("./McpServe.ts")), Settings, Program, keyOf, namedKeys, hermes
   ])
+  const refusal = ServerKeys.refusal(key, keys)
+  if (refusal !== undefined) return yield* usage(refusal)
   yield* (yield* Output).protect
   const ended = yield* EndSignal
   yield* Effect.gen(function*() {

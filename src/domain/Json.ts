@@ -19,8 +19,9 @@ const maxDepth = 64
 
 const members = (value: object, change: (text: string) => string, above: Set<object>): unknown => {
   if (Array.isArray(value)) return value.map((item: unknown) => plainIn(item, change, above))
+  // Before `toJSON`, with which a Buffer would list each of its bytes.
+  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return `<${value.byteLength} bytes>`
   if ("toJSON" in value && typeof value.toJSON === "function") return plainIn(value.toJSON(), change, above)
-  if (ArrayBuffer.isView(value)) return `<${value.byteLength} bytes>`
   if (value instanceof Set) return Array.from(value, (item) => plainIn(item, change, above))
   const entries: ReadonlyArray<readonly [unknown, unknown]> = value instanceof Map
     ? Array.from(value)

@@ -124,6 +124,7 @@ describe("what a function returns", () => {
     ["an address", { at: new URL("http://127.0.0.1/x") }, "{\"at\":\"http://127.0.0.1/x\"}"],
     ["an error", { error: new RangeError("too far") }, "{\"error\":{\"name\":\"RangeError\",\"message\":\"too far\"}}"],
     ["bytes", { bytes: new Uint8Array(3) }, "{\"bytes\":\"<3 bytes>\"}"],
+    ["bytes of Node", { bytes: Buffer.from("abc"), raw: new ArrayBuffer(2) }, "{\"bytes\":\"<3 bytes>\",\"raw\":\"<2 bytes>\"}"],
     ["functions inside", { a: 1, f: () => 1 }, "{\"a\":1}"],
     ["a getter that throws", { inner: unreadable }, "{\"inner\":\"<unreadable>\"}"],
     ["a proxy that throws", [proxy], "[\"<unreadable>\"]"],
