@@ -22,6 +22,7 @@ import * as RunTree from "../../src/observability/RunTree.ts"
 import * as StoredRuns from "../../src/observability/StoredRuns.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import { all, collector, json, names, type Seen, trees, type WireSpan } from "./support/collector.ts"
+import * as Otlp from "./support/otlpWire.ts"
 import { live } from "./support/shownSpans.ts"
 
 const view: RunSpans.View = {
@@ -282,8 +283,14 @@ const views = (url: string): ReadonlyArray<readonly [string, RunSpans.View]> => 
   ]
 }
 
+/** Spans of either encoding in one form. */
+const canonical = (spans: ReadonlyArray<WireSpan>): ReadonlyArray<WireSpan> =>
+  // The form of a span has its members, in another order; all of these spans have attributes.
+  spans.map((span) => Otlp.canonical(span, "Span") as WireSpan)
+
 /** Names the first difference between spans that were sent and spans of the store; texts are long. */
-const difference = (sent: ReadonlyArray<WireSpan>, kept: ReadonlyArray<WireSpan>): string | undefined => {
+const difference = (given: ReadonlyArray<WireSpan>, stored: ReadonlyArray<WireSpan>): string | undefined => {
+  const [sent, kept] = [canonical(given), canonical(stored)]
   if (sent.length !== kept.length) return `${sent.length} spans sent, ${kept.length} kept`
   const byId = new Map(sent.map((span) => [span.spanId, span]))
   for (const { attributes, name, spanId, ...rest } of kept) {

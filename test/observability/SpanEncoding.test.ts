@@ -77,6 +77,11 @@ const bytesOf = (body: HttpBody.HttpBody | Body): Buffer => {
   return Buffer.from(body._tag === "Uint8Array" ? body.body : [])
 }
 
+/** Spans of a decoded request, which has one resource and one scope. */
+interface Sent {
+  readonly resourceSpans: readonly [{ readonly scopeSpans: readonly [{ readonly spans: ReadonlyArray<unknown> }] }]
+}
+
 /** A value that JSON has no number for is a text in the JSON form alone. */
 const isFinite = ({ attributes, events }: Span): boolean =>
   [attributes, ...events.map((event) => event.attributes)].every((facts) => Object.values(facts).every((one) => typeof one !== "number" || Number.isFinite(one)))
@@ -115,6 +120,32 @@ describe("SpanEncoding", () => {
       const own = bytesOf(bodyOf(SpanEncoding.json(resource, schema), spans)).toString("utf8")
       assert.deepStrictEqual(JSON.parse(own), JSON.parse(bytesOf(yield* byEffect(spans, schema)).toString("utf8")))
     }).pipe(Effect.provide(OtlpSerialization.layerJson)), few)
+
+  effectProp("has one canonical form in both, and another one where anything of it differs", input, ({ drawn }) =>
+    Effect.sync(() => {
+      const spans = spansOf(drawn)
+      const wrap = (list: ReadonlyArray<unknown>) => ({ resourceSpans: [{ scopeSpans: [{ spans: list }] }] })
+      const json = (list: ReadonlyArray<Span>) => Otlp.canonical(wrap(list.map(SpanEncoding.toJson)), "TracesData")
+      for (const one of spans) {
+        const decoded: unknown = Otlp.decode(bytesOf(bodyOf(SpanEncoding.protobuf(resource, undefined), [one])), "TracesData")
+        // A decoded request of one span has this form.
+        const { resourceSpans: [first] } = decoded as Sent
+        assert.deepStrictEqual(Otlp.canonical(wrap(first.scopeSpans[0].spans), "TracesData"), json([one]))
+        const others: ReadonlyArray<Span> = [
+          { ...one, name: `${one.name}x` },
+          { ...one, startedAt: one.startedAt + 1, endedAt: one.endedAt + 2 },
+          { ...one, parentSpanId: "1234".repeat(4) },
+          { ...one, attributes: { ...one.attributes, more: 0 } },
+          { ...one, attributes: { ...one.attributes, more: false } },
+          { ...one, attributes: { ...one.attributes, more: "" } },
+          { ...one, events: [...one.events, { name: "", at: 0, attributes: {} }] },
+          { ...one, outcome: { _tag: "Failed", failure: { type: "x", message: "another" } } }
+        ]
+        for (const other of others) assert.notDeepEqual(json([other]), json([one]))
+        const forms = others.slice(3, 6).map((other) => JSON.stringify(json([other])))
+        assert.strictEqual(new Set(forms).size, 3, "zero, false and the empty text of a value are themselves")
+      }
+    }), few)
 
   effectProp("a text of parts is in both what the same text in one piece is", { before: Text, parts: Schema.Array(Text).check(Schema.isMaxLength(4)), after: Text }, ({ after, before, parts }) =>
     Effect.sync(() => {

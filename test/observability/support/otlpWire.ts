@@ -9,6 +9,8 @@ interface Field {
   readonly number: number
   readonly type: string
   readonly repeated: boolean
+  /** True of a field of which protobuf tells the default from none: one of a `oneof`, an optional one. */
+  readonly hasPresence: boolean
 }
 
 const messages = new Map<string, ReadonlyArray<Field>>()
@@ -24,10 +26,12 @@ const read = (): void => {
     const [, repeated, type, field, number] = /^\s*(repeated\s+|optional\s+)?([\w.]+)\s+(\w+)\s*=\s*(\d+)/u.exec(line) ?? []
     const [, value] = /^\s*[A-Z_0-9]+\s*=\s*(\d+)/u.exec(line) ?? []
     const top = open.findLast((one) => one.kind !== "oneof")
+    const hasPresence = repeated?.startsWith("optional") === true || open.at(-1)?.kind === "oneof"
     if (kind !== undefined && name !== undefined) open.push({ kind, name, fields: [], numbers: new Set() })
     else if (value !== undefined) top?.numbers.add(Number(value))
     else if (type !== undefined && field !== undefined) {
-      top?.fields.push({ name: field, number: Number(number), type: type.split(".").at(-1) ?? type, repeated: repeated?.startsWith("repeated") === true })
+      const isRepeated = repeated?.startsWith("repeated") === true
+      top?.fields.push({ name: field, number: Number(number), type: type.split(".").at(-1) ?? type, repeated: isRepeated, hasPresence })
     }
     if (!/^\s*\}/u.test(line)) continue
     const closed = open.pop()
@@ -122,6 +126,33 @@ export const decode = (bytes: Buffer, type: string): Record<string, unknown> => 
     }
   }
   return out
+}
+
+/**
+ * A message in the JSON form as protobuf would give it back: fields in their order, integers of 64 bits as text, no field that has its default.
+ * Two messages have the same canonical form if and only if protobuf cannot tell them apart.
+ */
+export const canonical = (value: unknown, type: string): unknown => {
+  const fields = messages.get(type)
+  if (fields === undefined) {
+    if (enums.has(type)) return Number(value)
+    // Half a surrogate pair is none in UTF-8; NaN and the infinities are texts in JSON.
+    if (typeof value === "string") return value.toWellFormed()
+    const isNoNumber = typeof value === "number" && !Number.isFinite(value)
+    return scalar[type] === isInteger || isNoNumber ? String(value) : value
+  }
+  if (!isObject(value)) return value
+  const names = new Set(fields.map(({ name }) => camel(name)))
+  const unknown = Object.entries(value).filter(([name]) => !names.has(name))
+  const known = fields.flatMap(({ hasPresence, name, repeated, type }) => {
+    const given = value[camel(name)]
+    if (given === undefined) return []
+    if (repeated && Array.isArray(given)) return given.length === 0 ? [] : [[camel(name), given.map((one) => canonical(one, type))] as const]
+    const made = canonical(given, type)
+    const isDefault = made === 0 || made === "0" || made === "" || made === false
+    return isDefault && !hasPresence ? [] : [[camel(name), made] as const]
+  })
+  return Object.fromEntries([...known, ...unknown])
 }
 
 /** Names and types of the conventions. */
