@@ -2,18 +2,18 @@
 import * as Effect from "effect/Effect"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 
-export const webServer = (answer: (request: IncomingMessage, response: ServerResponse, body: string) => void) =>
+export const webServer = (answer: (request: IncomingMessage, response: ServerResponse, body: string, bytes: Buffer) => void) =>
   Effect.map(
     Effect.acquireRelease(
       Effect.callback<ReturnType<typeof createServer>>((resume) => {
         const server = createServer((request, response) => {
-          let body = ""
-          // A character may be in two chunks.
-          request.setEncoding("utf8")
-          request.on("data", (chunk) => {
-            body += String(chunk)
+          const chunks: Array<Buffer> = []
+          request.on("data", (chunk: Buffer) => chunks.push(chunk))
+          request.on("end", () => {
+            // A character may be in two chunks.
+            const bytes = Buffer.concat(chunks)
+            answer(request, response, bytes.toString("utf8"), bytes)
           })
-          request.on("end", () => answer(request, response, body))
         })
         server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
       }),

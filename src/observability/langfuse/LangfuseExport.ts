@@ -52,7 +52,7 @@ export const make = (settings: Settings): Effect.Effect<void, never, RunRecord |
         authorization: `Basic ${Base64.encode(`${publicKey}:${Redacted.value(secretKey)}`)}`,
         "x-langfuse-ingestion-version": "4"
       },
-      encoding: "json",
+      encoding: "protobuf",
       resource: SignalEncoding.resource({ "service.name": "hermes", "service.version": scope.version }),
       exportIntervalMillis,
       shutdownMillis,

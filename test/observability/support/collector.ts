@@ -3,10 +3,12 @@ import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { IncomingHttpHeaders } from "node:http"
 import { webServer } from "../../support/webServer.ts"
+import * as Otlp from "./otlpWire.ts"
 
 export interface Received {
   readonly path: string
   readonly headers: IncomingHttpHeaders
+  /** Spans in the JSON form, whatever they were sent in; anything else as it was sent. */
   readonly body: string
 }
 
@@ -55,13 +57,16 @@ export const attributes = (list: ReadonlyArray<KeyValue>): Readonly<Record<strin
 /** What a server answers; it does when `Effect.never` is not said. */
 export type Answer = { readonly status?: number; readonly headers?: Record<string, string>; readonly body?: string } | "hang"
 
+const readable = (path: string, type: string | undefined, body: string, bytes: Buffer): string =>
+  type === "application/x-protobuf" && path.endsWith("/v1/traces") ? JSON.stringify(Otlp.decode(bytes, "TracesData")) : body
+
 /** A collector, until the scope ends. `answer` is asked for each request. */
 export const collector = (answer: (index: number) => Answer = () => ({})) =>
   Effect.gen(function*() {
     const requests: Array<Received> = []
-    const url = yield* webServer((request, response, body) => {
+    const url = yield* webServer(({ headers, url: path = "" }, response, body, bytes) => {
       const said = answer(requests.length)
-      requests.push({ path: request.url ?? "", headers: request.headers, body })
+      requests.push({ path, headers, body: readable(path, headers["content-type"], body, bytes) })
       if (said === "hang") return
       response.writeHead(said.status ?? 200, { "content-type": "application/json", ...said.headers })
       response.end(said.body ?? "{}")
@@ -115,7 +120,7 @@ const types = ["span", "generation", "event", "embedding", "agent", "tool", "cha
 export const ingest = ({ body, headers, path }: Received, keys: string): void => {
   assert.strictEqual(path, "/api/public/otel/v1/traces")
   assert.strictEqual(headers.authorization, `Basic ${Buffer.from(keys).toString("base64")}`)
-  assert.strictEqual(headers["content-type"], "application/json")
+  assert.strictEqual(headers["content-type"], "application/x-protobuf")
   assert.strictEqual(headers["x-langfuse-ingestion-version"], "4")
   assert.isUndefined(headers["traceparent"])
   assert.isUndefined(headers["b3"])

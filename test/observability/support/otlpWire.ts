@@ -101,6 +101,7 @@ export const decode = (bytes: Buffer, type: string): Record<string, unknown> => 
       else out[name] = value
     }
     const one = (kind: number): unknown => {
+      if (kind === 0 && enums.has(field.type)) return Number(varint())
       if (kind === 0) return field.type === "bool" ? varint() === 1n : String(BigInt.asIntN(64, varint()))
       const size = kind === 1 ? 8 : 4
       at += size
