@@ -320,6 +320,14 @@ describe("a Langfuse server in trouble", () => {
       assert.match(bad.warnings[0] ?? "", /status 400/u)
       const some = yield* told(() => ({ body: JSON.stringify({ partialSuccess: { rejectedSpans: "2", errorMessage: "too old" } }) }))
       assert.match(some.warnings[0] ?? "", /2 spans were rejected: too old/u)
+      const inProtobuf = (bytes: ReadonlyArray<number>) => told(() => ({ headers: { "content-type": "application/x-protobuf" }, body: Buffer.from(bytes) }))
+      const message = [...Buffer.from("too old \u00e4")]
+      const partial = [8, 0xac, 2, 18, message.length, ...message]
+      const other = yield* inProtobuf([10, partial.length, ...partial])
+      assert.match(other.warnings[0] ?? "", /300 spans were rejected: too old \u00e4$/u)
+      // A success that says nothing, an unknown field before it, a negative length, and one that is cut off.
+      const fine = [[], [10, 0], [16, 5], [10, 2, 8, 0], [10, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], [13, 1, 2, 3, 4], [10, 9, 18], [0xff]]
+      for (const bytes of fine) assert.deepStrictEqual((yield* inProtobuf(bytes)).warnings, [], bytes.join())
       const down = yield* withWarnings((warnings) =>
         one([LangfusePlugin.make({ ...keys, baseUrl: "http://127.0.0.1:1" })]).pipe(
           Effect.map(({ text }) => [text, warnings.length, warnings[0] ?? ""] as const)

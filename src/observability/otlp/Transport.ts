@@ -24,6 +24,7 @@ import * as Semaphore from "effect/Semaphore"
 import * as Json from "../../domain/Json.ts"
 import type { HttpTransport } from "../../platform/HttpTransport.ts"
 import { scope } from "../RunSpans.ts"
+import * as Protobuf from "./Protobuf.ts"
 import type { Body } from "./SignalEncoding.ts"
 
 /** Requests of a client that are under way. */
@@ -68,14 +69,62 @@ export interface Target {
 /** Sends a body; false where the collector did not take it. */
 export type Send = (target: Target, body: Body) => Effect.Effect<boolean>
 
-/** Reads the number of rejected items of an answer. */
-const complaintOf = (body: string): Trouble | undefined => {
+const partially = (rejected: number, message: string): Trouble | undefined =>
+  rejected > 0 ? { _tag: "Partial", rejected, message } : undefined
+
+/** Reads the number of rejected items of an answer in JSON. */
+const complaintOfJson = (body: string): Trouble | undefined => {
   const parsed = Option.getOrUndefined(Json.parse(body))
   const partial = Predicate.hasProperty(parsed, "partialSuccess") ? parsed.partialSuccess : undefined
   if (!Predicate.isObject(partial)) return undefined
   const [, rejected] = Object.entries(partial).find(([name]) => name.startsWith("rejected")) ?? []
-  return Number(rejected) > 0 ? { _tag: "Partial", rejected: Number(rejected), message: String(partial["errorMessage"] ?? "") } : undefined
+  return partially(Number(rejected), String(partial["errorMessage"] ?? ""))
 }
+
+/** Integers and byte fields of a message in protobuf by their numbers; what follows something else is left out. */
+const fieldsOf = (bytes: Uint8Array): ReadonlyMap<number, number | Uint8Array> => {
+  const fields = new Map<number, number | Uint8Array>()
+  let at = 0
+  const varint = (): number => {
+    let value = 0n
+    for (let shift = 0n; at < bytes.length; shift += 7n) {
+      const byte = bytes[at++] ?? 0
+      value |= BigInt(byte & 127) << shift
+      if (byte < 128) break
+    }
+    return Number(BigInt.asIntN(64, value))
+  }
+  while (at < bytes.length) {
+    const tag = varint()
+    const [field, type] = [Math.floor(tag / 8), tag % 8]
+    if (type !== Protobuf.wire.varint && type !== Protobuf.wire.delimited) break
+    const value = varint()
+    if (type === Protobuf.wire.varint) fields.set(field, value)
+    else if (value < 0) break
+    else {
+      fields.set(field, bytes.subarray(at, at + value))
+      at += value
+    }
+  }
+  return fields
+}
+
+/** Reads the number of rejected items of an answer in protobuf, whose fields have the same numbers for all signals. */
+const complaintOfProtobuf = (body: Uint8Array): Trouble | undefined => {
+  const partial = fieldsOf(body).get(1)
+  if (!(partial instanceof Uint8Array)) return undefined
+  const fields = fieldsOf(partial)
+  const message = fields.get(2)
+  return partially(Number(fields.get(1) ?? 0), message instanceof Uint8Array ? new TextDecoder().decode(message) : "")
+}
+
+/** Reads what a collector says it dropped; an answer has the encoding of its request, or is none of OTLP. */
+const complaintOf = (contentType: string, body: ArrayBuffer): Trouble | undefined =>
+  contentType.includes("json")
+    ? complaintOfJson(new TextDecoder().decode(body))
+    : contentType.includes("protobuf")
+    ? complaintOfProtobuf(new Uint8Array(body))
+    : undefined
 
 let shared: { readonly transport: HttpTransport; users: number } | undefined
 
@@ -99,7 +148,7 @@ const transport: Effect.Effect<HttpTransport, never, Scope.Scope> = Effect.map(
 
 interface Answer {
   readonly status: number
-  readonly text: string
+  readonly complaint: Trouble | undefined
   readonly retryAfter: string | null
 }
 
@@ -150,9 +199,8 @@ export const client = ({ timeoutMillis, told, warning }: Options): Effect.Effect
         body: content as Uint8Array<ArrayBuffer>,
         signal
       })
-      const text = await response.text()
-      const isJson = response.headers.get("content-type")?.includes("json") === true
-      return { status: response.status, text: isJson ? text : "", retryAfter: response.headers.get("retry-after") }
+      const complaint = complaintOf(response.headers.get("content-type") ?? "", await response.arrayBuffer())
+      return { status: response.status, complaint, retryAfter: response.headers.get("retry-after") }
     }
     /** Milliseconds until the request is to be sent again, or its outcome. */
     const once = (target: Target, body: Body, isCompressed: boolean): Effect.Effect<number | boolean> => {
@@ -161,14 +209,13 @@ export const client = ({ timeoutMillis, told, warning }: Options): Effect.Effect
         Effect.timeoutOption(Duration.millis(timeoutMillis)),
         Effect.flatMap((answered): Effect.Effect<number | boolean> => {
           if (Option.isNone(answered)) return Effect.as(failed({ _tag: "Late" }, place, false), 1000)
-          const { status, text } = answered.value
+          const { complaint, status } = answered.value
           if (status >= 400) {
             return Effect.as(failed({ _tag: "Status", status }, place, status < 500 && status !== 429), repeatAfter(answered.value, clock.currentTimeMillisUnsafe()) ?? false)
           }
           failures = 0
-          const trouble = complaintOf(text)
-          if (trouble === undefined) return Effect.succeed(true)
-          last = [trouble, place]
+          if (complaint === undefined) return Effect.succeed(true)
+          last = [complaint, place]
           return Effect.as(tell, true)
         }),
         Effect.catch(() => Effect.as(failed({ _tag: "Unreachable" }, place, false), 1000)),

@@ -55,7 +55,7 @@ export const attributes = (list: ReadonlyArray<KeyValue>): Readonly<Record<strin
   Object.fromEntries(list.map(({ key, value }) => [key, plain(value)]))
 
 /** What a server answers; it does when `Effect.never` is not said. */
-export type Answer = { readonly status?: number; readonly headers?: Record<string, string>; readonly body?: string } | "hang"
+export type Answer = { readonly status?: number; readonly headers?: Record<string, string>; readonly body?: string | Buffer } | "hang"
 
 const readable = (path: string, type: string | undefined, body: string, bytes: Buffer): string =>
   type === "application/x-protobuf" && path.endsWith("/v1/traces") ? JSON.stringify(Otlp.decode(bytes, "TracesData")) : body
