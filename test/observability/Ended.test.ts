@@ -13,6 +13,7 @@ import type { Run } from "../../src/observability/RunTree.ts"
 import { withWarnings } from "../hooks/support/events.ts"
 import { machine, program, withoutSandbox } from "../support/hermes.ts"
 import { eventually } from "../support/terminalTools.ts"
+import { webServer } from "../support/webServer.ts"
 import { collector, names } from "./support/collector.ts"
 
 describe("a program that is stopped", () => {
@@ -84,6 +85,21 @@ describe("SpanExport", () => {
         assert.isAtMost(server.requests.length, Transport.maxInFlight)
         assert.deepStrictEqual(warnings.filter((line) => line === "test: TooMany"), ["test: TooMany"])
       })))
+
+  it.live("exporters one after another use one connection", () =>
+    Effect.gen(function*() {
+      const ports = new Set<number | undefined>()
+      const url = yield* webServer(({ socket }, response) => {
+        ports.add(socket.remotePort)
+        response.end()
+      })
+      for (let n = 0; n < 4; n++) {
+        yield* sending(url, [span(n)])
+        // A connection is free a moment after its answer.
+        yield* Effect.sleep("20 millis")
+      }
+      assert.strictEqual(ports.size, 1)
+    }))
 
   it.live("large spans go in several requests, none of which is larger than it says unless a single span is", () =>
     Effect.gen(function*() {

@@ -9,7 +9,7 @@
  * when the last one had failed at the end.
  *
  * Requests go by the transport of model calls, which is loaded already: through a proxy of the environment, never to another host. All
- * exporters of the process have one.
+ * exporters of the process have one, and the next ones its connections.
  *
  * Source: OpenTelemetry Protocol, "OTLP/HTTP Response" and "OTLP/HTTP Throttling".
  */
@@ -126,21 +126,27 @@ const complaintOf = (contentType: string, body: ArrayBuffer): Trouble | undefine
     ? complaintOfProtobuf(new Uint8Array(body))
     : undefined
 
-let shared: { readonly transport: HttpTransport; users: number } | undefined
+/** Milliseconds that connections are kept after the last exporter ended: sessions with a runtime each mostly follow each other. */
+const lingerMillis = 60_000
 
-/** The transport of all exporters, until the last of them ends. */
+let shared: { readonly transport: HttpTransport; users: number; closing: NodeJS.Timeout | undefined } | undefined
+
+/** The transport of all exporters. Neither idle connections nor their time keep the process alive. */
 const transport: Effect.Effect<HttpTransport, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
     Effect.map(Effect.promise(() => import("../../platform/HttpTransport.ts")), ({ make }) => {
-      shared ??= { transport: make(), users: 0 }
+      shared ??= { transport: make(), users: 0, closing: undefined }
       shared.users++
+      clearTimeout(shared.closing)
       return shared
     }),
     (used) =>
       Effect.sync(() => {
         if (--used.users > 0) return
-        used.transport.close()
-        if (shared === used) shared = undefined
+        used.closing = setTimeout(() => {
+          used.transport.close()
+          shared = undefined
+        }, lingerMillis).unref()
       })
   ),
   (used) => used.transport
