@@ -34,7 +34,7 @@ import { type BodySource, StreamedBody, StreamedResponse } from "./StreamedRespo
 
 /** A `fetch` with connections of its own. */
 export interface HttpTransport {
-  /** `answerMillis` is the time for the answer to begin, from now on; without limit when absent. */
+  /** `answerMillis` is the time for an answer of 2xx to begin, and for any other to be complete, from now on; without limit when absent. */
   (input: string | URL | Request, init?: RequestInit, answerMillis?: number): Promise<Response>
   /** Headers of many requests, which nobody changes any more: what is sent of them is made once. */
   readonly fixed: (headers: Headers) => Headers
@@ -234,7 +234,8 @@ class Reception implements Undici.Dispatcher.DispatchHandler, Expiring {
 
   onResponseStart(controller: Undici.Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return
-    this.#deadlines.stop(this)
+    // Other answers are read whole before the request has one.
+    if (isSuccess(status)) this.#deadlines.stop(this)
     const source: BodySource = {
       pause: () => controller.pause(),
       resume: () => controller.resume(),

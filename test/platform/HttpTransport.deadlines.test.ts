@@ -84,6 +84,19 @@ describe("HttpTransport deadlines", () => {
       assert.deepStrictEqual(yield* Effect.promise(async () => (await slow).json()), [1])
     }))
 
+  it.effect.each([["a failure", 500, {}], ["a redirect", 307, { location: "/" }]] as const)("an answer that is %s and stops in the middle is given up too", ([, status, headers]) =>
+    Effect.gen(function*() {
+      const closed = Promise.withResolvers<void>()
+      const server = yield* HttpServer.make((_, response) => {
+        response.once("close", closed.resolve)
+        response.writeHead(status, headers).write("{")
+      })
+      const fetch = yield* Effect.acquireRelease(Effect.sync(() => HttpTransport.make()), (fetch) => Effect.sync(fetch.close))
+      const error = yield* Effect.flip(Effect.tryPromise({ try: () => fetch(server.url, {}, 100), catch: (error) => error }))
+      assert.strictEqual(error instanceof Error ? error.name : error, "TimeoutError")
+      yield* Effect.promise(() => closed.promise)
+    }))
+
   it.effect("a request that may wait long does not make one that may not wait longer", () =>
     Effect.gen(function*() {
       const server = yield* HttpServer.make(() => {})
