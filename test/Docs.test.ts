@@ -11,7 +11,29 @@ const pages = sitePages()
 const linksOf = (markdown: string): ReadonlyArray<string> =>
   Array.from(markdown.replaceAll(/^```[\s\S]*?^```/gm, "").replaceAll(/`[^`\n]*`/g, "").matchAll(/\]\(([^)\s]+)\)/g), ([, link = ""]) => link)
 
+/** Guides that every release has, by the file of each. */
+const guides = [
+  "first-agent", "tools-and-approvals", "middleware", "hooks", "plugins", "testing", "providers-and-routes", "sessions", "observability", "server",
+  "from-langchain", "from-ai-sdk", "from-mastra"
+]
+
 describe("documentation", () => {
+  it("has a guide for each subject, in the guides' index, in the site and in its contents, with an example that runs", () => {
+    const index = linksOf(pages.find(({ path }) => path === "guides/index")?.markdown ?? "")
+    const contents = renderSite(pages).get("guides/index.html") ?? ""
+    const missing = guides.flatMap((name) => {
+      const page = pages.find(({ source }) => source === `scratchpad/guides/${name}.md`)
+      return [
+        ...index.includes(`${name}.md`) ? [] : [`${name}: not in the index`],
+        ...contents.includes(` href="../guides/${name}.html"`) ? [] : [`${name}: not in the contents of the site`],
+        ...page?.markdown.includes("<!-- scratchpad/guides/") === true ? [] : [`${name}: no example`]
+      ]
+    })
+    assert.deepStrictEqual(missing, [])
+    const unlisted = pages.filter(({ section, source }) => section === "Guides" && !source.endsWith("/README.md") && !index.includes(source.replace("scratchpad/guides/", "")))
+    assert.deepStrictEqual(unlisted.map(({ source }) => source), [])
+  })
+
   it("links files that are there, and headings that they have", () => {
     const headings = new Map(pages.map(({ markdown, source }) => [source, Array.from(markdown.matchAll(/^#+ (.+)$/gm), ([, text = ""]) => slug(text))]))
     const wrong = pages.flatMap(({ markdown, source }) =>

@@ -79,13 +79,20 @@ const tour = (name: string): Page => ({
   markdown: `# ${name}\n\n\`\`\`ts\n${read(`scratchpad/${name}`)}\`\`\`\n`
 })
 
+/** The guides, in the order of their index. */
+const guides = (): ReadonlyArray<Page> => {
+  const index = page("Guides", "scratchpad/guides/README.md", "guides/index")
+  const place = (name: string): number => index.markdown.indexOf(`](${name})`)
+  const names = markdownIn("scratchpad/guides").filter((name) => name !== "README.md").toSorted((a, b) => place(a) - place(b))
+  return [index, ...names.map((name) => page("Guides", `scratchpad/guides/${name}`, `guides/${name.slice(0, -3)}`))]
+}
+
 /** Every page, in the order of the contents. */
 export const sitePages = (): ReadonlyArray<Page> => [
   page("Start", "README.md", "index"),
   ...["CHANGELOG", "CONTRIBUTING", "SECURITY"].map((name) => page("Start", `.github/${name}.md`, name.toLowerCase())),
   page("Start", ".github/action/README.md", "github-action"),
-  page("Guides", "scratchpad/guides/README.md", "guides/index"),
-  ...markdownIn("scratchpad/guides").filter((name) => name !== "README.md").map((name) => page("Guides", `scratchpad/guides/${name}`, `guides/${name.slice(0, -3)}`)),
+  ...guides(),
   ...readdirSync(join(root, "scratchpad")).filter((name) => /^\d+-.*\.ts$/.test(name)).toSorted().map(tour),
   page("Rooms", "src/README.md", "rooms/index"),
   ...readdirSync(src).filter((name) => existsSync(join(src, name, "README.md"))).toSorted().map((name) => page("Rooms", `src/${name}/README.md`, `rooms/${name}`)),
