@@ -48,6 +48,20 @@ describe("documentation", () => {
     assert.deepStrictEqual(wrong, [])
   })
 
+  it("names exports that are there", () => {
+    const exported = new Map(pages.filter(({ section }) => section === "Reference").flatMap(({ markdown, title }) => {
+      const names = new Set(Array.from(markdown.matchAll(/^## (\w+)$/gm), ([, name = ""]) => name))
+      return title.split(", ").map((module) => [module, names] as const)
+    }))
+    const wrong = pages.filter(({ section }) => section === "Guides" || section === "Start").flatMap(({ markdown, source }) =>
+      Array.from(markdown.replaceAll(/^```[\s\S]*?^```/gm, "").matchAll(/`([^`\n]+)`/g), ([, code = ""]) => code).flatMap((code) =>
+        Array.from(code.matchAll(/(?<![\w./])([A-Z]\w+)\.([A-Za-z]\w*)/g))
+          .filter(([, module = "", name = ""]) => exported.get(module)?.has(name) === false).map(([text]) => `${source}: ${text}`)
+      )
+    )
+    assert.deepStrictEqual(wrong, [])
+  })
+
   it("is a site whose links stay inside, found by words and by llms.txt", () => {
     const files = renderSite(pages)
     const wrong = Array.from(files).filter(([path]) => path.endsWith(".html")).flatMap(([path, html]) =>
