@@ -40,7 +40,7 @@ import type { AgentSettings, RunInput } from "../agent/RunInput.ts"
 import * as Json from "../domain/Json.ts"
 import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
 import * as Hooks from "../hooks/Hooks.ts"
-import type { HookEvents, HookName } from "../hooks/Payloads.ts"
+import { type HookEvents, type HookName, names as hookNames } from "../hooks/Payloads.ts"
 import type { Provider } from "../provider/Provider.ts"
 import type { ModelRoute } from "../routing/EmbeddedRoutes.ts"
 import * as Runtime from "../Runtime.ts"
@@ -54,6 +54,7 @@ import type { NeedsOf } from "../tool/ToolRegistry.ts"
 import type * as Toolset from "../tool/Toolset.ts"
 import * as EventIterator from "./EventIterator.ts"
 import { aborted, fromCause, HermesError } from "./HermesError.ts"
+import * as Options from "./PlainOptions.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
 /** A model, who serves it, and its key or several that take turns. */
@@ -108,21 +109,92 @@ export interface Hermes {
 const keyOf = (key: string | ReadonlyArray<string>): Redacted.Redacted<string> | ReadonlyArray<Redacted.Redacted<string>> =>
   typeof key === "string" ? Redacted.make(key) : key.map((one) => Redacted.make(one))
 
-const misconfigured = (message: string): HermesError => new HermesError("ConfigError", message)
+const modelOptions: Options.Checks<HermesModel> = {
+  provider: Options.text,
+  model: Options.text,
+  apiKey: Options.kind("a key, or a list of keys", (key) => typeof key === "string" || Array.isArray(key) && key.every((one) => typeof one === "string")),
+  baseUrl: Options.text,
+  apiMode: Options.text,
+  headers: Options.fields,
+  abilities: Options.fields
+}
+
+const oneModel = Options.members("option of a model", modelOptions, ["model"])
+
+const modelChoice: Options.Check = (value, at) => {
+  if (value === "offline" || Layer.isLayer(value)) return []
+  const models: ReadonlyArray<unknown> = Array.isArray(value) ? value : [value]
+  if (models.length === 0 || !models.every(Json.isFields)) return [`${at}: expected { provider, model, apiKey }, a list of them, "offline", or a layer of a provider`]
+  return models.flatMap((one, index) => oneModel(one, Array.isArray(value) ? `${at}[${index}]` : at))
+}
+
+const toolList: Options.Check = (value, at) => {
+  if (!Array.isArray(value)) return Options.list(value, at)
+  const names = new Set<unknown>()
+  return value.flatMap((one: unknown, index) => {
+    const toolset = Json.isFields(one) && "toolset" in one ? one["toolset"] : one
+    if (!Json.isFields(toolset) || !("bind" in toolset)) return [`${at}[${index}] is no tool: make it by tool({ … }), or give a toolset of the package`]
+    if (names.has(toolset["name"])) return [`${at}[${index}]: another tool has the name ${JSON.stringify(toolset["name"])}: give each its own`]
+    names.add(toolset["name"])
+    return []
+  })
+}
+
+const limits: Options.Checks<NonNullable<HermesOptions["budget"]>> = { tokens: Options.amount, dollars: Options.amount, seconds: Options.amount, toolCalls: Options.amount }
+const budget = Options.members("limit", limits)
+
+const runtimeOptions: Options.Checks<HermesOptions> = {
+  model: modelChoice,
+  tools: toolList,
+  on: Options.members("hook", Object.fromEntries(hookNames.map((name) => [name, Options.callback]))),
+  approve: Options.callback,
+  store: Options.kind("\"memory\" or { sqlite: path }", (store) => store === "memory" || Json.isFields(store) && typeof store["sqlite"] === "string"),
+  budget,
+  cwd: Options.text,
+  identity: Options.text,
+  instructions: Options.text,
+  maxIterations: Options.count,
+  maxOutputTokens: Options.count,
+  reasoningEffort: Options.effort,
+  temperature: Options.number
+}
+
+const runOptions: Options.Checks<HermesInput> = {
+  prompt: Options.kind("a text, or a list of parts", (prompt) => typeof prompt === "string" || Array.isArray(prompt)),
+  sessionId: Options.text,
+  goesOn: Options.flag,
+  openCalls: Options.oneOf(["close", "run"]),
+  onInterrupt: Options.oneOf(["close", "leave"]),
+  source: Options.text,
+  platform: Options.text,
+  history: Options.list,
+  systemPrompt: Options.text,
+  ephemeralSystemPrompt: Options.text,
+  cwd: Options.text,
+  tools: Options.fields,
+  seed: Options.number,
+  maxIterations: Options.count,
+  budget,
+  route: Options.fields,
+  reasoningEffort: Options.effort,
+  streaming: Options.flag,
+  readsText: Options.flag,
+  signal: Options.kind("an AbortSignal", (signal) => signal instanceof AbortSignal),
+  onEvent: Options.callback
+}
+
+const optionsProblems = Options.members("option of createHermes", runtimeOptions, ["model"])
+const inputProblems = Options.members("option of a run", runOptions)
+
+/** Throws what is wrong, all of it. */
+const refuse = (tag: "ConfigError" | "InvalidInput", problems: ReadonlyArray<string>): void => {
+  if (problems.length > 0) throw new HermesError(tag, problems.join("; "))
+}
 
 const routesOf = (model: HermesModel | ReadonlyArray<HermesModel>): ReadonlyArray<ModelRoute> =>
-  (isList(model) ? model : [model]).map((one) => {
-    // A program that is not type-checked may give the name of a model.
-    if (!Json.isFields(one)) throw misconfigured("model: expected { provider, model, apiKey }, a list of them, \"offline\", or a layer of a provider")
-    const { apiKey, ...route } = one
-    return apiKey === undefined ? route : { ...route, apiKey: keyOf(apiKey) }
-  })
+  (isList(model) ? model : [model]).map(({ apiKey, ...route }) => apiKey === undefined ? route : { ...route, apiKey: keyOf(apiKey) })
 
-const toolsetOf = (one: NonNullable<HermesOptions["tools"]>[number], index: number): Toolset.Toolset<never, BuiltinNeeds> => {
-  const toolset = "toolset" in one ? one.toolset : one
-  if (!Json.isFields(toolset) || !("bind" in toolset)) throw misconfigured(`tools[${index}] is no tool: make it by tool({ … }), or give a toolset of the package`)
-  return toolset
-}
+const toolsetOf = (one: NonNullable<HermesOptions["tools"]>[number]): Toolset.Toolset<never, BuiltinNeeds> => "toolset" in one ? one.toolset : one
 
 const isProvider = (model: HermesOptions["model"]): model is Layer.Layer<Provider> => Layer.isLayer(model)
 
@@ -137,6 +209,7 @@ const inputOf = (input: string | HermesInput): { readonly run: RunInput; readonl
   if (typeof input === "string") return { run: { prompt: input }, signal: undefined }
   // A program that is not type-checked may leave the prompt out.
   if (!Json.isFields(input) || !(typeof input.prompt === "string" || Array.isArray(input.prompt))) throw new HermesError("InvalidInput", "the prompt is missing: give a text, or { prompt }")
+  refuse("InvalidInput", inputProblems(input, ""))
   const { onEvent, signal, ...rest } = input
   const told = onEvent === undefined ? {} : {
     onEvent: (events: ReadonlyArray<RunEvent>) =>
@@ -195,8 +268,11 @@ export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
   }
 }
 
-/** A runtime of plain values. */
-export const createHermes = ({ approve, model, on = {}, store, tools = [], ...settings }: HermesOptions): Hermes => {
+/** A runtime of plain values. Throws a `ConfigError` that names each option that is unknown or does not fit. */
+export const createHermes = (options: HermesOptions): Hermes => {
+  if (!Json.isFields(options)) throw new HermesError("ConfigError", "createHermes takes an object of options, at least { model }")
+  refuse("ConfigError", optionsProblems(options, ""))
+  const { approve, model, on = {}, store, tools = [], ...settings } = options
   const parts = {
     ...settings,
     tools: tools.map(toolsetOf),

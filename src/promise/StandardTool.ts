@@ -36,6 +36,7 @@ import { ToolContext } from "../tool/ToolContext.ts"
 import type { BoundTool } from "../tool/Toolset.ts"
 import * as Toolset from "../tool/Toolset.ts"
 import { HermesError } from "./HermesError.ts"
+import * as Options from "./PlainOptions.ts"
 
 /** Facts of one call, beside its arguments. */
 export interface ToolCall {
@@ -101,6 +102,14 @@ const issueText = ({ message, path = [] }: StandardSchemaV1.Issue): string => {
   return at === "" ? message : `${at}: ${message}`
 }
 
+/** Reads the answer of a schema; one by hand may answer anything. */
+const checkedBy = (result: StandardSchemaV1.Result<unknown>): { readonly value: unknown } | { readonly problem: string } => {
+  if (!Json.isFields(result)) throw new Error("it gave neither a value nor issues")
+  if (result.issues !== undefined) return { problem: result.issues.map(issueText).join("; ") || "its schema gives no reason" }
+  if (!("value" in result)) throw new Error("it gave neither a value nor issues")
+  return { value: result.value }
+}
+
 /** Reads the arguments, and runs the function with what the schema makes of them. */
 const runOf = <Input extends StandardSchemaV1>({ execute, input, name }: ToolOptions<Input>): BoundTool["run"] => (params) => {
   const failed = (phase: ToolFailed["phase"]) => (error: unknown) =>
@@ -108,12 +117,10 @@ const runOf = <Input extends StandardSchemaV1>({ execute, input, name }: ToolOpt
   return Effect.gen(function*() {
     const { cwd, sessionId, turnId } = yield* ToolContext
     const checked = yield* Effect.tryPromise({
-      try: async () => await input["~standard"].validate(params),
+      try: async () => checkedBy(await input["~standard"].validate(params)),
       catch: (error) => failed("handler")(new Error(`its schema failed: ${Faults.describe(error)}`, { cause: error }))
     })
-    if (checked.issues !== undefined) {
-      return yield* failed("parameters")(new Error(checked.issues.map(issueText).join("; ") || "its schema gives no reason"))
-    }
+    if ("problem" in checked) return yield* failed("parameters")(new Error(checked.problem))
     // The schema has made this value: its type is that of the schema's output.
     const args = checked.value as StandardSchemaV1.InferOutput<Input>
     const output: unknown = yield* Effect.tryPromise({
@@ -124,12 +131,28 @@ const runOf = <Input extends StandardSchemaV1>({ execute, input, name }: ToolOpt
   })
 }
 
+const toolOptions: Options.Checks<ToolOptions<StandardSchemaV1>> = {
+  name: Options.text,
+  description: Options.text,
+  input: Options.checkedElsewhere,
+  execute: Options.callback,
+  parameters: Options.checkedElsewhere,
+  readonly: Options.flag,
+  needsApproval: Options.flag,
+  timeout: Options.duration
+}
+
+const toolProblems = Options.members("option of a tool", toolOptions, ["name", "description", "execute"])
+
 /** Names that every model API takes. */
 const nameRule = /^[a-zA-Z0-9_-]{1,64}$/
 
 /** A tool for a runtime. Throws a `ConfigError` where no JSON Schema is known for its arguments, or no API takes its name. */
 export const tool = <Input extends StandardSchemaV1>(options: ToolOptions<Input>): HermesTool => {
+  if (!Json.isFields(options)) throw new HermesError("ConfigError", "tool takes an object: { name, description, input, execute }")
   const { description, name, needsApproval, timeout } = options
+  const problems = toolProblems(options, "")
+  if (problems.length > 0) throw typeof name === "string" ? refused(name, problems.join("; ")) : new HermesError("ConfigError", `a tool: ${problems.join("; ")}`)
   if (!nameRule.test(name)) throw refused(name, "its name is not 1 to 64 letters, digits, _ or -: no model API takes another one")
   const parameters = parametersOf(options)
   const plain = Tool.dynamic(name, { description, parameters: { ...parameters }, ...(needsApproval === undefined ? {} : { needsApproval }) })

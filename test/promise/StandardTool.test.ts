@@ -53,6 +53,15 @@ describe("a schema", () => {
     assert.match((await called(made, { n: 1 })).output, /do not fit: n: too small\. Call it again/)
   })
 
+  it.each([undefined, null, 3, "fits"])("that gives %j instead of a result is told to the model, and the run goes on", async (result) => {
+    // Schemas by hand may return anything.
+    const input = standard(() => result as never)
+    assert.deepStrictEqual(await called(byHand(input)), {
+      status: "error",
+      output: "{\"error\":\"Error executing tool 't': its schema failed: it gave neither a value nor issues\"}"
+    })
+  })
+
   it("names each place that does not fit, with paths of keys, of segments and of none", async () => {
     const input = standard(() => ({ issues: [{ message: "no list", path: ["a", { key: 0 }] }, { message: "no good" }] }))
     assert.deepStrictEqual(await called(byHand(input)), {
