@@ -6,6 +6,7 @@ import { cpSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, r
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { checkDeclarationMaps } from "./support/declarationMaps.ts"
 import { entries } from "./support/entries.ts"
 import { root } from "./support/sources.ts"
 
@@ -134,6 +135,9 @@ try {
   const megabytes = weigh(modules) / 1_048_576
   const packages = packagesIn(modules)
   holds("it is installed in less than half of what it weighed (216 MB, 82 packages)", megabytes < 101 && packages <= 41, `${megabytes.toFixed(0)} MB, ${packages} packages, packed ${(statSync(join(folder, tarball)).size / 1_000_000).toFixed(1)} MB`)
+
+  const maps = checkDeclarationMaps(join(modules, "hermes-effect"))
+  holds("every declaration leads to its lines in the sources of the package", maps.count > 300 && maps.faults.length === 0, maps.faults.slice(0, 5).join("; ") || `${maps.count} declarations`)
 
   const bin = join(modules, ".bin/hermes")
   expect("the program answers", run(process.execPath, [bin, "chat", "-Q", "-q", "Reply exactly ok"], folder), "ok\n")

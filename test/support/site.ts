@@ -112,16 +112,22 @@ const summary = (markdown: string): string => {
 }
 
 const style = `:root{color-scheme:light dark;--line:#8884;--soft:#8881;font:16px/1.55 system-ui,sans-serif}
-body{margin:0;display:grid;grid-template-columns:17rem minmax(0,50rem);gap:2rem}
+body{margin:0;display:grid;grid-template-columns:17rem minmax(0,60rem);gap:2rem}
 nav{border-right:1px solid var(--line);padding:1rem;height:100vh;overflow:auto;position:sticky;top:0;box-sizing:border-box;font-size:.9rem}
 nav ul{list-style:none;padding:0;margin:.2rem 0}nav summary{font-weight:600;cursor:pointer}
 main{padding:1rem 1rem 6rem}pre,code{font:.85rem/1.45 ui-monospace,monospace;background:var(--soft);border-radius:4px}
 pre{padding:.8rem;overflow:auto}pre code{background:none}code{padding:.1em .25em}pre code{padding:0}
 table{border-collapse:collapse;display:block;overflow:auto}td,th{border:1px solid var(--line);padding:.3rem .6rem;text-align:left;vertical-align:top}
-input{width:100%;box-sizing:border-box;font:inherit;padding:.3rem}a{color:#2a6fdb}@media(max-width:55rem){body{display:block}nav{position:static;height:auto}}`
+input{width:100%;box-sizing:border-box;font:inherit;padding:.3rem}a{color:light-dark(#2460c8,#8ab4f8)}
+nav a{text-decoration:none}nav a[aria-current]{font-weight:600;color:inherit}code.language-text{white-space:pre-wrap;overflow-wrap:anywhere}
+@media(max-width:55rem){body{display:block}nav{position:static;height:auto;border-right:0;border-bottom:1px solid var(--line)}}`
 
-/** Finds pages by words; the index is loaded when somebody begins to type, as a script, so that it works from a folder too. */
-const searchScript = `const field=document.querySelector("input"),list=document.querySelector("#found"),base=document.body.dataset.base
+/**
+ * Closes the contents on a narrow screen, where they stand above the page. Finds pages by words; the index is loaded when somebody begins
+ * to type, as a script, so that it works from a folder too.
+ */
+const script = `if(matchMedia("(max-width:55rem)").matches)for(const section of document.querySelectorAll("nav details"))section.open=false
+const field=document.querySelector("input"),list=document.querySelector("#found"),base=document.body.dataset.base
 const show=()=>{const words=field.value.toLowerCase().split(/\\s+/).filter(Boolean)
 list.replaceChildren(...(words.length===0?[]:window.pages.map(p=>({p,score:words.reduce((sum,w)=>{const t=p.title.toLowerCase().includes(w)?20:0,n=p.text.split(w).length-1
 return sum<0||t+n===0?-1:sum+t+Math.min(n,10)},0)})).filter(x=>x.score>0).sort((a,b)=>b.score-a.score).slice(0,20).map(({p})=>{const item=document.createElement("li"),link=document.createElement("a")
@@ -161,13 +167,13 @@ export const renderSite = (pages: ReadonlyArray<Page> = sitePages()): ReadonlyMa
     const sections = ["Start", "Guides", "Tours", "Rooms", "Reference"] as const
     const contents = sections.map((section) =>
       `<details${section === from.section || section === "Guides" ? " open" : ""}><summary>${section}</summary><ul>${
-        pages.filter((one) => one.section === section).map((one) => `<li><a href="${up}${one.path}.html">${escaped(one.title)}</a></li>`).join("")
+        pages.filter((one) => one.section === section).map((one) => `<li><a href="${up}${one.path}.html"${one === from ? " aria-current=\"page\"" : ""}>${escaped(one.title)}</a></li>`).join("")
       }</ul></details>`).join("\n")
     return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escaped(from.title)} · ${name}</title><style>${style}</style></head>
 <body data-base="${up}"><nav><input type="search" placeholder="Search" aria-label="Search"><ul id="found"></ul>
 ${contents}</nav><main>
-${marked.parse(from.markdown, { async: false })}</main><script>${searchScript}</script></body></html>
+${marked.parse(from.markdown, { async: false })}</main><script>${script}</script></body></html>
 `
   }
 
