@@ -112,10 +112,10 @@ const summary = (markdown: string): string => {
 }
 
 const style = `:root{color-scheme:light dark;--line:#8884;--soft:#8881;font:16px/1.55 system-ui,sans-serif}
-body{margin:0;display:grid;grid-template-columns:17rem minmax(0,60rem);gap:2rem}
+body{margin:0;background:light-dark(#fff,#16181c);color:light-dark(#16181c,#e6e6e6);display:grid;grid-template-columns:17rem minmax(0,60rem);gap:2rem}
 nav{border-right:1px solid var(--line);padding:1rem;height:100vh;overflow:auto;position:sticky;top:0;box-sizing:border-box;font-size:.9rem}
 nav ul{list-style:none;padding:0;margin:.2rem 0}nav summary{font-weight:600;cursor:pointer}
-main{padding:1rem 1rem 6rem}pre,code{font:.85rem/1.45 ui-monospace,monospace;background:var(--soft);border-radius:4px}
+main{padding:1rem 1rem 6rem;overflow-wrap:anywhere}td,th{overflow-wrap:normal}td code,th code{overflow-wrap:anywhere}pre,code{font:.85rem/1.45 ui-monospace,monospace;background:var(--soft);border-radius:4px}
 pre{padding:.8rem;overflow:auto}pre code{background:none}code{padding:.1em .25em}pre code{padding:0}
 table{border-collapse:collapse;display:block;overflow:auto}td,th{border:1px solid var(--line);padding:.3rem .6rem;text-align:left;vertical-align:top}
 input{width:100%;box-sizing:border-box;font:inherit;padding:.3rem}a{color:light-dark(#2460c8,#8ab4f8)}
@@ -128,10 +128,10 @@ nav a{text-decoration:none}nav a[aria-current]{font-weight:600;color:inherit}cod
  */
 const script = `if(matchMedia("(max-width:55rem)").matches)for(const section of document.querySelectorAll("nav details"))section.open=false
 const field=document.querySelector("input"),list=document.querySelector("#found"),base=document.body.dataset.base
-const show=()=>{const words=field.value.toLowerCase().split(/\\s+/).filter(Boolean)
-list.replaceChildren(...(words.length===0?[]:window.pages.map(p=>({p,score:words.reduce((sum,w)=>{const t=p.title.toLowerCase().includes(w)?20:0,n=p.text.split(w).length-1
+const show=()=>{const words=field.value.toLowerCase().split(/\\s+/).filter(Boolean),items=(words.length===0?[]:window.pages.map(p=>({p,score:words.reduce((sum,w)=>{const t=p.title.toLowerCase().includes(w)?20:0,n=p.text.split(w).length-1
 return sum<0||t+n===0?-1:sum+t+Math.min(n,10)},0)})).filter(x=>x.score>0).sort((a,b)=>b.score-a.score).slice(0,20).map(({p})=>{const item=document.createElement("li"),link=document.createElement("a")
-link.href=base+p.path+".html";link.textContent=p.title+" ("+p.section+")";item.append(link);return item})))}
+link.href=base+p.path+".html";link.textContent=p.title+" ("+p.section+")";item.append(link);return item}))
+list.replaceChildren(...items);if(words.length>0&&items.length===0)list.textContent="Nothing found"}
 field.addEventListener("input",()=>{if(window.pages)return show();if(document.querySelector("#index"))return
 const s=document.createElement("script");s.id="index";s.src=base+"search.js";s.onload=show;document.head.append(s)})`
 
