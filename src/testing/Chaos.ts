@@ -28,6 +28,9 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import { type PlatformError, systemError } from "effect/PlatformError"
+import * as Sink from "effect/Sink"
+import * as Stream from "effect/Stream"
+import * as Struct from "effect/Struct"
 import * as AiError from "effect/ai/AiError"
 import { SessionStoreError } from "../domain/AgentError.ts"
 import type { OnPart } from "../domain/Model.ts"
@@ -132,32 +135,103 @@ export const tools = (source: Source) =>
         : Effect.fail(new ToolFailed({ tool: toolName, phase: "handler", message: `${toolName} failed, as this test wants it` }))
   })
 
-/** Files of which reading and writing fails now and then. */
-export const files = (inner: FileSystem.FileSystem, source: Source): FileSystem.FileSystem => {
-  const guarded = <A, R>(method: string, path: string, effect: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PlatformError, R> =>
+/** Operations of files that can fail. */
+export type FileOperation = Exclude<keyof FileSystem.FileSystem, "~effect/FileSystem">
+
+/** Operations of an open file that can fail. */
+type OpenFileOperations = Omit<FileSystem.File, typeof FileSystem.FileTypeId>
+
+/** Files whose operations fail now and then: all of them, those of open files too, or those that are named. */
+export const files = (inner: FileSystem.FileSystem, source: Source, operations?: ReadonlyArray<FileOperation>): FileSystem.FileSystem => {
+  const failing = <A, R>(module: "FileSystem" | "File", method: string, path: string, effect: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PlatformError, R> =>
     Effect.suspend((): Effect.Effect<A, PlatformError, R> =>
       source.next(["failed"]) === undefined
         ? effect
-        : Effect.fail(systemError({ _tag: "Busy", module: "FileSystem", method, pathOrDescriptor: path, description: "busy, as this test wants it" })))
-  return FileSystem.FileSystem.of({
-    ...inner,
-    open: (path, options) => guarded("open", path, inner.open(path, options)),
-    readFile: (path) => guarded("readFile", path, inner.readFile(path)),
-    readFileString: (path, encoding) => guarded("readFile", path, inner.readFileString(path, encoding)),
-    rename: (from, to) => guarded("rename", from, inner.rename(from, to)),
-    writeFile: (path, data, options) => guarded("writeFile", path, inner.writeFile(path, data, options)),
-    writeFileString: (path, data, options) => guarded("writeFile", path, inner.writeFileString(path, data, options))
-  })
+        : Effect.fail(systemError({ _tag: "Busy", module, method, pathOrDescriptor: path, description: "busy, as this test wants it" })))
+  const guarded = <A, R>(method: FileOperation, path: string, effect: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PlatformError, R> =>
+    operations === undefined || operations.includes(method) ? failing("FileSystem", method, path, effect) : effect
+  const opened = (path: string, file: FileSystem.File): FileSystem.File => {
+    const all: OpenFileOperations = {
+      read: (...args) => failing("File", "read", path, file.read(...args)),
+      readAlloc: (...args) => failing("File", "readAlloc", path, file.readAlloc(...args)),
+      seek: (...args) => failing("File", "seek", path, file.seek(...args)),
+      stat: failing("File", "stat", path, file.stat),
+      sync: failing("File", "sync", path, file.sync),
+      truncate: (...args) => failing("File", "truncate", path, file.truncate(...args)),
+      write: (...args) => failing("File", "write", path, file.write(...args)),
+      writeAll: (...args) => failing("File", "writeAll", path, file.writeAll(...args))
+    }
+    return { ...file, ...all }
+  }
+  const all: Pick<FileSystem.FileSystem, FileOperation> = {
+    access: (...args) => guarded("access", args[0], inner.access(...args)),
+    chmod: (...args) => guarded("chmod", args[0], inner.chmod(...args)),
+    chown: (...args) => guarded("chown", args[0], inner.chown(...args)),
+    copy: (...args) => guarded("copy", args[0], inner.copy(...args)),
+    copyFile: (...args) => guarded("copyFile", args[0], inner.copyFile(...args)),
+    exists: (...args) => guarded("exists", args[0], inner.exists(...args)),
+    glob: (...args) => guarded("glob", args[0], inner.glob(...args)),
+    link: (...args) => guarded("link", args[0], inner.link(...args)),
+    lstat: (...args) => guarded("lstat", args[0], inner.lstat(...args)),
+    makeDirectory: (...args) => guarded("makeDirectory", args[0], inner.makeDirectory(...args)),
+    makeTempDirectory: (options) => guarded("makeTempDirectory", options?.directory ?? "", inner.makeTempDirectory(options)),
+    makeTempDirectoryScoped: (options) => guarded("makeTempDirectoryScoped", options?.directory ?? "", inner.makeTempDirectoryScoped(options)),
+    makeTempFile: (options) => guarded("makeTempFile", options?.directory ?? "", inner.makeTempFile(options)),
+    makeTempFileScoped: (options) => guarded("makeTempFileScoped", options?.directory ?? "", inner.makeTempFileScoped(options)),
+    open: (...args) => Effect.map(guarded("open", args[0], inner.open(...args)), (file) => operations === undefined ? opened(args[0], file) : file),
+    readDirectory: (...args) => guarded("readDirectory", args[0], inner.readDirectory(...args)),
+    readDirectoryEntries: (...args) => guarded("readDirectoryEntries", args[0], inner.readDirectoryEntries(...args)),
+    readFile: (...args) => guarded("readFile", args[0], inner.readFile(...args)),
+    readFileString: (...args) => guarded("readFileString", args[0], inner.readFileString(...args)),
+    readLink: (...args) => guarded("readLink", args[0], inner.readLink(...args)),
+    realPath: (...args) => guarded("realPath", args[0], inner.realPath(...args)),
+    remove: (...args) => guarded("remove", args[0], inner.remove(...args)),
+    rename: (...args) => guarded("rename", args[0], inner.rename(...args)),
+    sink: (...args) => Sink.unwrap(guarded("sink", args[0], Effect.sync(() => inner.sink(...args)))),
+    stat: (...args) => guarded("stat", args[0], inner.stat(...args)),
+    stream: (...args) => Stream.unwrap(guarded("stream", args[0], Effect.sync(() => inner.stream(...args)))),
+    symlink: (...args) => guarded("symlink", args[0], inner.symlink(...args)),
+    truncate: (...args) => guarded("truncate", args[0], inner.truncate(...args)),
+    utimes: (...args) => guarded("utimes", args[0], inner.utimes(...args)),
+    watch: (...args) => Stream.unwrap(guarded("watch", args[0], Effect.sync(() => inner.watch(...args)))),
+    writeFile: (...args) => guarded("writeFile", args[0], inner.writeFile(...args)),
+    writeFileString: (...args) => guarded("writeFileString", args[0], inner.writeFileString(...args))
+  }
+  return FileSystem.FileSystem.of({ ...inner, ...all })
 }
 
 /** Operations of a session store that can fail. */
 export type StoreOperation = Exclude<keyof StoreService, "together">
 
+/** Access of each operation. */
+const storeAccess: Readonly<Record<StoreOperation, "write" | "read">> = {
+  acquire: "write",
+  append: "write",
+  begin: "write",
+  begun: "read",
+  committed: "write",
+  continueIn: "write",
+  create: "write",
+  end: "write",
+  get: "read",
+  list: "read",
+  messages: "read",
+  newest: "read",
+  readable: "read",
+  recordUsage: "write",
+  remove: "write",
+  rename: "write",
+  resolve: "read",
+  usageByModel: "read"
+}
+
+const storeOperations = (access: "write" | "read"): ReadonlyArray<StoreOperation> => Struct.keys(storeAccess).filter((name) => storeAccess[name] === access)
+
 /** Operations that write. */
-export const storeWrites: ReadonlyArray<StoreOperation> = ["acquire", "append", "begin", "committed", "continueIn", "create", "end", "recordUsage", "remove", "rename"]
+export const storeWrites: ReadonlyArray<StoreOperation> = storeOperations("write")
 
 /** Operations that read. */
-export const storeReads: ReadonlyArray<StoreOperation> = ["begun", "get", "list", "messages", "newest", "readable", "resolve", "usageByModel"]
+export const storeReads: ReadonlyArray<StoreOperation> = storeOperations("read")
 
 /** A session store whose operations fail now and then: all of them, or those that are named, such as {@link storeWrites}. */
 export const store = <Other, E, R>(
@@ -171,8 +245,7 @@ export const store = <Other, E, R>(
         source.next(["failed"]) === undefined
           ? effect
           : Effect.fail(new SessionStoreError({ operation, message: `${operation} failed, as this test wants it` })))
-    return SessionStore.of({
-      ...inner,
+    const all: Pick<StoreService, StoreOperation> = {
       acquire: (...args) => guarded("acquire", inner.acquire(...args)),
       append: (...args) => guarded("append", inner.append(...args)),
       begin: (...args) => guarded("begin", inner.begin(...args)),
@@ -191,5 +264,6 @@ export const store = <Other, E, R>(
       rename: (...args) => guarded("rename", inner.rename(...args)),
       resolve: (...args) => guarded("resolve", inner.resolve(...args)),
       usageByModel: (...args) => guarded("usageByModel", inner.usageByModel(...args))
-    })
+    }
+    return SessionStore.of({ ...inner, ...all })
   })).pipe(Layer.provideMerge(layer))
