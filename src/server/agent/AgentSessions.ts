@@ -135,7 +135,10 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     const [waitsFor] = results.keys()
     if (waitsFor !== undefined) {
       const found = served.waitingFor(results)
-      return found ?? (yield* ApiError.make(400, "unknown_tool_call", `No call "${waitsFor}" waits for a result. It was answered, took too long, or its conversation was closed.`))
+      const waiting = new Set(session === undefined || session === found?.id ? found?.calls.waiting().map(({ id }) => id) : [])
+      const unknown = Array.from(results.keys()).find((id) => !waiting.has(id))
+      if (found !== undefined && unknown === undefined) return found
+      return yield* ApiError.make(400, "unknown_tool_call", `No call "${unknown ?? waitsFor}" waits for a result. It was answered, took too long, or its conversation was closed.`)
     }
     if (session !== undefined) return yield* position === undefined ? served.find(session) : behind(session, position)
     return (yield* recognised(history)) ?? (yield* beginWith(history))

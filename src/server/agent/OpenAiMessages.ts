@@ -72,6 +72,11 @@ type Item =
   | { readonly role: "call"; readonly id: string; readonly name: string; readonly arguments: string }
   | { readonly role: "result"; readonly id: string; readonly output: string }
 
+const resultOf = (id: unknown, parts: ReadonlyArray<Prompt.TextPart | Prompt.FilePart>): Parsed<ReadonlyArray<Item>> =>
+  parts.some(({ type }) => type === "file")
+    ? refuse("The result of a tool is text. Send an image in a message of the user.")
+    : Effect.succeed([{ role: "result", id: Json.word(id), output: plainText(parts) }])
+
 const chatItem = (message: unknown, index: number): Parsed<ReadonlyArray<Item>> =>
   Effect.gen(function*(): Effect.gen.Return<ReadonlyArray<Item>, ApiError.ApiError> {
     const fields = Json.fields(message)
@@ -91,7 +96,7 @@ const chatItem = (message: unknown, index: number): Parsed<ReadonlyArray<Item>> 
         return [...text === "" ? [] : [{ role: "assistant", text } as const], ...calls]
       }
       case "tool":
-        return [{ role: "result", id: Json.word(fields["tool_call_id"]), output: plainText(parts) }]
+        return yield* resultOf(fields["tool_call_id"], parts)
       default:
         return yield* refuse(`messages[${index}] has the role "${Json.word(fields["role"])}". Use system, developer, user, assistant or tool.`)
     }
@@ -105,7 +110,7 @@ const responseItem = (item: unknown, index: number): Parsed<ReadonlyArray<Item>>
     case "function_call":
       return Effect.succeed([{ role: "call", id: Json.word(fields["call_id"]), name: Json.word(fields["name"]), arguments: Json.string(fields["arguments"]) ?? "{}" }])
     case "function_call_output":
-      return Effect.map(partsOf(fields["output"]), (parts) => [{ role: "result", id: Json.word(fields["call_id"]), output: plainText(parts) }])
+      return Effect.flatMap(partsOf(fields["output"]), (parts) => resultOf(fields["call_id"], parts))
     // The agent keeps its own.
     case "reasoning":
       return Effect.succeed([])
