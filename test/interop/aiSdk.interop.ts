@@ -18,11 +18,18 @@ interface Provider {
 
 const load = <A>(name: string): Effect.Effect<A> => Effect.promise((): Promise<A> => import(name))
 
-describe("the AI SDK against the served agent", () => {
+/** Versions of the AI SDK, each with the provider that is made for it. */
+const versions = [
+  { sdk: "ai-5", provider: "@ai-sdk/openai-compatible-1" },
+  { sdk: "ai-6", provider: "@ai-sdk/openai-compatible-2" },
+  { sdk: "ai", provider: "@ai-sdk/openai-compatible" }
+] as const
+
+describe.each(versions)("$sdk against the served agent", ({ provider, sdk }) => {
   it.live("generates, streams, and runs its own tools beside those of the agent", () =>
     Effect.gen(function*() {
-      const { generateText, isStepCount, jsonSchema, stepCountIs, streamText, tool } = yield* load<AiSdk>("ai")
-      const { createOpenAICompatible } = yield* load<Provider>("@ai-sdk/openai-compatible")
+      const { generateText, isStepCount, jsonSchema, stepCountIs, streamText, tool } = yield* load<AiSdk>(sdk)
+      const { createOpenAICompatible } = yield* load<Provider>(provider)
       const { seen, url } = yield* world({
         "Say hello": [{ text: "Hello there." }],
         "think": [{ thought: "Hm, ", text: ["Well ", "thought."] }],
@@ -51,8 +58,14 @@ describe("the AI SDK against the served agent", () => {
         const stopWhen = (isStepCount ?? stepCountIs)?.(5)
         const result = await generateText({ model, tools: { weather }, stopWhen, prompt: "What is the weather?" })
         assert.deepStrictEqual([result.text, result.steps.length, places], ["Warm and cold.", 2, ["Rome", "Oslo"]])
-        const results = seen.at(-1)?.messages.filter(({ role }) => role === "tool").map(({ content }) => content).slice(1)
-        assert.deepStrictEqual(results, ["30 degrees", "-10 degrees"])
+        const results = () => seen.at(-1)?.messages.filter(({ role }) => role === "tool").map(({ content }) => content).slice(1)
+        assert.deepStrictEqual(results(), ["30 degrees", "-10 degrees"])
+
+        const steps = streamText({ model, tools: { weather }, stopWhen, prompt: "What is the weather?" })
+        said = ""
+        for await (const piece of steps.textStream) said += piece
+        assert.deepStrictEqual([said, await steps.finishReason, places.slice(2)], ["I ask.Warm and cold.", "stop", ["Rome", "Oslo"]])
+        assert.deepStrictEqual(results(), ["30 degrees", "-10 degrees"])
       })
     }))
 })
