@@ -9,6 +9,9 @@ import * as GrowingBytes from "./GrowingBytes.ts"
 /** A part of a text. Later texts may have the same one: what is made of it, such as its bytes, is kept with it. */
 export interface TextPart {
   readonly text: string
+  /** Its form in JSON, without the quotes, and its UTF-8, once they were written. */
+  json?: string | undefined
+  bytes?: Uint8Array | undefined
 }
 
 /** Parts in order, and their UTF-8 with commas between them where that is known. */

@@ -75,7 +75,6 @@ export const make = (failed: (error: unknown) => void): Live => {
   const tree = RunTree.make()
   /** Views with their sinks. */
   const shown = new Set<{ readonly open: (node: RunTree.Node) => void; readonly close: End }>()
-  const closed = new WeakSet<RunTree.Node>()
   /** Calls that are over, until their result is there. */
   const waiting = new Set<RunTree.Call>()
   /** Last run of each session that is over, the newest last. */
@@ -85,8 +84,8 @@ export const make = (failed: (error: unknown) => void): Live => {
   const going = new Map<RunTree.Run, number>()
 
   const end: End = (node, at) => {
-    if (closed.has(node)) return
-    closed.add(node)
+    if (node.isEnded === true) return
+    node.isEnded = true
     if (node.kind === "call") waiting.delete(node)
     for (const { close } of shown) close(node, at)
   }
@@ -165,7 +164,7 @@ export const make = (failed: (error: unknown) => void): Live => {
         if (!shown.delete(one)) return
         const cut = new Set<RunTree.Node>()
         const endHere: End = (node, at) => {
-          if (closed.has(node) || cut.has(node)) return
+          if (node.isEnded === true || cut.has(node)) return
           cut.add(node)
           close(node, at)
         }

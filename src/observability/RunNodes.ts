@@ -46,8 +46,16 @@ interface Aside {
   readonly event: Tagged<"Waiting" | "RouteChanged" | "Notice" | "ContextRewritten" | "Gap" | "AnswerAdapted">
 }
 
+/** Marks of a part of the tree for its views: a field costs less than a place in a weak map. */
+interface Shown {
+  /** Id of its span, once somebody asked. */
+  spanId?: string | undefined
+  /** True of one whose span was ended. */
+  isEnded?: boolean | undefined
+}
+
 /** A request to a provider and its answer. */
-export interface Attempt {
+export interface Attempt extends Shown {
   readonly kind: "attempt"
   readonly run: Run
   /** Undefined of a side task. */
@@ -61,7 +69,7 @@ export interface Attempt {
 }
 
 /** An approval that a call needed. */
-export interface Approval {
+export interface Approval extends Shown {
   readonly kind: "approval"
   readonly call: Call
   readonly endedAt: number
@@ -69,7 +77,7 @@ export interface Approval {
 }
 
 /** A tool call. */
-export interface Call {
+export interface Call extends Shown {
   readonly kind: "call"
   readonly run: Run
   readonly step: Step | undefined
@@ -95,7 +103,7 @@ export interface Call {
 }
 
 /** A child agent; its run begins a little later, under a session of its own. */
-export interface Child {
+export interface Child extends Shown {
   readonly kind: "child"
   readonly parent: Run
   readonly call: Call | undefined
@@ -107,7 +115,7 @@ export interface Child {
 }
 
 /** One pass of the loop. */
-export interface Step {
+export interface Step extends Shown {
   readonly kind: "step"
   readonly run: Run
   readonly number: number
@@ -121,7 +129,7 @@ export interface Step {
 }
 
 /** A run. */
-export interface Run {
+export interface Run extends Shown {
   readonly kind: "run"
   readonly sessionId: string
   readonly turnId: string

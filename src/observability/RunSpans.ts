@@ -129,17 +129,13 @@ const isAgain = (step: RunTree.Step): boolean => {
 const requestOf = ({ run, start, step }: RunTree.Call): string =>
   start?.apiRequestId ?? step?.attempts.findLast(({ end }) => end?.status === "answered")?.start.apiRequestId ?? run.turnId
 
-/** Ids of nodes, which their own span, parts of them and every exporter ask for. */
-const ids = new WeakMap<RunTree.Node, string>()
-
-/** Span id of a part of the tree. */
+/** Span id of a part of the tree, which its own span, parts of it and every exporter ask for. */
 export const idOf = (node: RunTree.Node): string => {
-  const before = ids.get(node)
-  if (before !== undefined) return before
+  if (node.spanId !== undefined) return node.spanId
   const made = madeId(node)
   // The request of a call that did not begin may become known.
   const call = node.kind === "approval" ? node.call : node.kind === "call" ? node : undefined
-  if (call === undefined || call.start?.apiRequestId !== undefined) ids.set(node, made)
+  if (call === undefined || call.start?.apiRequestId !== undefined) node.spanId = made
   return made
 }
 
@@ -273,16 +269,21 @@ export const spansOf = (view: View, tree: Pick<RunTree.Tree, "sent" | "tools">) 
         return idOf(node.call)
     }
   }
-  const headOf = (node: RunTree.Node): Head => ({
-    node,
-    ...traceOf(runOf(node)),
-    spanId: idOf(node),
-    parentSpanId: parentOf(node),
-    name: view.name(node),
-    kind: node.kind === "attempt" ? "client" : "internal",
-    startedAt: startOf(node),
-    order: orderOf(node)
-  })
+  const headOf = (node: RunTree.Node): Head => {
+    const { sampled, traceId, traceState } = traceOf(runOf(node))
+    return {
+      node,
+      traceId,
+      parentSpanId: parentOf(node),
+      sampled,
+      traceState,
+      spanId: idOf(node),
+      name: view.name(node),
+      kind: node.kind === "attempt" ? "client" : "internal",
+      startedAt: startOf(node),
+      order: orderOf(node)
+    }
+  }
   /** `end` counts for a part that is not over. */
   const spanOf = (node: RunTree.Node, end: number): Span => {
     const head = headOf(node)

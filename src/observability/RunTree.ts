@@ -89,6 +89,8 @@ export const make = (): Tree => {
     const isFirst = child !== undefined && child.run === undefined
     const run: Run = {
       kind: "run",
+      spanId: undefined,
+      isEnded: undefined,
       sessionId,
       turnId,
       startedAt: at,
@@ -129,6 +131,8 @@ export const make = (): Tree => {
     endStep(state, at)
     const step: Step = {
       kind: "step",
+      spanId: undefined,
+      isEnded: undefined,
       run: state.run,
       number,
       startedAt: at,
@@ -146,6 +150,8 @@ export const make = (): Tree => {
   const call = (state: Open, at: number, { args, id, name, parent }: Pick<Call, "args" | "id" | "name"> & { readonly parent?: Call | undefined }): Call => {
     const made: Call = {
       kind: "call",
+      spanId: undefined,
+      isEnded: undefined,
       run: state.run,
       step: state.step,
       parent,
@@ -250,7 +256,9 @@ export const make = (): Tree => {
       case "AttemptStarted": {
         const step = event.task === undefined ? stepOf(state, event.step, at) : undefined
         const asking = event.callId === undefined ? undefined : state.calls.get(event.callId)
-        const attempt: Attempt = { kind: "attempt", run, step, call: asking, startedAt: at, start: event, endedAt: undefined, end: undefined }
+        const attempt: Attempt = {
+          kind: "attempt", spanId: undefined, isEnded: undefined, run, step, call: asking, startedAt: at, start: event, endedAt: undefined, end: undefined
+        }
         state.attempts.set(event.apiRequestId, attempt)
         ;(step === undefined ? run.sideTasks : step.attempts).push(attempt)
         return opened(attempt, at)
@@ -277,14 +285,16 @@ export const make = (): Tree => {
       case "ApprovalDecided": {
         const asking = state.calls.get(event.callId)
         if (asking === undefined) return void changes.push({ _tag: "Noted", at, run, event })
-        const approval: Approval = { kind: "approval", call: asking, endedAt: at, event }
+        const approval: Approval = { kind: "approval", spanId: undefined, isEnded: undefined, call: asking, endedAt: at, event }
         asking.approvals.push(approval)
         opened(approval, at - event.waitedMillis)
         return closed(approval, at)
       }
       case "ChildStarted": {
         const by = event.callId === undefined ? undefined : state.calls.get(event.callId)
-        const child: Child = { kind: "child", parent: run, call: by, startedAt: at, start: event, endedAt: undefined, end: undefined, run: undefined }
+        const child: Child = {
+          kind: "child", spanId: undefined, isEnded: undefined, parent: run, call: by, startedAt: at, start: event, endedAt: undefined, end: undefined, run: undefined
+        }
         children.set(event.sessionId, child)
         ;(by ?? run).children.push(child)
         return opened(child, at)

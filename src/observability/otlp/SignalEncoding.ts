@@ -66,16 +66,7 @@ const maxNames = 1024
 
 const quoted = (text: string): string => JSON.stringify(text).slice(1, -1)
 
-/** Parts of texts in JSON, which later texts have too. */
-const partTexts = new WeakMap<TextPart, string>()
-
-const partText = (part: TextPart): string => {
-  const known = partTexts.get(part)
-  if (known !== undefined) return known
-  const made = quoted(part.text)
-  partTexts.set(part, made)
-  return made
-}
+const partText = (part: TextPart): string => part.json ??= quoted(part.text)
 
 const joinedText = ({ before, parts: { list }, after }: JoinedText): string => {
   const parts = list()
@@ -153,16 +144,7 @@ const anyValue = (value: Value): void => {
   }
 }
 
-/** Parts of texts in UTF-8, which later texts have too. */
-const partBytes = new WeakMap<TextPart, Uint8Array>()
-
-const bytesOf = (part: TextPart): Uint8Array => {
-  const known = partBytes.get(part)
-  if (known !== undefined) return known
-  const made = encoder.encode(part.text)
-  partBytes.set(part, made)
-  return made
-}
+const bytesOf = (part: TextPart): Uint8Array => part.bytes ??= encoder.encode(part.text)
 
 const joined = ({ after, before, parts }: JoinedText): void => {
   Protobuf.text(after)
