@@ -8,6 +8,9 @@ const encoder = new TextEncoder()
 /** Bytes of the first buffer, and the most that {@link GrowingBytes.clear} keeps. */
 const [smallest, largest] = [4096, 4_194_304]
 
+/** Longest text that is written character by character: a call of the encoder, and the view that it needs, cost more. */
+const shortText = 48
+
 /** Most bytes that a character of a text has. */
 const maxBytes = 3
 
@@ -36,12 +39,24 @@ export const make = (): GrowingBytes => {
     larger.set(buffer.subarray(0, at))
     buffer = larger
   }
+  /** Adds a text of ASCII; false, with nothing added, of every other one. */
+  const ascii = (text: string): boolean => {
+    const { length } = text
+    for (let index = 0; index < length; index++) {
+      const code = text.charCodeAt(index)
+      if (code > 127) return false
+      buffer[at + index] = code
+    }
+    at += length
+    return true
+  }
   return {
     length: () => at,
     reserve: claim,
     add: (more) => {
       if (typeof more === "string") {
         claim(more.length * maxBytes)
+        if (more.length <= shortText && ascii(more)) return
         at += encoder.encodeInto(more, buffer.subarray(at)).written
       } else {
         claim(more.length)

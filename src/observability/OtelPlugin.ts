@@ -60,8 +60,9 @@ const placing = ({ parent, sampler }: OtelSettings.Settings) => {
     return { traceId, sampled: sampler(above, traceId), traceState: TraceContext.stateOf(above) }
   }
   const place = (context: Context.Context<never>, turnId: string, spanId: string): Tracer.AnySpan => {
-    const { traceState, ...trace } = traceOf(TraceContext.nearest(context) ?? parent, turnId)
-    return Tracer.externalSpan({ ...trace, spanId, annotations: Context.make(TraceContext.TraceState, traceState) })
+    const { sampled, traceId, traceState } = traceOf(TraceContext.nearest(context) ?? parent, turnId)
+    const annotations = traceState === undefined ? undefined : Context.make(TraceContext.TraceState, traceState)
+    return Tracer.externalSpan({ traceId, spanId, sampled, annotations })
   }
   const trace: RunSpans.View["trace"] = (run) => {
     const above = startedIn(run) ?? parent

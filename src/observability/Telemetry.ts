@@ -124,6 +124,12 @@ export const logSpan = (span: RunSpans.Span, agentName: string, loggers: Loggers
 
 /** Puts model calls and tool calls of recorded runs into their spans. */
 export const middleware = (places: Places, loggers: Loggers | undefined): Contribution["middleware"] => {
+  /** Loggers of the last call, and these with them: calls mostly have the same ones. */
+  let both: { readonly of: Loggers; readonly all: Loggers } | undefined
+  const withOwn = (given: Loggers, own: Loggers): Loggers => {
+    if (both?.of !== given) both = { of: given, all: new Set([...given, ...own]) }
+    return both.all
+  }
   const inside = (
     context: Context.Context<never>,
     placeOf: (run: Recorder) => Tracer.AnySpan | undefined
@@ -132,7 +138,7 @@ export const middleware = (places: Places, loggers: Loggers | undefined): Contri
     const place = recorder === undefined ? undefined : placeOf(recorder)
     if (place === undefined) return context
     const placed = Context.add(context, Tracer.ParentSpan, place)
-    return loggers === undefined ? placed : Context.add(placed, Logger.CurrentLoggers, new Set([...Context.get(context, Logger.CurrentLoggers), ...loggers]))
+    return loggers === undefined ? placed : Context.add(placed, Logger.CurrentLoggers, withOwn(Context.get(context, Logger.CurrentLoggers), loggers))
   }
   return [
     Middleware.llmServices({

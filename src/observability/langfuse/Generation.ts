@@ -49,7 +49,9 @@ export type Growing = Record<string, Value>
 
 /** Adds the metadata of an observation, where it says something. */
 export const addMetadata = (out: Growing, facts: Readonly<Record<string, Schema.Json | undefined>>): void => {
-  for (const name of Object.keys(facts)) {
+  const names = Object.keys(facts)
+  for (let index = 0; index < names.length; index++) {
+    const name = names[index] ?? ""
     const value = facts[name]
     if (value !== undefined && value !== null && value !== "") out[metadataName(name)] = json(value)
   }

@@ -57,7 +57,9 @@ const valueOf = (fact: unknown): RunSpans.Value | undefined => {
 /** Facts as attributes, sorted by their names. Those of a sorted object stand in it: one to which so many names are added is a dictionary. */
 const inPlace = (facts: Record<string, unknown>): RunSpans.SparseAttributes => {
   let last = ""
-  for (const name of Object.keys(facts)) {
+  const names = Object.keys(facts)
+  for (let index = 0; index < names.length; index++) {
+    const name = names[index] ?? ""
     if (name < last) return present(facts)
     last = name
     const fact = facts[name]

@@ -12,6 +12,10 @@ const encoder = new TextEncoder()
 let buffer = new Uint8Array(65_536)
 let at = buffer.length
 
+/** Bytes of a number. */
+const eight = new DataView(new ArrayBuffer(8))
+const eightBytes = new Uint8Array(eight.buffer)
+
 /** Makes room for so many bytes before what is written. */
 const claim = (count: number): void => {
   if (count > at) {
@@ -111,18 +115,23 @@ export const bigNumber = (field: number, value: bigint): void => {
   tag(field, wire.varint)
 }
 
-/** A field of eight bytes. */
-export const fixed = (field: number, set: (view: DataView) => void): void => {
-  claim(8)
-  set(new DataView(buffer.buffer, at, 8))
+/** A field of the eight bytes of a number. */
+const fixed = (field: number): void => {
+  bytes(eightBytes)
   tag(field, wire.fixed64)
 }
 
 /** A field that is an instant in nanoseconds. */
-export const time = (field: number, value: bigint): void => fixed(field, (view) => view.setBigUint64(0, value, true))
+export const time = (field: number, value: bigint): void => {
+  eight.setBigUint64(0, value, true)
+  fixed(field)
+}
 
 /** A field of eight bytes that is a number with a fraction. */
-export const double = (field: number, value: number): void => fixed(field, (view) => view.setFloat64(0, value, true))
+export const double = (field: number, value: number): void => {
+  eight.setFloat64(0, value, true)
+  fixed(field)
+}
 
 /** Bytes that are written so far: the end of a message that is written next. */
 export const mark = (): number => buffer.length - at
