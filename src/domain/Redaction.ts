@@ -360,15 +360,17 @@ const [maxDepth, maxNodes] = [64, 100_000]
 const maxLooked = 1000
 
 /** Tests for plain data without anything to hide, which most values are. `left` counts the objects and arrays that may still be looked at. */
-const isClean = (value: unknown, depth: number, left: { count: number }): boolean => {
-  if (typeof value === "string") return redactText(value) === value
+const isClean = (value: unknown, depth: number, left: { count: number }, secrets: Registry): boolean => {
+  if (typeof value === "string") return redactText(value, secrets) === value
   if (typeof value !== "object" || value === null) return true
   if (depth <= 0 || --left.count < 0) return false
-  if (Array.isArray(value)) return value.every((item) => isClean(item, depth - 1, left))
+  if (Array.isArray(value)) return value.every((item) => isClean(item, depth - 1, left, secrets))
   if (!isPlain(value)) return false
-  for (const key of Object.keys(value)) {
+  const keys = Object.keys(value)
+  for (let index = 0; index < keys.length; index++) {
+    const key = keys[index] ?? ""
     const item: unknown = Reflect.get(value, key)
-    if (hidden(key, item) || !isClean(item, depth - 1, left)) return false
+    if (hidden(key, item) || !isClean(item, depth - 1, left, secrets)) return false
   }
   return true
 }
@@ -433,7 +435,7 @@ export const redactValue = (value: unknown, bounds: Bounds = {}): unknown => {
   if (typeof value === "string") return redactText(value)
   try {
     const { depth = maxDepth, nodes = maxNodes } = bounds
-    if (isClean(value, depth, { count: Math.min(nodes, maxLooked) })) return value
+    if (isClean(value, depth, { count: Math.min(nodes, maxLooked) }, current())) return value
   } catch {
     // A getter or a proxy that throws: the walk says where.
   }

@@ -279,7 +279,9 @@ const masked = (value: unknown, mask: (text: string, key?: string) => string, de
     return items ?? value
   }
   let changed: Record<string, unknown> | undefined
-  for (const key of Object.keys(value)) {
+  const keys = Object.keys(value)
+  for (let index = 0; index < keys.length; index++) {
+    const key = keys[index] ?? ""
     const item: unknown = Reflect.get(value, key)
     if (typeof item !== "string" && typeof item !== "object") continue
     const safe = masked(item, mask, depth + 1, key)
@@ -364,7 +366,9 @@ const ownMembers: ReadonlySet<string> = new Set([
 /** An event without secrets; the event itself where it has none. */
 const maskedEvent = (event: Entry["event"], mask: (text: string, key?: string) => string): Entry["event"] => {
   let changed: Record<string, unknown> | undefined
-  for (const key of Object.keys(event)) {
+  const keys = Object.keys(event)
+  for (let index = 0; index < keys.length; index++) {
+    const key = keys[index] ?? ""
     if (ownMembers.has(key)) continue
     const value: unknown = Reflect.get(event, key)
     const safe = masked(value, mask, 1, key)
