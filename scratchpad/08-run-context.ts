@@ -22,6 +22,7 @@ const limit = Middleware.wrapModelCall<never, OverLimit, Tenant>({
 })
 
 const Invoices = Tool.make("invoices", { description: "Open invoices", success: Schema.String, dependencies: [Tenant] })
+  .annotate(Tool.Readonly, true)
 const toolkit = Toolkit.make(Invoices)
 const invoices = Toolset.make(
   "invoices",

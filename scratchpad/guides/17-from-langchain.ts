@@ -9,7 +9,7 @@ const Weather = Tool.make("weather", {
   description: "Temperature in a city",
   parameters: Schema.Struct({ city: Schema.String }),
   success: Schema.String
-})
+}).annotate(Tool.Readonly, true)
 const toolkit = Toolkit.make(Weather)
 const weather = Toolset.make("weather", toolkit, toolkit.toLayer({ weather: ({ city }) => Effect.succeed(`4 degrees in ${city}`) }))
 

@@ -5,6 +5,7 @@ import * as z from "zod"
 const weather = tool({
   name: "weather",
   description: "Temperature in a city",
+  readonly: true,
   input: z.object({ city: z.string() }),
   execute: ({ city }) => `4 degrees in ${city}`
 })

@@ -12,7 +12,7 @@ class Tier extends RunContext.Key<Tier, "free" | "paid">()("app/Tier") {}
 class Support extends Context.Service<Support, Agent.Service<Refused, Tier>>()("app/Support") {}
 
 // createTool({ id, description, inputSchema, outputSchema, execute })
-const Limit = Tool.make("limit", { description: "Projects that the user may have", success: Schema.Int, dependencies: [Tier] })
+const Limit = Tool.make("limit", { description: "Projects that the user may have", success: Schema.Int, dependencies: [Tier] }).annotate(Tool.Readonly, true)
 const toolkit = Toolkit.make(Limit)
 const limits = Toolset.make("limits", toolkit, toolkit.toLayer({ limit: () => Tier.useSync((tier) => tier === "paid" ? 100 : 3) }))
 

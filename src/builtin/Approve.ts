@@ -25,7 +25,7 @@
  * import * as Toolkit from "effect/ai/Toolkit"
  * import { Agent, Approvals, Approve, Runtime, Scripted, Toolset } from "hermes-effect"
  *
- * const toolkit = Toolkit.make(Tool.make("pay", { parameters: Schema.Struct({ amount: Schema.Finite }), success: Schema.String }))
+ * const toolkit = Toolkit.make(Tool.make("pay", { parameters: Schema.Struct({ amount: Schema.Finite }), success: Schema.String }).annotate(Tool.Readonly, false))
  * const bank = Toolset.make("bank", toolkit, toolkit.toLayer({ pay: ({ amount }) => Effect.succeed(`paid ${amount}`) }))
  *
  * const approve = Approve.toolCalls({

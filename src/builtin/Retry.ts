@@ -31,7 +31,7 @@
  * import * as Toolkit from "effect/ai/Toolkit"
  * import { Agent, Retry, Runtime, Scripted, Toolset } from "hermes-effect"
  *
- * const toolkit = Toolkit.make(Tool.make("weather", { success: Schema.String }))
+ * const toolkit = Toolkit.make(Tool.make("weather", { success: Schema.String }).annotate(Tool.Readonly, true))
  * let calls = 0
  * const weather = Toolset.make("weather", toolkit, toolkit.toLayer({
  *   weather: () => ++calls === 1 ? Effect.die("busy") : Effect.succeed("4 degrees")

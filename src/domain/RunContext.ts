@@ -26,6 +26,7 @@
  * class Clerk extends Context.Service<Clerk, Agent.Service<never, Tenant>>()("app/Clerk") {}
  *
  * const WhoAmI = Tool.make("who_am_i", { description: "The tenant", success: Schema.String, dependencies: [Tenant] })
+ *   .annotate(Tool.Readonly, true)
  * const toolkit = Toolkit.make(WhoAmI)
  * const tools = Toolset.make("tenant", toolkit, toolkit.toLayer({ who_am_i: () => Tenant.useSync(({ name }) => name) }))
  *

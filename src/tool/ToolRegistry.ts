@@ -8,6 +8,10 @@
  * As long as nothing was registered or removed, the same selection gives the same snapshot object, so that what is made
  * of it (a provider's tool list) is made once. A tool that says that it cannot be used now is left out.
  *
+ * **Gotchas**
+ *
+ * Calls of a tool without annotations run one after another. A layer of toolsets logs the names of its own, once, at level info.
+ *
  * **Example** (What an agent may use)
  *
  * ```ts
@@ -248,6 +252,20 @@ export const make: Effect.Effect<Service> = Effect.sync(() => {
   }
 })
 
+const isAnnotated = ({ facts: { commandArguments, destructive, idempotent, inputArguments, interactive, pathArguments, readonly } }: BoundTool): boolean =>
+  readonly !== undefined || destructive !== undefined || idempotent !== undefined || interactive ||
+  pathArguments.length + commandArguments.length + inputArguments.length > 0
+
+/** Names the tools of which nothing is stated: their calls are slower than they may have to be, and no call fails of it. */
+const reportUnannotated = Effect.fnUntraced(function*({ list }: Service) {
+  const names = (yield* list).flatMap(({ tools }) => tools.flatMap((bound) => isAnnotated(bound) ? [] : [bound.tool.name]))
+  if (names.length === 0) return
+  yield* Effect.logInfo(
+    `Without annotations: ${names.join(", ")}. Calls of these tools run one after another, and so do all calls of a message beside them. ` +
+      "State Tool.Readonly of each, true or false (the field `readonly` of a plain tool), or Annotations.PathArguments where it works on files."
+  )
+})
+
 /** A registry of these toolsets, in this order. */
 export const layer = <const Sets extends ReadonlyArray<Any>>(
   toolsets: Sets & ListOf<Sets>
@@ -263,6 +281,7 @@ export const layerOf = <E, R>(
     Effect.gen(function*() {
       const registry = yield* make
       for (const toolset of toolsets) yield* RunContext.later(registry.register(toolset))
+      yield* reportUnannotated(registry)
       return registry
     })
   )

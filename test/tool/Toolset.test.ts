@@ -33,19 +33,47 @@ describe("Toolset", () => {
 })
 
 describe("registration", () => {
+  const logged = Effect.fnUntraced(function*(level: "Debug" | "Info", ...tools: ReadonlyArray<ReadonlyArray<Tool.Any>>) {
+    const lines: Array<string> = []
+    const logger = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${String(message)}`))
+    const toolsets = tools.map((list, index) => {
+      const kit = Toolkit.make(...list)
+      return Toolset.make(`set${index}`, kit, kit.toLayer(Object.fromEntries(list.map(({ name }) => [name, () => Effect.void]))))
+    })
+    yield* Effect.void.pipe(
+      Effect.provide(ToolRegistry.layer(toolsets)),
+      Effect.provide(Logger.layer([logger])),
+      Effect.provideService(References.MinimumLogLevel, level)
+    )
+    return lines
+  })
+  const look = Tool.make("look").annotate(Tool.Readonly, true)
+  const save = Tool.make("save").annotate(Annotations.PathArguments, ["path"])
+  const send = Tool.make("send").annotate(Tool.Readonly, false)
+
   it.effect("names the tools whose calls run one after another, at debug level", () =>
     Effect.gen(function*() {
-      const lines: Array<string> = []
-      const logger = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${String(message)}`))
-      const mixed = Toolkit.make(double, Tool.make("look").annotate(Tool.Readonly, true), Tool.make("save").annotate(Annotations.PathArguments, ["path"]))
-      const toolset = Toolset.make("maths", mixed, mixed.toLayer({ double: ({ n }) => Effect.succeed(n * 2), look: () => Effect.void, save: () => Effect.void }))
-      yield* Effect.void.pipe(
-        Effect.provide(ToolRegistry.layer([toolset])),
-        Effect.provide(Logger.layer([logger])),
-        Effect.provideService(References.MinimumLogLevel, "Debug")
-      )
+      const [line] = yield* logged("Debug", [double, look, save])
+      assert.match(line ?? "", /^Debug toolset "set0": calls of double run one after another/u)
+    }))
+
+  it.effect("names the tools without annotations of all toolsets in one line", () =>
+    Effect.gen(function*() {
+      const lines = yield* logged("Info", [double, look, save], [Tool.make("pay"), send])
       assert.lengthOf(lines, 1)
-      assert.match(lines[0] ?? "", /^Debug toolset "maths": calls of double run one after another/u)
+      assert.match(lines[0] ?? "", /^Info Without annotations: double, pay\. Calls of these tools run one after another/u)
+      assert.notMatch(lines[0] ?? "", /look|save|send/u)
+    }))
+
+  it.effect("says nothing of tools that have annotations", () =>
+    Effect.gen(function*() {
+      const stated = [
+        Tool.make("drop").annotate(Tool.Destructive, true),
+        Tool.make("put").annotate(Tool.Idempotent, true),
+        Tool.make("ask").annotate(Annotations.Interactive, true),
+        Tool.make("run").annotate(Annotations.CommandArguments, ["command"])
+      ]
+      assert.deepStrictEqual(yield* logged("Info", [look, save, send], stated), [])
     }))
 })
 

@@ -29,7 +29,7 @@ const Slow = Tool.make("slow", {
   parameters: Schema.Struct({ text: Schema.String }),
   success: Schema.String
 }).annotate(Tool.Readonly, true)
-const Hang = Tool.make("hang", { description: "Never ends", success: Schema.String })
+const Hang = Tool.make("hang", { description: "Never ends", success: Schema.String }).annotate(Tool.Readonly, false)
 const toolkit = Toolkit.make(Echo, Slow, Hang)
 
 export const agent = { name: "Hermes Test", version: "1.2.3" }
