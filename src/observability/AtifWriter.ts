@@ -35,6 +35,7 @@ import * as Draft from "./atif/Draft.ts"
 import * as FromRuns from "./atif/FromRuns.ts"
 import type { Pictures } from "./atif/RunContent.ts"
 import { fields, text } from "./atif/Value.ts"
+import { inDirectory } from "./OutputDirectory.ts"
 import * as RunTree from "./RunTree.ts"
 
 /** Directory, file names and agent of the documents. */
@@ -198,12 +199,11 @@ export const make = (
     /** The file of each trajectory that has one: of a session by its id, of a child with its root's before it. */
     const places = new Map<string, string>()
     const put = Effect.fnUntraced(function*(key: string, trajectory: Atif.Trajectory, text: string) {
-      yield* fs.makeDirectory(options.directory, { recursive: true, mode: 0o700 })
       const name = fileName(chosen.template, trajectory.session_id ?? "unknown")
       const isNew = !places.has(key)
       const n = isNew ? (yield* countOf(name)) + 1 : 1
       const place = places.get(key) ?? segment(name, n)
-      yield* write(paths.join(options.directory, place), text)
+      yield* inDirectory(fs, options.directory, write(paths.join(options.directory, place), text))
       places.set(key, place)
       if (n > 1) yield* link(paths.join(options.directory, segment(name, n - 1)), place, trajectory.session_id)
       const before = continuedFrom(trajectory)

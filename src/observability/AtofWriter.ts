@@ -31,6 +31,7 @@ import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as Atof from "./Atof.ts"
 import * as GrowingBytes from "./GrowingBytes.ts"
+import { inDirectory } from "./OutputDirectory.ts"
 import { FlushDeadline } from "./TraceSettings.ts"
 
 /** Events that may wait for the disk. */
@@ -74,10 +75,12 @@ const makeFile = (options: Options, fs: FileSystem.FileSystem, paths: Path.Path)
   }, Effect.scoped)
 
   const open = Effect.gen(function*() {
-    yield* fs.makeDirectory(options.directory, { recursive: true, mode: 0o700 })
-    if (options.mode === "overwrite") yield* fs.writeFile(path, new Uint8Array(), { mode: 0o600 })
-    else if (yield* fs.exists(path)) {
-      size = Number((yield* fs.stat(path)).size)
+    if (options.mode === "overwrite") yield* inDirectory(fs, options.directory, fs.writeFile(path, new Uint8Array(), { mode: 0o600 }))
+    else {
+      size = yield* fs.stat(path).pipe(
+        Effect.map((found) => Number(found.size)),
+        Effect.catchIf(({ reason }) => reason._tag === "NotFound", () => Effect.succeed(0))
+      )
       isBroken = size > 0 && (yield* endsInside(size))
     }
     isOpen = true
@@ -106,7 +109,7 @@ const makeFile = (options: Options, fs: FileSystem.FileSystem, paths: Path.Path)
         yield* rotate
         return yield* append(lines)
       }
-      yield* fs.writeFile(path, bytes, { flag: "a", mode: 0o600 }).pipe(
+      yield* inDirectory(fs, options.directory, fs.writeFile(path, bytes, { flag: "a", mode: 0o600 })).pipe(
         Effect.tapError(() =>
           Effect.sync(() => {
             isBroken = true

@@ -3,10 +3,11 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as FileSystem from "effect/FileSystem"
 import * as Deferred from "effect/Deferred"
 import * as Logger from "effect/Logger"
 import * as Result from "effect/Result"
-import { appendFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
 import * as Atof from "../../src/observability/Atof.ts"
@@ -14,6 +15,7 @@ import * as AtofWriter from "../../src/observability/AtofWriter.ts"
 import * as TracePlugin from "../../src/observability/TracePlugin.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import { eventually } from "../support/terminalTools.ts"
 import * as RecordEntries from "./support/recordEntries.ts"
 import * as Runs from "./support/runs.ts"
 
@@ -288,6 +290,25 @@ describe("a file", () => {
       })
       assert.deepStrictEqual(kept, names.slice(-kept.length))
     }))
+
+  it.live("whose directory is there makes none, and one whose directory was removed goes on in a new one", () =>
+    Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      const fs = yield* FileSystem.FileSystem
+      let made = 0
+      const counting = FileSystem.FileSystem.of({ ...fs, makeDirectory: (...of) => Effect.andThen(Effect.sync(() => made++), fs.makeDirectory(...of)) })
+      const path = join(directory, "events.jsonl")
+      yield* Effect.gen(function*() {
+        const writer = yield* AtofWriter.make({ directory, filename: "events.jsonl", mode: "append" })
+        yield* writer.write([event("a")])
+        yield* eventually("the first event", Effect.sync(() => existsSync(path)))
+        assert.strictEqual(made, 0)
+        rmSync(directory, { recursive: true })
+        yield* writer.write([event("b")])
+      }).pipe(Effect.scoped, Effect.provideService(FileSystem.FileSystem, counting))
+      assert.deepStrictEqual(Atof.parse(readFileSync(path, "utf8")).events.map(({ name }) => name), ["b"])
+      assert.strictEqual(made, 1)
+    }).pipe(Effect.provide(NodeServices.layer)))
 
   it.live("that can not be written is one warning, and the run goes on", () =>
     Effect.gen(function*() {
