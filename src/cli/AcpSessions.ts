@@ -171,9 +171,11 @@ const opened = Effect.fnUntraced(function*({ cwd, id }: AcpAgent.OpenRequest, se
     ...yield* ofSkills(live)
   ]
   const route = router.primaryRoute
+  const changes = Effect.flatMap(live.state, ({ session }) => ChangeSets.history(session.id))
   return {
     live,
     cwd,
+    changes: Effect.provideContext(Effect.map(changes, ({ runs }) => runs), yield* Effect.context<RunRecord>()),
     models: Effect.map(choices.list, (list) =>
       list.map(({ model, origin, provider, route, window }): AcpSession.AcpModel => ({
         id: `${provider}/${model}`,

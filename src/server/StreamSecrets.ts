@@ -71,6 +71,7 @@ export const make = (secrets: Registry): StreamSecrets => {
       case "StepFinished":
       case "ToolStarted":
       case "ToolsScheduled":
+      case "ToolFinished":
         return [...end(), event]
       case "ToolInputStarted":
         return [...pieces.reasoning(reasoning.end()), ...pieces.text(text.end()), event]

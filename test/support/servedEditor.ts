@@ -17,6 +17,7 @@ import * as LiveSession from "../../src/host/LiveSession.ts"
 import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as AcpAgent from "../../src/server/acp/AcpAgent.ts"
+import * as ChangeSets from "../../src/session/ChangeSets.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import * as Clarify from "../../src/tool/builtin/Clarify.ts"
@@ -57,7 +58,8 @@ export const world = Effect.fnUntraced(function*(
       const live = yield* LiveSession.make({ session: { id, cwd }, cwd, mode })
       lives.push(live)
       const slow = Effect.onInterrupt(Effect.andThen(Effect.sync(() => compacting++), Effect.never), () => Effect.sync(() => compacting--))
-      return { live, cwd, models: Effect.succeed([]), commands: [{ name: "compact", description: "Slow", run: () => slow }, { name: "broken", description: "Fails", run: () => Effect.fail("It is broken.") }], notices: [], window: Effect.undefined }
+      const changes = Effect.map(Effect.flatMap(live.state, ({ session }) => ChangeSets.history(session.id)), ({ runs }) => runs)
+      return { live, cwd, changes: Effect.provideContext(changes, runtime), models: Effect.succeed([]), commands: [{ name: "compact", description: "Slow", run: () => slow }, { name: "broken", description: "Fails", run: () => Effect.fail("It is broken.") }], notices: [], window: Effect.undefined }
     }, Effect.provideContext(runtime)),
     list: Effect.succeed([]),
     find: (id) => Effect.orDie(Effect.map(SessionStore.SessionStore.use((store) => store.list({ limit: 100 })), (all) => all.find((one) => one.id === id))).pipe(Effect.provideContext(runtime)),

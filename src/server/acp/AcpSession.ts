@@ -19,7 +19,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Path from "effect/Path"
 import type * as Scope from "effect/Scope"
-import type { AgentError } from "../../domain/AgentError.ts"
+import type { AgentError, SessionStoreError } from "../../domain/AgentError.ts"
 import type * as Ids from "../../domain/Ids.ts"
 import * as Redaction from "../../domain/Redaction.ts"
 import type { RunResult } from "../../domain/RunEvent.ts"
@@ -27,6 +27,7 @@ import { Secrets } from "../../domain/Secrets.ts"
 import type { HostEvent, Message, OpenQuestion } from "../../host/HostEvent.ts"
 import type { LiveSession } from "../../host/LiveSession.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
+import type { ChangeSet } from "../../session/ChangeSets.ts"
 import * as StreamSecrets from "../StreamSecrets.ts"
 import type { SessionClient } from "./AcpClient.ts"
 import { type AcpFailure, failure } from "./AcpFailure.ts"
@@ -58,6 +59,8 @@ export interface OpenedSession {
   readonly commands: ReadonlyArray<AcpCommand>
   /** Tokens that the model holds; undefined where nobody knows. */
   readonly window: Effect.Effect<number | undefined>
+  /** Files that the runs of the conversation changed: a session that is loaded shows them beside its calls. None when absent. */
+  readonly changes?: Effect.Effect<ReadonlyArray<ChangeSet>, SessionStoreError> | undefined
   /** Things that the user should know before the first prompt. */
   readonly notices: ReadonlyArray<string>
 }
@@ -115,7 +118,7 @@ const responseOf = (exit: Ended, { isCancelled }: OpenPrompt): Effect.Effect<Pro
 
 /** Opens a session for a client, as long as the scope lives. */
 export const make = Effect.fnUntraced(function*(
-  { commands, cwd, live, models, notices, window }: OpenedSession,
+  { changes = Effect.succeed([]), commands, cwd, live, models, notices, window }: OpenedSession,
   client: SessionClient
 ): Effect.fn.Return<AcpSession, never, Path.Path | Scope.Scope> {
   const paths = yield* Path.Path
@@ -273,8 +276,9 @@ export const make = Effect.fnUntraced(function*(
     setMode: settings.setMode,
     setOption: settings.setOption,
     replay: Effect.gen(function*() {
-      const messages = yield* Effect.mapError(live.messages, ({ message }) => failure("internal", message))
-      for (const update of AcpUpdates.replayed(messages, { resolve })) yield* client.update(update)
+      const [{ session }, messages, changed] = yield* Effect.mapError(Effect.all([live.state, live.messages, changes]), ({ message }) => failure("internal", message))
+      const context = { resolve, hasTerminals: AcpTerminals.isShown(client.capabilities), sessionId: session.id, changes: changed }
+      for (const update of AcpUpdates.replayed(messages, context)) yield* client.update(update)
     }),
     announce: commands.length === 0 ? Effect.void : client.update({
       sessionUpdate: "available_commands_update",

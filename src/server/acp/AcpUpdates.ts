@@ -20,6 +20,7 @@
  * Source: Agent Client Protocol, `session/update`.
  */
 import type { ContentBlock, PlanEntry, SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation, ToolCallUpdate, ToolKind, Usage as AcpUsage } from "@agentclientprotocol/sdk/unstable"
+import * as Predicate from "effect/Predicate"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Cost from "../../domain/Cost.ts"
 import type { FileChanged } from "../../domain/FileChange.ts"
@@ -29,6 +30,7 @@ import type { RunEvent, UsageReported } from "../../domain/RunEvent.ts"
 import * as TextCut from "../../domain/TextCut.ts"
 import * as Usage from "../../domain/Usage.ts"
 import { streamedText } from "../../host/StreamedText.ts"
+import type { ChangeSet } from "../../session/ChangeSets.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
 
 /** Characters of an output, and of a title. */
@@ -155,6 +157,8 @@ export const ofTurn = (live: boolean, context: UpdateContext): TurnUpdates => {
   const shown = streamedText(live)
   const announced = new Set<string>()
   const open = new Set<string>()
+  /** Arguments of calls that have not started, as the model writes them. */
+  const written = new Map<string, string>()
   const changes = new Map<string, ReadonlyArray<FileChanged>>()
   const terminals = new Map<string, AcpTerminals.AcpTerminal>()
   let cost = Cost.nothing
@@ -170,10 +174,18 @@ export const ofTurn = (live: boolean, context: UpdateContext): TurnUpdates => {
     return { ...call, content: [shownAs(callId)], _meta: AcpTerminals.infoOf(callId, context.resolve(".")) }
   }
 
+  const inputOf = (params: unknown): { readonly rawInput: unknown; readonly locations?: Array<ToolCallLocation> } => {
+    const locations = locationsOf(params, context.resolve)
+    return { rawInput: Redaction.redactValue(params), ...locations.length === 0 ? {} : { locations } }
+  }
+
   const finished = ({ callId, name, output: said, status }: Extract<RunEvent, { readonly _tag: "ToolFinished" }>): ReadonlyArray<SessionUpdate> => {
     const differences = (changes.get(callId) ?? []).flatMap((change) => differencesOf(change).map((found) => ({ ...found, path: change.path })))
     changes.delete(callId)
     open.delete(callId)
+    // Of a call that was refused before it started.
+    const asked = Json.parsed(written.get(callId) ?? "")
+    written.delete(callId)
     const first = announced.has(callId) ? [] : [begin(callId, name, { title: name, status: "pending" })]
     const plan = name === "todo" && status === "ok" ? planOf(said) : undefined
     const terminal = terminals.get(callId)
@@ -186,6 +198,7 @@ export const ofTurn = (live: boolean, context: UpdateContext): TurnUpdates => {
         sessionUpdate: "tool_call_update",
         toolCallId: callId,
         status: status === "ok" ? "completed" : "failed",
+        ...Predicate.isObject(asked) ? { title: titleOf(name, asked), ...inputOf(asked) } : {},
         content: [...differences.map(({ content }) => content), ...differences.length > 0 && status === "ok" && !isCommand(name) ? [] : shownOutput],
         ...terminal === undefined ? {} : { _meta: terminal.ended(end) },
         ...differences.length === 0 ? {} : { locations: differences.map(({ line, path }) => ({ path, line })) },
@@ -221,17 +234,17 @@ export const ofTurn = (live: boolean, context: UpdateContext): TurnUpdates => {
         return event.text === "" ? [] : [thought(event.text)]
       case "ToolInputStarted":
         open.add(event.callId)
+        written.set(event.callId, "")
         return [begin(event.callId, event.name, { title: event.name, status: "pending" })]
       case "ToolStarted": {
         open.add(event.callId)
         const began = begin(event.callId, event.name, { title: titleOf(event.name, event.params), status: "in_progress" })
-        const places = locationsOf(event.params, context.resolve)
+        written.delete(event.callId)
         return [{
           ...began,
           // A question for a permission may have put its own in the place.
           ...terminals.has(event.callId) ? { content: [shownAs(event.callId)] } : {},
-          rawInput: Redaction.redactValue(event.params),
-          ...places.length === 0 ? {} : { locations: places }
+          ...inputOf(event.params)
         }]
       }
       case "ToolProgress": {
@@ -266,8 +279,12 @@ export const ofTurn = (live: boolean, context: UpdateContext): TurnUpdates => {
         return usage(event)
       case "RunFinished":
         return messages(shown.rest(event.text))
+      case "ToolInputDelta": {
+        const before = written.get(event.callId)
+        if (before !== undefined) written.set(event.callId, before + event.text)
+        return []
+      }
       case "RunStarted":
-      case "ToolInputDelta":
       case "ToolsScheduled":
       case "Heartbeat":
       case "StepFinished":
@@ -280,38 +297,45 @@ export const ofTurn = (live: boolean, context: UpdateContext): TurnUpdates => {
       return { sessionUpdate: "tool_call_update", toolCallId, status: "failed", ...terminal === undefined ? {} : { _meta: terminal.ended(undefined) } }
     })
     open.clear()
+    written.clear()
     terminals.clear()
     return left
   }
   return { of, end }
 }
 
-const replayedPart = (part: Prompt.Part, context: Pick<UpdateContext, "resolve">): ReadonlyArray<SessionUpdate> => {
+/** Facts of a stored conversation that its updates name. */
+export interface ReplayContext extends Pick<UpdateContext, "resolve" | "hasTerminals"> {
+  /** The session of the messages. */
+  readonly sessionId: string
+  /** Files that the runs of the conversation changed, in the order of the runs. */
+  readonly changes: ReadonlyArray<Pick<ChangeSet, "changes" | "position" | "sessionId">>
+}
+
+/** Returns what a call changed whose result is at a place; where several runs have a call of this id, those of the run of that place. */
+const changedBy = (callId: string, at: number, { changes, sessionId }: ReplayContext): ReadonlyArray<FileChanged> => {
+  const runs = changes.filter((run) => run.changes.some((one) => one.callId === callId))
+  const here = runs.findLast((run) => run.sessionId === sessionId && run.position !== undefined && run.position <= at)
+  return ((runs.length === 1 ? undefined : here) ?? runs.at(-1))?.changes.filter((one) => one.callId === callId) ?? []
+}
+
+const replayedPart = (part: Prompt.Part, turn: TurnUpdates, changed: (callId: string) => ReadonlyArray<FileChanged>): ReadonlyArray<SessionUpdate> => {
   switch (part.type) {
     case "text":
       return part.text === "" ? [] : [message(Redaction.redactKeys(part.text))]
     case "reasoning":
       return part.text === "" ? [] : [thought(part.text)]
-    case "tool-call": {
-      const places = locationsOf(part.params, context.resolve)
-      return [{
-        sessionUpdate: "tool_call",
-        toolCallId: part.id,
-        name: part.name,
-        title: titleOf(part.name, part.params),
-        kind: kindOf(part.name),
-        status: "pending",
-        rawInput: Redaction.redactValue(part.params),
-        ...places.length === 0 ? {} : { locations: places }
-      }]
-    }
+    case "tool-call":
+      return turn.of({ _tag: "ToolStarted", callId: part.id, name: part.name, params: part.params })
     case "tool-result":
-      return [{
-        sessionUpdate: "tool_call_update",
-        toolCallId: part.id,
-        status: part.isFailure ? "failed" : "completed",
-        content: output(Json.toText(part.result))
-      }]
+      return [...changed(part.id), {
+        _tag: "ToolFinished" as const,
+        callId: part.id,
+        name: part.name,
+        status: part.isFailure ? "error" as const : "ok" as const,
+        output: Json.toText(part.result),
+        durationMillis: 0
+      }].flatMap(turn.of)
     default:
       return []
   }
@@ -319,10 +343,16 @@ const replayedPart = (part: Prompt.Part, context: Pick<UpdateContext, "resolve">
 
 const userBlock = (part: Prompt.UserMessagePart): ContentBlock => part.type === "text" ? text(part.text) : text(`[${part.mediaType}]`)
 
-/** Returns a stored conversation as the updates of a client that opens it. */
-export const replayed = (messages: ReadonlyArray<Prompt.Message>, context: Pick<UpdateContext, "resolve">): ReadonlyArray<SessionUpdate> =>
-  messages.flatMap((one): ReadonlyArray<SessionUpdate> => {
+/** Returns a stored conversation as the updates of a client that opens it: its calls as they were shown when they ended. */
+export const replayed = (messages: ReadonlyArray<Prompt.Message>, context: ReplayContext): ReadonlyArray<SessionUpdate> => {
+  const begun = () => ofTurn(true, { ...context, window: () => undefined })
+  let turn = begun()
+  const updates = messages.flatMap((one, at): ReadonlyArray<SessionUpdate> => {
     if (one.role === "system") return []
-    if (one.role === "user") return one.content.map((part) => ({ sessionUpdate: "user_message_chunk", content: userBlock(part) }))
-    return one.content.flatMap((part) => replayedPart(part, context))
+    if (one.role !== "user") return one.content.flatMap((part) => replayedPart(part, turn, (callId) => changedBy(callId, at, context)))
+    const left = turn.end()
+    turn = begun()
+    return [...left, ...one.content.map((part): SessionUpdate => ({ sessionUpdate: "user_message_chunk", content: userBlock(part) }))]
   })
+  return [...updates, ...turn.end()]
+}
