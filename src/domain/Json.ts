@@ -14,8 +14,8 @@ export const parse = (text: string): Option.Option<unknown> => {
   }
 }
 
-/** Levels of nesting that {@link plain} goes into. */
-const maxDepth = 64
+/** Levels of nesting that {@link plain} goes into: far more than data has, and less than the stack of the machine. */
+export const maxDepth = 500
 
 const members = (value: object, change: (text: string) => string, above: Set<object>): unknown => {
   if (Array.isArray(value)) return value.map((item: unknown) => plainIn(item, change, above))

@@ -112,6 +112,9 @@ export const cleanText = (given: string, { foreign, redact }: Rules): string => 
   return warning === undefined ? safe : `${warning}\n${safe}`
 }
 
+/** A result is cut as text, if at all. */
+const whole: Redaction.Bounds = { depth: Json.maxDepth, nodes: Number.POSITIVE_INFINITY }
+
 /** Text of a tool result: the one text that the model, the store and the listeners get. */
 export const resultText = ({ modelOutput, output }: ToolOutput, rules: Rules): Made => {
   const parts = modelOutput?.map((part) =>
@@ -119,7 +122,7 @@ export const resultText = ({ modelOutput, output }: ToolOutput, rules: Rules): M
   )
   if (typeof output === "string") return { output: cleanText(output, rules), modelOutput: parts }
   const cleaned = Json.plain(output, clean)
-  const safe = rules.redact ? Redaction.redactValue(cleaned) : cleaned
+  const safe = rules.redact ? Redaction.redactValue(cleaned, whole) : cleaned
   return { output: Json.toText(rules.foreign ? warned(safe) : safe), modelOutput: parts }
 }
 

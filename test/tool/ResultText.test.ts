@@ -31,6 +31,21 @@ describe("results that are kept for a while", () => {
 })
 
 describe("the text of a result", () => {
+  it("has data of any size and hundreds of levels whole, and a note for what lies deeper", () => {
+    const key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
+    const nested = (levels: number, inmost: unknown): unknown => Array.from({ length: levels }).reduce((inner) => ({ inner }), inmost)
+    const textOf = (output: unknown, redact: boolean) => ResultText.resultText({ output, isFailure: false }, { foreign: false, redact }).output
+    for (const redact of [true, false]) {
+      assert.strictEqual(textOf(nested(300, "end"), redact), JSON.stringify(nested(300, "end")))
+      const rows = Array.from({ length: 120_000 }, (_, row) => ({ row }))
+      assert.strictEqual(textOf(rows, redact), JSON.stringify(rows))
+      assert.include(textOf(nested(100_000, "end"), redact), "<depth limit>")
+    }
+    const hidden = textOf(nested(300, key), true)
+    assert.notInclude(hidden, key)
+    assert.notInclude(hidden, "limit>")
+  })
+
   it("has what JSON has no form for, with the secrets and control characters of every depth taken out", () => {
     const textOf = (output: unknown, redact: boolean) => ResultText.resultText({ output, isFailure: false }, { foreign: false, redact }).output
     const cyclic: { self?: unknown; readonly list: ReadonlyArray<unknown> } = { list: [1n] }
