@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { existsSync } from "node:fs"
 import { dirname, join, posix } from "node:path"
+import { nearestPath, rootShape, shapeOfPath } from "../src/config/internal/Tree.ts"
 import { root } from "./support/sources.ts"
 import { renderSite, sitePages, slug } from "./support/site.ts"
 
@@ -60,6 +61,18 @@ describe("documentation", () => {
       )
     )
     assert.deepStrictEqual(wrong, [])
+  })
+
+  it("names settings that there are", () => {
+    const named = pages.filter(({ section }) => section !== "Reference" && section !== "Tours").flatMap(({ markdown, source }) =>
+      Array.from(markdown.replaceAll(/^```[\s\S]*?^```/gm, "").matchAll(/`([a-z_]+(?:\.[a-z_]+)+)(?::[^`\n]*)?`/g), ([, code = ""]) => ({ code, source, path: code.split(".") }))
+        .filter(({ code, path: [first = ""] }) => rootShape().fields.has(first) && !/\.(?:toml|ts|json)$/.test(code))
+    )
+    assert.isAbove(named.length, 50)
+    assert.deepStrictEqual(
+      named.filter(({ path }) => shapeOfPath(path) === undefined).map(({ code, path, source }) => `${source}: ${code}; nearest: ${nearestPath(path)?.join(".")}`),
+      []
+    )
   })
 
   it("is a site whose links stay inside, found by words and by llms.txt", () => {
