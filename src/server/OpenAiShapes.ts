@@ -47,7 +47,7 @@ export const numberOf = (
   given: string | undefined,
   { least = 0, most, other }: { readonly least?: number; readonly most: number; readonly other: number }
 ): Effect.Effect<number, ApiError.ApiError> => {
-  const number = Number(given ?? other)
+  const number = given === undefined ? other : /^\d+$/u.test(given) ? Number(given) : Number.NaN
   return Number.isSafeInteger(number) && number >= least && number <= most
     ? Effect.succeed(number)
     : Effect.fail(ApiError.make(400, "invalid_request", `${name} is a whole number from ${least} to ${most}.`))

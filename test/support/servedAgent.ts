@@ -17,17 +17,17 @@ import * as Todo from "../../src/tool/builtin/Todo.ts"
 import * as playedModel from "./playedModel.ts"
 import { temporaryDirectory } from "./temporaryDirectory.ts"
 
-/** A served agent; `around` changes its runtime, `database` keeps its sessions in a file. */
+/** A served agent; `around` changes its runtime, `database` keeps its sessions in a file: of a directory that is given, or of its own. */
 export const world = Effect.fnUntraced(function*(
   plays: Parameters<typeof playedModel.make>[0],
   options: Partial<AgentServer.Options> = {},
   around: <A, E, R>(runtime: Layer.Layer<A, E, R>) => Layer.Layer<A, E, R> = (runtime) => runtime,
-  database = false
+  database: boolean | string = false
 ) {
   const played = yield* playedModel.make(plays)
-  const cwd = realpathSync(yield* temporaryDirectory)
+  const cwd = realpathSync(typeof database === "string" ? database : yield* temporaryDirectory)
   const provider = ChatCompletions.layer({ model: "m", baseUrl: `${played.url}/v1`, apiKey: Redacted.make("upstream") })
-  const store = database ? { store: SessionStore.layerSqlite({ path: join(cwd, "state.db") }) } : {}
+  const store = database !== false ? { store: SessionStore.layerSqlite({ path: join(cwd, "state.db") }) } : {}
   const context = yield* Layer.build(around(Runtime.layer({ provider, cwd, tools: [Files.toolset, Terminal.toolset, Todo.toolset, Delegate.toolset, ExecuteCode.toolset], ...store })))
   const { url } = yield* Effect.provide(AgentServer.serve({ port: 0, cwd, ...options }), context)
   const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "k", maxRetries: 0 })

@@ -4,7 +4,8 @@
  * **Details**
  *
  * An event is a JSON object with a `type`. Events of a run have the fields of `RunEvent`, the others those of this module. A reader names
- * the last number that it has, or 0 for all that is kept; where what follows is not kept any more, it gets `gap` first, and reads the session's messages instead.
+ * the last number that it has, or 0 for all that is kept; where what follows is not kept any more, or the number is of no event of this
+ * feed, it gets `gap` first, and reads the session's messages instead.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -90,6 +91,12 @@ const errorOf = <A>(exit: Exit.Exit<A, { readonly message: string }>): string =>
   return error._tag === "Some" ? error.value.message : "an error of the program"
 }
 
+/**
+ * The number that a feed of this time begins behind, in milliseconds since 1970. It is above all numbers of an earlier feed: no session has
+ * a thousand events in a millisecond.
+ */
+export const beginOf = (now: number): number => now * 1000
+
 /** Events of one session. */
 export interface EventFeed {
   readonly publish: (event: HostEvent) => void
@@ -100,7 +107,7 @@ export interface EventFeed {
   readonly end: Effect.Effect<void>
 }
 
-/** Makes the feed of a session, whose numbers are above `begin`. */
+/** Makes the feed of a session, whose numbers are above `begin`: one of {@link beginOf}. */
 export const make = (begin: number, secrets: Registry): EventFeed => {
   const hidden = StreamSecrets.make(secrets)
   const kept: Array<Numbered> = []
@@ -137,11 +144,15 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
     return event._tag === "TurnEnded" && rest.length > 0 ? [{ _tag: "RunEvents", turn: event.turn.id, events: rest }, event] : [event]
   }
 
+  const gap = (from: number, to: number): Numbered => ({ id: to, data: JSON.stringify({ type: "gap", missing_from: from, missing_to: to }) })
+
   const behind = (given: number): ReadonlyArray<Numbered> => {
     const id = given === 0 ? begin : given
+    // A number that this feed has not come to is of another one: nothing says which events its reader has.
+    if (id > last) return [gap(begin, last)]
     const first = kept[0]?.id ?? last + 1
     const found = some(Math.max(0, id - first + 1))
-    return id + 1 < first ? [{ id: first - 1, data: JSON.stringify({ type: "gap", missing_from: id + 1, missing_to: first - 1 }) }, ...found] : found
+    return id + 1 < first ? [gap(id + 1, first - 1), ...found] : found
   }
 
   return {
@@ -155,7 +166,7 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
     after: (id) =>
       Stream.unwrap(Effect.as(
         Effect.acquireRelease(Effect.sync(() => readers++), () => Effect.sync(() => readers--)),
-        Stream.unfold(Math.min(id, last), (at): Effect.Effect<readonly [ReadonlyArray<Numbered>, number] | undefined> =>
+        Stream.unfold(id, (at): Effect.Effect<readonly [ReadonlyArray<Numbered>, number] | undefined> =>
           Effect.suspend(() => {
             const next = (): readonly [ReadonlyArray<Numbered>, number] | undefined => {
               const found = behind(at)

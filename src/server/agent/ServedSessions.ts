@@ -206,7 +206,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     yield* Effect.addFinalizer(() => Effect.map(live.state, (state) => remember(state.session.id, state)))
     const now = yield* Clock.currentTimeMillis
     // Behind all numbers of an earlier opening, so that a reader of that one learns what it missed.
-    const feed = EventFeed.make(now, secrets)
+    const feed = EventFeed.make(EventFeed.beginOf(now), secrets)
     const session: ExchangeSession = { id, live, feed, calls: ClientTools.make(id, secrets), scope, input, isBusy: false, usedAt: now, freed: Effect.asVoid(Queue.offer(freed, undefined)) }
     const reader = yield* live.subscribe({ whenBehind: "wait" })
     const take = Effect.fnUntraced(function*(event: HostEvent) {
