@@ -42,6 +42,13 @@ const weigh = (path: string): number => {
 const packagesIn = (modules: string): number =>
   readdirSync(modules).filter((name) => !name.startsWith(".")).reduce((sum, name) => sum + (name.startsWith("@") ? readdirSync(join(modules, name)).length : 1), 0)
 
+/** Checks that a page says a figure, but for a few per cent. */
+const says = (page: string, pattern: RegExp, actual: ReadonlyArray<number>): void => {
+  const said = pattern.exec(readFileSync(join(root, page), "utf8"))?.slice(1).map(Number) ?? []
+  const isNear = said.length === actual.length && actual.every((figure, index) => Math.abs(figure - (said[index] ?? 0)) <= figure * 0.04)
+  holds(`${page} says what was measured`, isNear, `${said.join(", ")} beside ${actual.map((figure) => figure.toFixed(2)).join(", ")}`)
+}
+
 const write = (name: string, text: string): void => writeFileSync(join(folder, name), text)
 
 const tsc = join(root, "node_modules/typescript/bin/tsc")
@@ -136,6 +143,8 @@ try {
   const packages = packagesIn(modules)
   holds("it is installed in less than half of what it weighed (216 MB, 82 packages)", megabytes < 101 && packages <= 41, `${megabytes.toFixed(0)} MB, ${packages} packages, packed ${(statSync(join(folder, tarball)).size / 1_000_000).toFixed(1)} MB`)
 
+  says("README.md", /It weighs (\d+) MB in (\d+) packages/, [megabytes, packages])
+
   const maps = checkDeclarationMaps(join(modules, "hermes-effect"))
   holds("every declaration leads to its lines in the sources of the package", maps.count > 300 && maps.faults.length === 0, maps.faults.slice(0, 5).join("; ") || `${maps.count} declarations`)
 
@@ -200,6 +209,7 @@ try {
     ratio <= 1.5,
     `minified ${kilobytes(own.first)} to ${kilobytes(plain.all)}: ${ratio.toFixed(2)} ×; ${kilobytes(own.all)} with all that it may load`
   )
+  says("scratchpad/guides/embedding.md", /is (\d+) kB minified[^.]*?, (\d\.\d+) times the SDK/, [own.first / 1000, ratio])
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
