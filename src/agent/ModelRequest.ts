@@ -310,6 +310,7 @@ export const ask = Effect.fnUntraced(function*(
   run.attempt = 0
   const progress = begin(run)
   const { log } = progress
+  let usage = Usage.zero
   const answered = Effect.ensuring(
     Effect.tapCause(answering(run, question, progress), (cause) => isRefusal(cause) ? withdraw(run) : Effect.void),
     // A question that is cut was at its newest attempt.
@@ -320,7 +321,7 @@ export const ask = Effect.fnUntraced(function*(
     run.route = answer.route
     run.attempt = answer.attempt
     if (answer.brokenOff !== undefined) return Effect.void
-    const usage = Usage.fromResponse(answer.response.usage)
+    usage = Usage.fromResponse(answer.response.usage)
     run.promptTokens = Usage.promptTokens(usage)
     return pay(run, { route: answer.route, usage, cost: answer.cost ?? noPrice })
   }))
@@ -332,7 +333,6 @@ export const ask = Effect.fnUntraced(function*(
     })
     return answer
   }
-  const usage = Usage.fromResponse(answer.response.usage)
   if (run.outputTokens === undefined) run.outputBase = outputBase((yield* Services).settings, log, usage)
   const { overflow, response } = AnswerText.bounded(answer.response)
   if (overflow !== undefined) {

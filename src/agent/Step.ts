@@ -17,7 +17,7 @@ import * as ResultText from "../tool/ResultText.ts"
 import * as Normalise from "../tool/calls/Normalise.ts"
 import * as Prepare from "../tool/Prepare.ts"
 import * as ToolCalls from "../tool/ToolCalls.ts"
-import { ConversationHistory, type ToolContext } from "../tool/ToolContext.ts"
+import type { ToolContext } from "../tool/ToolContext.ts"
 import type { Snapshot } from "../tool/ToolRegistry.ts"
 import * as Budget from "./Budget.ts"
 import * as ModelRequest from "./ModelRequest.ts"
@@ -142,6 +142,7 @@ const runTools = Effect.fnUntraced(function*(
     messages: run.messages,
     ids: idsOf(run),
     emit: run.emit,
+    history: (json) => Conversation.holds(run.messages, json),
     mayStart: () => !run.isStopping,
     stored: recorder === undefined ? undefined : Effect.andThen(recorder.settled, recorder.flush),
     begin: (started) => {
@@ -154,7 +155,7 @@ const runTools = Effect.fnUntraced(function*(
     settled: (call, message, told) =>
       Effect.map(storeMessagesIn(store, run, [message], told), () => void batch.results.set(call.id, message)),
     quota: () => Budget.takeToolCall(run.budget)
-  }).pipe(Effect.provideService(ConversationHistory, (json) => Conversation.holds(run.messages, json)))
+  })
 })
 
 /** Tools that a model may go in circles with; any other shows that it does not. */

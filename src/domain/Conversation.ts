@@ -113,6 +113,23 @@ const answers = (
   })
 }
 
+/** True where the calls of each answer are followed by one message for each, in their order, and by no other result. */
+const isClosed = (messages: ReadonlyArray<Prompt.Message>): boolean => {
+  for (let index = 0; index < messages.length; index++) {
+    const message = messages[index]
+    if (message === undefined || message.role === "tool") return false
+    if (message.role !== "assistant") continue
+    for (const part of message.content) {
+      if (part.type !== "tool-call" || part.providerExecuted) continue
+      const next = messages[++index]
+      if (next?.role !== "tool" || next.content.length !== 1) return false
+      const [answer] = next.content
+      if (answer?.type !== "tool-result" || answer.id !== part.id) return false
+    }
+  }
+  return true
+}
+
 /**
  * A conversation that every provider accepts: each call of an assistant message is answered once, right after it and in
  * model order; results without a call and repeated results are left out.
@@ -125,6 +142,7 @@ const answers = (
  * the results of several calls is taken apart only where they are not exactly the calls, in their order.
  */
 export const closeOpenCalls = (messages: ReadonlyArray<Prompt.Message>): Array<Prompt.Message> => {
+  if (isClosed(messages)) return messages.slice()
   const out: Array<Prompt.Message> = []
   let index = 0
   while (index < messages.length) {

@@ -117,7 +117,11 @@ export const spent = ({ amount, source, status }: Pick<Cost, "amount" | "status"
 export const total = (cost: Spent): Total => plus(nothing, fromSpent(cost))
 
 /** Two costs in the form of events as one, with the status and source of the second. */
-export const sum = (a: Spent, b: Spent): Spent => spent(plus(total(a), fromSpent(b)))
+export const sum = (a: Spent, b: Spent): Spent => {
+  const [before, more] = [a.usd ?? 0, b.usd ?? 0]
+  // Nothing to add exactly: most calls of a free model, and the first of every other.
+  return before === 0 || more === 0 ? { usd: before + more, status: b.status, source: b.source } : spent(plus(total(a), fromSpent(b)))
+}
 
 /** Back from the form of events. */
 export const fromSpent = ({ source, status, usd }: Spent): Pick<Cost, "amount" | "status" | "source"> => ({

@@ -59,8 +59,17 @@ const named: ReadonlySet<string> = new Set([
   "messages", "input", "system", "instructions", "tools", "toolConfig", "prompt", "extra_headers"
 ])
 
-const parametersOf = (request: ModelRequest): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(request).filter(([name, value]) => !named.has(name) && value !== undefined))
+const parametersOf = (request: ModelRequest): Record<string, unknown> => {
+  const parameters: Record<string, unknown> = {}
+  for (const name of Object.keys(request)) {
+    const value = request[name]
+    if (value === undefined || named.has(name)) continue
+    // A member of any name stays data.
+    if (name === "__proto__") Object.defineProperty(parameters, name, { value, enumerable: true, configurable: true, writable: true })
+    else parameters[name] = value
+  }
+  return parameters
+}
 
 const sideTask = /^auxiliary:(.+)$/u
 

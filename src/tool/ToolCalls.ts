@@ -33,6 +33,8 @@ interface Batch<E> extends Prepare.CallEnvironment {
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   /** Says whether a call may start: while it may not, it waits to be interrupted. It always may when absent. */
   readonly mayStart?: (() => boolean) | undefined
+  /** Tells whether results in the conversation hold a text; absent where the calls are of none. */
+  readonly history?: ((json: string) => boolean) | undefined
   /** Stores the answer of the calls where it is not yet: before anything of it is done but what {@link Batch.begin} is told of. */
   readonly stored?: Effect.Effect<void, E> | undefined
   /** Notes calls that are about to start, before the first of them does. */
@@ -136,9 +138,9 @@ const beginnings = <E>(
   concurrency: number,
   recording: CallRecording.Recording | undefined
 ) => {
-  const ready = entries.flatMap((entry) => entry._tag === "Ready" ? [entry] : [])
-  const noted = ready.filter(leavesTraces)
-  const together = new Set(concurrency === 1 ? [] : noted.slice(0, concurrency))
+  const noted = concurrency === 1 ? [] : entries.filter((entry): entry is Prepare.Ready => entry._tag === "Ready" && leavesTraces(entry))
+  // Those that start together.
+  const together = noted.slice(0, concurrency)
   // Calls that start together are written together, before the first of them does anything.
   const start = (some: Iterable<Prepare.Ready>): void => {
     if (recording !== undefined) for (const one of some) CallRecording.start(recording, one)
@@ -150,9 +152,9 @@ const beginnings = <E>(
       return recording === undefined ? begun : Effect.andThen(begun, recording.recorder.flush)
     }))
   return {
-    first: together.size === 0 ? Effect.void : startNoted(Array.from(together)),
+    first: together.length === 0 ? Effect.void : startNoted(together),
     of: (one: Prepare.Ready): Effect.Effect<void, E> =>
-      together.has(one) ? Effect.void : leavesTraces(one) ? startNoted([one]) : Effect.sync(() => start([one]))
+      together.includes(one) ? Effect.void : leavesTraces(one) ? startNoted([one]) : Effect.sync(() => start([one]))
   }
 }
 
@@ -410,11 +412,15 @@ const runAll = Effect.fnUntraced(function*<E>(
 
 /** Runs a batch. Interruption interrupts every call that still runs; a call that was announced is closed on every path. */
 export const run = <E>(batch: Batch<E>): Effect.Effect<Completed, E, ToolContext> =>
-  Effect.provideService(Effect.scoped(runAll(batch)), NestedCalls, nested(batch))
+  Effect.updateContext(Effect.scoped(runAll(batch)), (context: Context.Context<ToolContext>) => {
+    const { history } = batch
+    const nesting = Context.add(context, NestedCalls, nested(batch))
+    return history === undefined ? nesting : Context.add(nesting, ConversationHistory, history)
+  })
 
 /** A call that is run for somebody else than the model: its result is given back and stored nowhere. */
 export const runOne = (
-  batch: Omit<Batch<never>, "begin" | "calls" | "notes" | "settled" | "stored">,
+  batch: Omit<Batch<never>, "begin" | "calls" | "history" | "notes" | "settled" | "stored">,
   { params, ...call }: Prompt.ToolCallPart
 ): Effect.Effect<NestedOutcome, never, ToolContext> => {
   const part = Prompt.toolCallPart({ ...call, params: Normalise.argumentsOf(call.name, params, batch.tools) })
@@ -434,4 +440,7 @@ export const runOne = (
  * Calls that a tool of the batch makes: run as those of the batch are, and told to nobody as results of the model's. Their
  * results go to the tool whole.
  */
-const nested = <E>({ stored: _, ...batch }: Batch<E>): NestedRun => (call) => runOne({ ...batch, limits: ResultText.unlimited }, call)
+const nested = <E>(batch: Batch<E>): NestedRun => (call) => {
+  const { history: _, stored: __, ...rest } = batch
+  return runOne({ ...rest, limits: ResultText.unlimited }, call)
+}

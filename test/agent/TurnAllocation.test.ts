@@ -43,7 +43,7 @@ const allocated = Effect.fnUntraced(function*(url: string, runner: string) {
 }, Effect.scoped)
 
 describe("a turn of one tool call over HTTP", () => {
-  for (const [runner, most] of [["hermes-effect", 160_000], ["SQLite", 222_000], ["ten listeners", 210_000]] as const) {
+  for (const [runner, most] of [["hermes-effect", 156_000], ["SQLite", 222_000], ["ten listeners", 210_000]] as const) {
     it.live(`allocates at most ${most / 1000} kB (${runner})`, () =>
       Effect.gen(function*() {
         const server = yield* started("server.ts", [], [])

@@ -152,6 +152,17 @@ describe("the JSON of a request of chat completions", () => {
     }
   })
 
+  it("is what JSON.stringify makes of it where other things are among the messages", () => {
+    const { messages } = Chat.prepare({ ...call("x"), messages: [said("kept")] }, chat)
+    assert(Array.isArray(messages))
+    const [message] = messages
+    for (const other of ["text", 1, null, undefined, [message]]) {
+      for (const list of [[other], [other, message], [message, other], [message, other, message], [message], []]) {
+        assert.strictEqual(Messages.bodyText({ messages: list }), JSON.stringify({ messages: list }))
+      }
+    }
+  })
+
   it("has the messages that middleware put there, and keeps the text of those of the conversation", () => {
     const { messages } = Chat.prepare({ ...call("x"), messages: [said("kept")] }, chat)
     assert(Array.isArray(messages))

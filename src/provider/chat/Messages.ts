@@ -210,6 +210,8 @@ interface Written {
   readonly pieces: Array<string | WireMessage>
   /** JSON of the newest messages. */
   open: Array<string>
+  /** Number of messages. */
+  count: number
 }
 
 /** Texts of messages that were written once: a fold adds what is new to a copy of its state, and to the state itself the next time. */
@@ -247,15 +249,17 @@ const close = (written: Written): void => {
 }
 
 const writtenOf = GrowingList.fold<WireMessage, Written>({
-  begin: () => ({ pieces: [], open: [] }),
+  begin: () => ({ pieces: [], open: [], count: 0 }),
   add: (written, message) => {
+    if (!Json.isFields(message)) return
+    written.count++
     const text = converted.has(message) ? textOf(message) : undefined
     if (text === undefined || text.length > longestKept) {
       close(written)
       written.pieces.push(message)
     } else if (written.open.push(text) === together) close(written)
   },
-  copy: ({ open, pieces }) => ({ pieces: pieces.slice(), open: open.slice() })
+  copy: ({ count, open, pieces }) => ({ pieces: pieces.slice(), open: open.slice(), count })
 })
 
 /** Adds the items of a list that `[` began. */
@@ -267,9 +271,10 @@ const addList = (out: Array<string>, texts: ReadonlyArray<string>): void => {
 }
 
 const addMessages = (out: Array<string>, messages: ReadonlyArray<unknown>): void => {
+  // The fold looks at what is new alone, and counts the messages among it; a list is known by its first.
+  const { count, open, pieces } = writtenOf(Json.isFields(messages[0]) ? messages as ReadonlyArray<WireMessage> : [])
   // Whatever a request of somebody else has there is sent as it is.
-  if (!messages.every(Json.isFields)) return void out.push(JSON.stringify(messages))
-  const { open, pieces } = writtenOf(messages)
+  if (count !== messages.length) return void out.push(JSON.stringify(messages))
   out.push("[")
   addList(out, pieces.map((piece) => typeof piece === "string" ? piece : JSON.stringify(piece)))
   addList(out, open)
