@@ -29,10 +29,11 @@ const Numeric = Schema.Union([
   Schema.Number,
   Schema.Literals([0, -1, 127, 128, 2 ** 53, 2 ** 60, -(2 ** 62), 2 ** 63])
 ])
-const Attributes = Schema.Record(
-  Schema.Literals(["gen_ai.input.messages", "b", "", "\u00fc"]),
-  Schema.Union([Text, Numeric, Schema.Boolean, Schema.Array(Text).check(Schema.isMaxLength(4))])
-)
+const Name = Schema.Literals(["gen_ai.input.messages", "b", "", "\u00fc"])
+const Attribute = Schema.Union([Text, Numeric, Schema.Boolean, Schema.Array(Text).check(Schema.isMaxLength(4))])
+const Attributes = Schema.Record(Name, Attribute)
+/** Those that are undefined are none. */
+const SparseAttributes = Schema.Record(Name, Schema.UndefinedOr(Attribute))
 const Millis = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4_000_000_000_000 }))
 const Failure = Schema.Struct({ type: Schema.Literal("x"), message: Schema.Literals(["", "it failed"]) })
 
@@ -46,7 +47,7 @@ const Drawn = Schema.Struct({
   startedAt: Millis,
   endedAt: Millis,
   order: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1000 })),
-  attributes: Attributes,
+  attributes: SparseAttributes,
   events: Schema.Array(Schema.Struct({ name: Text, at: Millis, attributes: Attributes })).check(Schema.isMaxLength(3)),
   outcome: Schema.Union([
     Schema.Struct({ _tag: Schema.Literal("Done") }),
@@ -90,6 +91,15 @@ const isFinite = ({ attributes, events }: Span): boolean =>
 const few = { arbitrary: { runs: 40 } }
 
 describe("SpanEncoding", () => {
+  effectProp("an attribute that is undefined is none, in both", { drawn: Drawn }, ({ drawn }) =>
+    Effect.sync(() => {
+      const sparse: Span = { ...drawn, node, sampled: true }
+      const dense: Span = { ...sparse, attributes: Object.fromEntries(Object.entries(drawn.attributes).filter(([, value]) => value !== undefined)) }
+      for (const encoding of [SpanEncoding.json(resource, undefined), SpanEncoding.protobuf(resource, undefined)]) {
+        assert.isTrue(bytesOf(bodyOf(encoding, [sparse])).equals(bytesOf(bodyOf(encoding, [dense]))))
+      }
+    }), few)
+
   effectProp("is in protobuf, byte for byte, what Effect makes of the JSON form, and OTLP by its definition", input, ({ drawn, schema }) =>
     Effect.gen(function*() {
       const spans = spansOf(drawn)
