@@ -363,6 +363,24 @@ describe("the studio", () => {
     await studio.close()
   })
 
+  it("follows a tab and a row that the address is given within one page", async () => {
+    const { complaints, page } = await opened(readOnly, "#/session/demo")
+    const chosen = (label: string) => page.getByRole("tablist", { name: "Views of the session" }).locator("[aria-selected=true]", { hasText: label })
+    const goTo = (hash: string) => page.evaluate(`location.hash = ${JSON.stringify(hash)}`)
+    await chosen("Conversation").waitFor()
+    for (const [tab, label] of [["?tab=totals", "Totals"], ["?tab=feedback", "Scores and notes"], ["", "Conversation"]] as const) {
+      await goTo(`#/session/demo${tab}`)
+      await chosen(label).waitFor()
+    }
+    await page.goBack()
+    await chosen("Scores and notes").waitFor()
+    await goTo("#/session/demo?tab=totals&row=2")
+    await chosen("Totals").waitFor()
+    await page.locator("#row-2[aria-selected=true]").waitFor()
+    assert.deepStrictEqual(complaints, [])
+    await page.close()
+  })
+
   it("compares two runs of a session, and goes back and forward", async () => {
     const { page } = await opened(readOnly, "#/session/demo?tab=totals")
     await page.getByLabel("Select run 1").check()

@@ -2043,6 +2043,7 @@ This software is provided by the copyright holders and contributors “as is” 
 	};
 	const comparePage = () => {
 		const aborter = new AbortController();
+		let isLoaded = false;
 		const { parameters } = route();
 		const query = new URLSearchParams();
 		for (const name of [
@@ -2077,6 +2078,7 @@ This software is provided by the copyright holders and contributors “as is” 
 			sums.append(make("div", { class: "sideBySide" }, numbers(comparison), firstOf(comparison, makeRoom)), link("Swap sides", address("compare", swapped), "button small"));
 			element.replaceChildren(sums, viewer);
 			load(comparison.data);
+			isLoaded = true;
 			restore();
 		};
 		show().catch((error) => {
@@ -2084,7 +2086,10 @@ This software is provided by the copyright holders and contributors “as is” 
 		});
 		return {
 			element,
-			close: () => aborter.abort()
+			close: () => aborter.abort(),
+			moved: () => {
+				if (isLoaded) restore();
+			}
 		};
 	};
 	const openComparison = (left) => {
@@ -9185,15 +9190,22 @@ Please report this to https://github.com/markedjs/marked.\`, e) {
 				}
 			});
 		};
+		const chooseAsked = () => {
+			const asked = route().parameters.get("tab");
+			choose(tabs.find(([tab]) => tab === asked)?.[0] ?? "conversation");
+		};
 		head.append(notice("Reading the session …"));
-		const asked = route().parameters.get("tab");
-		choose(tabs.find(([tab]) => tab === asked)?.[0] ?? "conversation");
+		chooseAsked();
 		detail(id, aborter.signal).then(show).catch((error) => {
 			if (!aborter.signal.aborted) head.replaceChildren(notice(messageOf(error), "bad"), link("Back to the list", address("")));
 		});
 		return {
 			element,
 			selected: () => talk.mark(state.selected),
+			moved: () => {
+				chooseAsked();
+				if (detail$2 !== void 0) restore();
+			},
 			close: () => {
 				aborter.abort();
 				stop();
@@ -9270,7 +9282,7 @@ Please report this to https://github.com/markedjs/marked.\`, e) {
 	const show = async () => {
 		drawNav();
 		const wanted = identity();
-		if (wanted === current) return;
+		if (wanted === current) return shown?.moved?.();
 		const isFirst = current === void 0;
 		current = wanted;
 		const active = document.activeElement;

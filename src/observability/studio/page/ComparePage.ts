@@ -82,8 +82,9 @@ const firstOf = ({ first, left, right }: Comparison, makeRoom: () => void): HTML
 }
 
 /** Shows the comparison that the address asks for. */
-export const comparePage = (): { readonly element: HTMLElement; readonly close: () => void } => {
+export const comparePage = (): { readonly element: HTMLElement; readonly close: () => void; readonly moved: () => void } => {
   const aborter = new AbortController()
+  let isLoaded = false
   const { parameters } = route()
   const query = new URLSearchParams()
   for (const name of ["left", "right", "leftRun", "rightRun"]) {
@@ -103,12 +104,19 @@ export const comparePage = (): { readonly element: HTMLElement; readonly close: 
     sums.append(make("div", { class: "sideBySide" }, numbers(comparison), firstOf(comparison, makeRoom)), link("Swap sides", address("compare", swapped), "button small"))
     element.replaceChildren(sums, viewer)
     load(comparison.data)
+    isLoaded = true
     restore()
   }
   show().catch((error: unknown) => {
     if (!aborter.signal.aborted) element.replaceChildren(notice(messageOf(error), "bad"), link("Back to the list", address("")))
   })
-  return { element, close: () => aborter.abort() }
+  return {
+    element,
+    close: () => aborter.abort(),
+    moved: () => {
+      if (isLoaded) restore()
+    }
+  }
 }
 
 /** Opens the choice of a session to compare another one with. */

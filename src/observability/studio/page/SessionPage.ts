@@ -103,7 +103,7 @@ const kinship = ({ id, parent, replayOf, replays }: SessionSummary): ReadonlyArr
 ]
 
 /** Shows a session. `about` tells what the server may do. */
-export const sessionPage = (id: string, about: About): { readonly element: HTMLElement; readonly close: () => void; readonly selected: () => void } => {
+export const sessionPage = (id: string, about: About): { readonly element: HTMLElement; readonly close: () => void; readonly selected: () => void; readonly moved: () => void } => {
   const aborter = new AbortController()
   let stop = (): void => undefined
   let detail: SessionDetail | undefined
@@ -230,15 +230,23 @@ export const sessionPage = (id: string, about: About): { readonly element: HTMLE
     })
   }
 
+  const chooseAsked = (): void => {
+    const asked = route().parameters.get("tab")
+    choose(tabs.find(([tab]) => tab === asked)?.[0] ?? "conversation")
+  }
+
   head.append(notice("Reading the session …"))
-  const asked = route().parameters.get("tab")
-  choose(tabs.find(([tab]) => tab === asked)?.[0] ?? "conversation")
+  chooseAsked()
   StudioClient.detail(id, aborter.signal).then(show).catch((error: unknown) => {
     if (!aborter.signal.aborted) head.replaceChildren(notice(messageOf(error), "bad"), link("Back to the list", address("")))
   })
   return {
     element,
     selected: () => talk.mark(state.selected),
+    moved: () => {
+      chooseAsked()
+      if (detail !== undefined) restore()
+    },
     close: () => {
       aborter.abort()
       stop()

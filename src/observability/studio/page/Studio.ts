@@ -25,6 +25,8 @@ interface Shown {
   readonly close: () => void
   /** Told of a row that was selected in the timeline. */
   readonly selected?: () => void
+  /** Told that what it keeps in the address was changed there. */
+  readonly moved?: () => void
 }
 
 const main = make("main", { id: "main", tabindex: "-1" })
@@ -97,7 +99,7 @@ const keepTyping = (id: string | undefined, from: number | null): void => {
 const show = async (): Promise<void> => {
   drawNav()
   const wanted = identity()
-  if (wanted === current) return
+  if (wanted === current) return shown?.moved?.()
   const isFirst = current === undefined
   current = wanted
   const active = document.activeElement
