@@ -36,6 +36,7 @@ import * as SessionFork from "../session/SessionFork.ts"
 import * as SessionStore from "../session/SessionStore.ts"
 import { FileUndo } from "../tool/FileUndo.ts"
 import * as ChangeReports from "./ChangeReports.ts"
+import * as CommandSettings from "./CommandSettings.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import type { Failure } from "./Failure.ts"
 import type * as Flags from "./Flags.ts"
@@ -202,13 +203,13 @@ const mentionTrust = Effect.fnUntraced(function*(folder: string) {
 /** Makes the sessions of the program: those of the home directory, each over a runtime of its own. */
 export const make = Effect.gen(function*() {
   const program = yield* Program
-  const settings = yield* Settings
   const home = yield* Home
   // Without the scope of the program: what a session opens ends with the session.
   const context = Context.omit(Scope.Scope)(yield* Effect.context<Environment | FileSystem.FileSystem | Home | Output | Path.Path | Settings>())
   const paths = yield* Path.Path
   const files = yield* FileSystem.FileSystem
   const flags = yield* hermes
+  const load = Effect.provideContext(CommandSettings.load, yield* Effect.context<Effect.Services<typeof CommandSettings.load>>())
 
   /** Works on the sessions of the home directory. */
   const stored = <A, E extends { readonly message: string }>(work: Effect.Effect<A, E, RunRecord | SessionStore.SessionStore>): Effect.Effect<A, AcpSession.AcpFailure> =>
@@ -223,6 +224,8 @@ export const make = Effect.gen(function*() {
       const isThere = yield* Effect.orElseSucceed(Effect.map(files.stat(request.cwd), ({ type }) => type === "Directory"), () => false)
       if (!isThere) return yield* AcpSession.failure("invalid_params", `cwd "${request.cwd}" is no directory.`)
       const servers = yield* Effect.forEach(request.mcpServers, (server) => serverOf(server, request.cwd))
+      // As they are now: another session may have added an approval for good, and the user a model.
+      const { settings } = yield* Effect.mapError(load, failed)
       const own = { ...settings, mcpServers: { ...settings.mcpServers, ...Object.fromEntries(servers) } }
       const runtime = yield* Layer.build(program.layer(own, {
         session: request.stored?.id,

@@ -1,38 +1,17 @@
 // `hermes acp`, driven by the official client library over its standard streams: one editor, several sessions.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { spawn } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { Readable, Writable } from "node:stream"
 import * as acpEditor from "../support/acpEditor.ts"
-import { machine, program, withoutSandbox } from "../support/hermes.ts"
+import { editor } from "../support/acpProgram.ts"
+import { machine } from "../support/hermes.ts"
 import * as playedModel from "../support/playedModel.ts"
 import { until } from "../support/servedAgent.ts"
 import { everythingHttp } from "../tool/mcp/support/servers.ts"
 
 const { say } = acpEditor
-
-/** The program behind an editor. */
-const editor = (own: { readonly home: string; readonly cwd: string }, unsaved?: Map<string, string>) =>
-  Effect.gen(function*() {
-    const child = yield* Effect.acquireRelease(
-      Effect.sync(() =>
-        spawn(process.execPath, [program, "acp"], {
-          cwd: own.home,
-          env: { PATH: process.env["PATH"], HOME: dirname(own.home), HERMES_HOME: own.home, ...withoutSandbox },
-          stdio: ["pipe", "pipe", "pipe"]
-        })),
-      (child) => Effect.sync(() => child.kill("SIGKILL"))
-    )
-    let said = ""
-    child.stderr.setEncoding("utf8").on("data", (text: string) => (said += text))
-    const ended = new Promise<number | null>((resolve) => child.once("close", (code) => resolve(code)))
-    // Node's web streams are those of the library, by another name.
-    const client = acpEditor.make(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout) as ReadableStream<Uint8Array>, unsaved)
-    return { ...client, child, ended, said: () => said }
-  })
 
 describe("hermes acp", () => {
   it.live("serves an editor: prompts, its buffers, permissions, plans, modes, models, and stored sessions", () =>

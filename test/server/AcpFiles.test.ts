@@ -52,6 +52,13 @@ describe("files of a client", () => {
         yield* TestClock.adjust("10 seconds")
         assert.include((yield* Fiber.join(fiber)).message, "it did not answer within 10 s")
         yield* Effect.promise(() => until(() => takenBack === 1))
+        // It is asked for no other file for a minute, and then again.
+        yield* TestClock.adjust("59 seconds")
+        for (const work of [files.read, files.write]) assert.include((yield* Effect.flip<unknown, AcpClient.ClientRefused, never>(work)).message, "it did not answer within 10 s")
+        assert.strictEqual(asked, 1)
+        yield* TestClock.adjust("1 seconds")
+        yield* Effect.forkChild(files[kind])
+        yield* Effect.promise(() => until(() => asked === 2))
       }
     }))
 })

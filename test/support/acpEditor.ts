@@ -39,13 +39,23 @@ export const make = (writable: WritableStream<Uint8Array>, readable: ReadableStr
       resolve()
     }))
 
+  let files: "served" | "refused" | "held" = "served"
+  const fileAsked = async (signal: AbortSignal): Promise<void> => {
+    if (files === "refused") throw acp.RequestError.internalError(undefined, "the buffers are locked")
+    if (files !== "held") return
+    await held(signal)
+    throw acp.RequestError.requestCancelled()
+  }
+
   const client = acp.client({ name: "editor" })
-    .onRequest(acp.CLIENT_METHODS.fs_read_text_file, ({ params }) => {
+    .onRequest(acp.CLIENT_METHODS.fs_read_text_file, async ({ params, signal }) => {
+      await fileAsked(signal)
       const content = unsaved.get(params.path)
       if (content === undefined) throw acp.RequestError.resourceNotFound(params.path)
       return { content }
     })
-    .onRequest(acp.CLIENT_METHODS.fs_write_text_file, ({ params }) => {
+    .onRequest(acp.CLIENT_METHODS.fs_write_text_file, async ({ params, signal }) => {
+      await fileAsked(signal)
       written.push([params.path, params.content])
       unsaved.set(params.path, params.content)
       return {}
@@ -83,6 +93,10 @@ export const make = (writable: WritableStream<Uint8Array>, readable: ReadableStr
       choose = answer
     },
     connection,
+    /** Has requests for files refused, or held until they are taken back. */
+    setFiles: (answer: typeof files) => {
+      files = answer
+    },
     failing,
     filled,
     forms,

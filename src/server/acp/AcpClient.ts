@@ -91,23 +91,38 @@ export const make = ({ capabilities, client, methods, sessionId }: Options): Ses
 /** Time that a file of the client is waited for; then the file of the machine counts. */
 const fileWait = Duration.seconds(10)
 
-/** Asks the client for a file, and takes the request back where nobody waits for it any more. */
-const ofFile = <A>(method: string, send: (options: { readonly cancellationSignal: AbortSignal; readonly stopWaitingOnCancel: true }) => Promise<A>): Effect.Effect<A, ClientRefused> =>
-  requestOf(method, (cancellationSignal) => send({ cancellationSignal, stopWaitingOnCancel: true })).pipe(
-    Effect.timeoutOrElse({
-      duration: fileWait,
-      orElse: () => Effect.fail(new ClientRefused({ method, cause: new Error(`it did not answer within ${Duration.toSeconds(fileWait)} s`) }))
-    })
-  )
+/** Time in which a client is asked for no file that did not answer: a turn waits for it once, and not for each file. */
+const silenceMillis = 60_000
 
 /** Makes the files of a session. */
-export const files = ({ capabilities, client, methods, sessionId }: Options): ClientFiles => ({
-  read: capabilities.fs?.readTextFile !== true ? undefined : (path) =>
-    Effect.map(
-      ofFile(methods.fs_read_text_file, (options) => client.request(methods.fs_read_text_file, { sessionId, path } satisfies ReadTextFileRequest, options)),
-      ({ content }) => content
-    ),
-  write: capabilities.fs?.writeTextFile !== true ? undefined : (path, content) =>
-    Effect.asVoid(ofFile(methods.fs_write_text_file, (options) =>
-      client.request(methods.fs_write_text_file, { sessionId, path, content } satisfies WriteTextFileRequest, options)))
-})
+export const files = ({ capabilities, client, methods, sessionId }: Options): ClientFiles => {
+  let silentUntil = 0
+
+  /** Asks the client for a file, and takes the request back where nobody waits for it any more. */
+  const ofFile = <A>(method: string, send: (options: { readonly cancellationSignal: AbortSignal; readonly stopWaitingOnCancel: true }) => Promise<A>): Effect.Effect<A, ClientRefused> => {
+    const silent = new ClientRefused({ method, cause: new Error(`it did not answer within ${Duration.toSeconds(fileWait)} s`) })
+    return Effect.clockWith((clock) =>
+      clock.currentTimeMillisUnsafe() < silentUntil
+        ? Effect.fail(silent)
+        : requestOf(method, (cancellationSignal) => send({ cancellationSignal, stopWaitingOnCancel: true })).pipe(
+          Effect.timeoutOrElse({
+            duration: fileWait,
+            orElse: () => {
+              silentUntil = clock.currentTimeMillisUnsafe() + silenceMillis
+              return Effect.andThen(Effect.logWarning(`${silent.message}. For a minute files are those of the disk.`), Effect.fail(silent))
+            }
+          })
+        ))
+  }
+
+  return {
+    read: capabilities.fs?.readTextFile !== true ? undefined : (path) =>
+      Effect.map(
+        ofFile(methods.fs_read_text_file, (options) => client.request(methods.fs_read_text_file, { sessionId, path } satisfies ReadTextFileRequest, options)),
+        ({ content }) => content
+      ),
+    write: capabilities.fs?.writeTextFile !== true ? undefined : (path, content) =>
+      Effect.asVoid(ofFile(methods.fs_write_text_file, (options) =>
+        client.request(methods.fs_write_text_file, { sessionId, path, content } satisfies WriteTextFileRequest, options)))
+  }
+}

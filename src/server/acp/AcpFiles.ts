@@ -4,8 +4,8 @@
  * **Details**
  *
  * Only files of this machine inside of the session's directory are the editor's, and only after the fences of the file tools let them
- * through. Where the editor refuses one, or has what the file has, the file itself is read; where it refuses to write, the file is written. A text that
- * is not UTF-8, and everything that other tools read (a search over a tree), never goes over the protocol.
+ * through. Where the editor refuses one, or has what the file has, the file itself is read; where it refuses to write, the file is written.
+ * One that does not answer is waited for ten seconds, once a minute. A text that is not UTF-8, and everything that other tools read (a search over a tree), never goes over the protocol.
  *
  * Source: Agent Client Protocol, `fs/read_text_file` and `fs/write_text_file`.
  */
