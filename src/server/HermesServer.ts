@@ -50,6 +50,8 @@ export interface Options {
   readonly maxRequests?: number | undefined
   /** Milliseconds in which a client reads something of its answer before it is cut off; a minute when absent. */
   readonly maxStall?: number | undefined
+  /** Milliseconds that requests under way have when the server ends; ten seconds when absent. */
+  readonly maxGrace?: number | undefined
 }
 
 /** A running server. */

@@ -27,8 +27,11 @@ export const longestBody = 32 * 1024 * 1024
 /** Bytes of the bodies of all requests under way, where the options name no number. */
 const mostBodies = 256 * 1024 * 1024
 
-/** Time that requests under way have when the server ends. */
-const graceful = "10 seconds"
+/** Milliseconds that requests under way have when the server ends, where the options name none. */
+export const grace = 10_000
+
+/** Milliseconds behind that time in which those that were given up are told, before their connections are cut. */
+const parting = 2_000
 
 /** Reads the body of a request as a JSON object. */
 export type BodyReader = (request: HttpServerRequest) => Effect.Effect<Json.Fields, ApiError.ApiError>
@@ -85,13 +88,13 @@ export interface Endpoints {
  */
 export const serve = (options: Options, own: Endpoints, named: ReadonlyArray<Endpoints & ServerKeys.NamedKey> = []): Effect.Effect<Running, string, Scope.Scope> =>
   Effect.gen(function*() {
-    const { allowedHosts = [], allowedOrigins = [], host = "127.0.0.1", key, maxBody = longestBody, maxConnections = 1024, maxRequests = 512, maxStall = 60_000, port } = options
+    const { allowedHosts = [], allowedOrigins = [], host = "127.0.0.1", key, maxBody = longestBody, maxConnections = 1024, maxGrace = grace, maxRequests = 512, maxStall = 60_000, port } = options
     const admission: ServerGuard.Options = { host, key, allowedHosts, allowedOrigins }
     const refusal = ServerGuard.refusal(admission, named)
     if (refusal !== undefined) return yield* Effect.fail(refusal)
     const secrets = yield* Secrets
     for (const one of [...key === undefined ? [] : [key], ...named.map(({ key }) => key)]) secrets.add(one)
-    const listener = yield* HttpListener.open({ host, port, maxConnections, requestTimeoutMillis: 120_000, graceful, stallMillis: maxStall })
+    const listener = yield* HttpListener.open({ host, port, maxConnections, requestTimeoutMillis: 120_000, graceful: maxGrace + parting, stallMillis: maxStall })
     const bounds: ServerGuard.Bounds = { maxRequests, maxConnections, maxBody, maxBodies: Math.max(maxBody, options.maxBodies ?? mostBodies) }
     const ofAll = ServerGuard.bounded(bounds)
     const keys = named.map((one) => ({ ...one, bounded: ServerGuard.bounded({ ...bounds, maxRequests: one.maxRequests ?? maxRequests, maxConnections: one.maxConnections ?? maxConnections }) }))

@@ -1,9 +1,7 @@
-// Several requests at once behind one answer, sessions that come and go, and the end of the server.
+// Several requests at once behind one answer, and sessions that come and go.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Scope from "effect/Scope"
-import { readEvents, until, user, weather, world } from "../support/servedAgent.ts"
+import { until, user, weather, world } from "../support/servedAgent.ts"
 
 describe("requests at once", () => {
   it.live("that go on behind the same response are all answered, none with what another brought", () =>
@@ -80,25 +78,5 @@ describe("sessions that nobody uses", () => {
         await fetched("/v1/chat/completions", { json: { messages: [user("Say hello")] }, headers: { "x-hermes-session-id": id } })
         assert.deepStrictEqual(seen.at(-1)?.messages.flatMap(({ content, role }) => role === "assistant" ? [content] : []), ["Hello."])
       })
-    }), { timeout: 60_000 })
-})
-
-describe("the end of the server", () => {
-  it.live("answers what is under way, ends the events, and loses nothing of a turn", () =>
-    Effect.gen(function*() {
-      const scope = yield* Scope.make()
-      const { aborted, fetched, seen, url } = yield* Scope.provide(world({ "slowly": [{ text: "I wait for", hangs: true }], "Say hello": [{ text: "Hello." }] }), scope)
-      const reading = yield* Effect.promise(async () => {
-        const { body: { id } } = await fetched("/v1/sessions", { json: {} })
-        const reader = readEvents(`${url}/v1/sessions/${id}/events`)
-        await fetched(`/v1/sessions/${id}/messages`, { json: { prompt: "Say hello" } })
-        await until(() => reader.types().includes("turn_ended"))
-        return reader
-      })
-      assert.lengthOf(seen, 1)
-      assert.strictEqual(aborted(), 0)
-      yield* Scope.close(scope, Exit.void)
-      // Its connection was ended, not cut.
-      assert.strictEqual(yield* Effect.promise(() => reading.ended), "ended")
     }), { timeout: 60_000 })
 })

@@ -111,6 +111,7 @@ export const begin = Effect.fnUntraced(function*(
   let message: string | undefined
   let position = 0
   let isEnded = false
+  let failure: ApiError.ApiError | undefined
   // The next request may come before the connection of this one is done with.
   const release = Effect.flatMap(Clock.currentTimeMillis, (now) => {
     isEnded = true
@@ -158,12 +159,20 @@ export const begin = Effect.fnUntraced(function*(
     return [...rest, { _tag: "Ended", ending: { finish, calls: waiting, usage: answer.usage(), model: answer.model() } }]
   })
 
+  /** A turn that fails: what is left of its text comes before that. */
+  const failed = (error: ApiError.ApiError) =>
+    Effect.sync(() => {
+      failure = error
+      return answer.end()
+    })
+
   const take = (event: HostEvent): Effect.Effect<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError> =>
     event._tag === "TurnEnded" && (message === undefined || event.turn.message.id === message)
-      ? Effect.flatMap(Effect.onError(finishOf(event.exit), () => release), end)
+      ? Effect.matchEffect(finishOf(event.exit), { onSuccess: end, onFailure: failed })
       : Effect.sync(() => answer.of(event))
 
   const next: Effect.Effect<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError> = Effect.suspend(() => {
+    if (failure !== undefined) return Effect.andThen(release, Effect.fail(failure))
     const event = reader.poll()
     if (event !== undefined) return take(event)
     const more = Effect.raceFirst(Effect.as(reader.arrived, "event" as const), Effect.as(calls.arrived, "call" as const))

@@ -5,6 +5,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
@@ -25,7 +26,7 @@ import * as HttpListener from "../../platform/HttpListener.ts"
 import { SessionStore } from "../../session/SessionStore.ts"
 import * as McpHost from "../../tool/mcp/McpHost.ts"
 import * as ApiError from "../ApiError.ts"
-import { answered, type BodyReader, decoded, type Endpoints, json, longestBody, objectOf, serve as serveRoutes } from "../ServedRoutes.ts"
+import { answered, type BodyReader, decoded, type Endpoints, grace, json, longestBody, objectOf, serve as serveRoutes } from "../ServedRoutes.ts"
 import type { Options, Running } from "../HermesServer.ts"
 import * as ServerKeys from "../ServerKeys.ts"
 import { modelsOf, numberOf } from "../OpenAiShapes.ts"
@@ -280,8 +281,13 @@ export const serve = (
         }
       })
     const ofKeys = yield* Effect.forEach(named, (one) => Effect.map(endpointsOf(one), (endpoints) => ({ ...one.key, ...endpoints })))
+    const every = (use: (sessions: AgentSessions["Service"]) => Effect.Effect<void>) => Effect.forEach([own, ...named], ({ sessions }) => use(sessions), { concurrency: "unbounded", discard: true })
+    const ending = yield* Deferred.make<void>()
+    // Whoever is not answered in time learns why, before the connections are cut.
+    const giveUp = Effect.andThen(Effect.sleep(options.maxGrace ?? grace), every(({ closeAll }) => closeAll))
+    yield* Effect.forkScoped(Effect.andThen(Deferred.await(ending), giveUp))
     const running = yield* serveRoutes(options, yield* endpointsOf(own), ofKeys)
     // Before requests under way are waited for: whoever only listens would be waited for in vain.
-    yield* Effect.addFinalizer(() => Effect.forEach([own, ...named], ({ sessions }) => sessions.drain, { discard: true }))
+    yield* Effect.addFinalizer(() => Effect.andThen(every(({ drain }) => drain), Deferred.succeed(ending, undefined)))
     return running
   })

@@ -55,6 +55,7 @@ export interface Service {
   readonly models: Options["models"]
   readonly counts: ServedSessions.ServedSessions["counts"]
   readonly drain: ServedSessions.ServedSessions["drain"]
+  readonly closeAll: ServedSessions.ServedSessions["closeAll"]
 }
 
 /** Sessions of a server. */
@@ -170,6 +171,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     client: options.client,
     models,
     counts: served.counts,
-    drain: served.drain
+    drain: served.drain,
+    closeAll: served.closeAll
   }
 })

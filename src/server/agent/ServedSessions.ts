@@ -16,6 +16,7 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
@@ -99,6 +100,8 @@ export interface ServedSessions {
   readonly counts: () => Counts
   /** Ends the events of each session as soon as it has nothing to do: the server ends. */
   readonly drain: Effect.Effect<void>
+  /** Closes all that are open: their turns are stopped, and whoever waits for one is told. */
+  readonly closeAll: Effect.Effect<void>
 }
 
 /** Services that sessions work with. */
@@ -183,6 +186,8 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
 
   const made = Effect.fnUntraced(function*(id: Ids.SessionId): Effect.fn.Return<ExchangeSession, never, Needs | Scope.Scope> {
     const scope = yield* Effect.scope
+    // Closed behind the live session, whose last events are of the turn that it stops.
+    const reading = yield* Scope.fork(scope)
     const before = chosen.get(id)
     const input: ExchangeSession["input"] = { tools: ClientTools.withoutClients(options.tools), system: undefined, toolScope: undefined, offered: "[]" }
     const live = yield* LiveSession.make({
@@ -208,7 +213,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     // Behind all numbers of an earlier opening, so that a reader of that one learns what it missed.
     const feed = EventFeed.make(EventFeed.beginOf(now), secrets)
     const session: ExchangeSession = { id, live, feed, calls: ClientTools.make(id, secrets), scope, input, isBusy: false, usedAt: now, freed: Effect.asVoid(Queue.offer(freed, undefined)) }
-    const reader = yield* live.subscribe({ whenBehind: "wait" })
+    const reader = yield* Scope.provide(live.subscribe({ whenBehind: "wait" }), reading)
     const take = Effect.fnUntraced(function*(event: HostEvent) {
       feed.publish(event)
       if (event._tag === "RunEvents") for (const one of event.events) if (one._tag === "UsageReported") spent = Usage.add(spent, one.usage)
@@ -221,7 +226,8 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       // It was answered, or taken back, just now.
       yield* Effect.ignore(live.answer(event.question.id, unread[event.question._tag]))
     })
-    yield* Effect.forkIn(Effect.ensuring(Effect.ignore(Effect.forever(Effect.flatMap(reader.take, take))), feed.end), scope)
+    const taking = yield* Effect.forkIn(Effect.ensuring(Effect.ignore(Effect.forever(Effect.flatMap(reader.take, take))), feed.end), reading)
+    yield* Scope.addFinalizer(reading, Fiber.await(taking))
     yield* Effect.addFinalizer(() => session.calls.abandon)
     return session
   })
@@ -263,6 +269,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     waitingFor: (results) => sessions.all().find(({ calls }) => calls.waiting().some(({ id }) => results.has(id))),
     close: sessions.close,
     counts: () => ({ open: sessions.all().length, turns, usage: spent, readers: sessions.all().reduce((sum, { feed }) => sum + feed.readers(), 0) }),
+    closeAll: Effect.suspend(() => Effect.forEach(sessions.entries(), ([id]) => sessions.close(id), { concurrency: "unbounded", discard: true })),
     drain: Effect.suspend(() => {
       isEnding = true
       return Effect.forEach(sessions.all(), (one) => Effect.flatMap(isIdle(one), (is) => is ? one.feed.end : Effect.void), { discard: true })
