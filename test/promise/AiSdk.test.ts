@@ -27,7 +27,7 @@ const scripted = (turns: ReadonlyArray<Scripted.Turn>) => {
     retry: { maxAttempts: 1 }
   }))
   const messages = async () => (await Effect.runPromise(inspection.calls)).map(({ messages }) => messages)
-  return { hermes, messages, calls: () => Effect.runPromise(inspection.calls), interruptions: () => Effect.runPromise(inspection.interruptions) }
+  return { hermes, messages, calls: () => Effect.runPromise(inspection.calls), requests: () => Effect.runPromise(inspection.requests), interruptions: () => Effect.runPromise(inspection.interruptions) }
 }
 
 const used = async <A>(hermes: Hermes, use: () => Promise<A>): Promise<A> => {
@@ -183,25 +183,30 @@ describe("languageModel", () => {
   })
 
   it("an aborted call interrupts the run, streamed or not", async () => {
-    const { hermes, interruptions } = scripted([Scripted.hang(), Scripted.hang()])
+    const { hermes, interruptions, requests } = scripted([Scripted.hang(), Scripted.hang()])
+    const reached = async (count: () => Promise<number>, least: number) => {
+      while (await count() < least) await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+    /** Gives up once the provider was called. */
+    const endAt = async (ending: AbortController, least: number) => {
+      await reached(async () => (await requests()).length, least)
+      ending.abort()
+    }
     await used(hermes, async () => {
       const model = languageModel(hermes)
-      const begun = async (count: number) => {
-        while (!(await interruptionsAnd(count))) await new Promise((resolve) => setTimeout(resolve, 5))
-      }
-      const interruptionsAnd = async (count: number) => (await interruptions()) >= count
       const first = new AbortController()
       const generated = generateText({ model, prompt: "?", abortSignal: first.signal, maxRetries: 0 }).then(() => "", (error: unknown) => error instanceof Error ? error.name : "")
-      setTimeout(() => first.abort(), 50)
+      await endAt(first, 1)
       assert.strictEqual(await generated, "AbortError")
-      await begun(1)
+      await reached(interruptions, 1)
       const second = new AbortController()
       const streamed = streamText({ model, prompt: "?", abortSignal: second.signal })
       const parts: Array<string> = []
-      setTimeout(() => second.abort(), 50)
+      const ended = endAt(second, 2)
       for await (const { type } of streamed.stream) parts.push(type)
+      await ended
       assert.strictEqual(parts.at(-1), "abort")
-      await begun(2)
+      await reached(interruptions, 2)
     })
   })
 })
