@@ -428,6 +428,8 @@ export const server = F.defaulted({
       keyEnv: F.optional(F.text),
       /** File that holds the key, and nothing else. */
       keyFile: F.optional(F.text),
+      /** Loosest mode of the client's sessions; the mode of the server when absent. */
+      maxMode: F.optional(F.choice(PermissionMode.all)),
       /** Sessions of the client that are open at once. */
       maxSessions: F.optional(F.positive),
       /** Requests of the client that are answered at once. */

@@ -78,10 +78,12 @@ export type { BegunSession, ResumedSession } from "./SessionMoves.ts"
 
 /** A mode that is looser than the run may have that started this program. */
 export class ModeUnavailable extends Schema.TaggedError<ModeUnavailable>("hermes-effect/host/ModeUnavailable")("ModeUnavailable", {
-  mode: Schema.String
+  mode: Schema.String,
+  /** The loosest mode that is allowed. */
+  most: Schema.String
 }) {
   override get message(): string {
-    return `Mode "${this.mode}" is not available: the run that started this program may do less.`
+    return `Mode "${this.mode}" is not available here: "${this.most}" is the loosest that is allowed.`
   }
 }
 
@@ -91,6 +93,8 @@ export interface Options extends Omit<LiveTurns.TurnOptions, "mode" | "plans"> {
   readonly session?: { readonly id: Ids.SessionId; readonly cwd?: string | undefined } | undefined
   /** The mode to begin with; that of the approvals when absent, until one is set. */
   readonly mode?: Mode | undefined
+  /** The loosest mode that may be set, also by the answer to a plan; every one when absent. */
+  readonly maxMode?: Mode | undefined
   /** Directory of the tools of new sessions; the agent's when absent. */
   readonly cwd?: string | undefined
   /** The id of the next new session. */
@@ -221,7 +225,7 @@ export const make = Effect.fnUntraced(function*(
   const questions = LiveQuestions.make(owner)
   let chosen = options.mode
   const limits = InheritedLimits.read(yield* ProcessVariables)
-  const most = limits === undefined ? "yolo" : PermissionMode.ofApprovals(limits.mode)
+  const most = PermissionMode.narrower(options.maxMode ?? "yolo", limits === undefined ? "yolo" : PermissionMode.ofApprovals(limits.mode))
 
   const change = (settings: Partial<LiveSettings>): Effect.Effect<void> =>
     Effect.suspend(() => {
@@ -295,7 +299,7 @@ export const make = Effect.fnUntraced(function*(
     messages: Effect.suspend(() => store.messages(owner.state().session.id)),
     setMode: (mode) =>
       Effect.suspend(() => {
-        if (PermissionMode.narrower(mode, most) !== mode) return Effect.fail(new ModeUnavailable({ mode }))
+        if (PermissionMode.narrower(mode, most) !== mode) return Effect.fail(new ModeUnavailable({ mode, most }))
         // It holds at once, also for a call that is judged before the owner's turn.
         chosen = mode
         return set({ mode })

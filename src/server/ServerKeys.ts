@@ -9,6 +9,7 @@
  * Source: `ARCHITECTURE.md` §3.
  */
 import * as Redacted from "effect/Redacted"
+import type { PermissionMode } from "../config/PermissionMode.ts"
 import { isSecret } from "../platform/LoopbackServer.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
 
@@ -17,6 +18,8 @@ export interface NamedKey {
   /** Letters, digits, `.`, `_` and `-`, 64 at most. */
   readonly name: string
   readonly key: Redacted.Redacted<string>
+  /** Loosest mode of its sessions: they begin in it where the server's is looser, and go no further; the mode of the server when absent. */
+  readonly maxMode?: PermissionMode | undefined
   /** Sessions that are open at once. */
   readonly maxSessions?: number | undefined
   /** Requests that are answered at once. */

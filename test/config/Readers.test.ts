@@ -206,6 +206,7 @@ cluster.runs_cron                                            cli/ClusterSettings
 server.keys.<>.key                                           cli/ServeCommand.ts
 server.keys.<>.key_env                                       cli/ServeCommand.ts
 server.keys.<>.key_file                                      cli/ServeCommand.ts
+server.keys.<>.max_mode                                      server/agent/AgentServer.ts
 server.keys.<>.max_sessions                                  server/agent/AgentServer.ts
 server.keys.<>.max_requests                                  server/ServedRoutes.ts
 server.keys.<>.max_connections                               server/ServedRoutes.ts

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import * as PermissionMode from "../../src/config/PermissionMode.ts"
 import type { Options } from "../../src/server/agent/AgentServer.ts"
 import * as ServerKeys from "../../src/server/ServerKeys.ts"
 import { readEvents, until, user, weather, world } from "../support/servedAgent.ts"
@@ -127,6 +128,59 @@ describe("keys of a server", () => {
         const wrong: ReadonlyArray<string> = ["", `Bearer ${keyOf.alice}x`, `Bearer ${keyOf.alice.slice(0, -1)}`, `Bearer ${keyOf.alice},${keyOf.bob}`, keyOf.alice, `Basic ${keyOf.alice}`, "Bearer alice"]
         for (const authorization of wrong) assert.deepStrictEqual(await outcome("alice", "/v1/sessions", { headers: { authorization } }), [401, "invalid_api_key"], authorization)
       })
+    }), { timeout: 60_000 })
+
+  it.live("a key chooses no looser mode than the server has, or than its own setting says", () =>
+    Effect.gen(function*() {
+      const begun = Effect.fnUntraced(function*(mode: PermissionMode.PermissionMode, maxMode?: ServerKeys.NamedKey["maxMode"]) {
+        const { ask } = yield* served({ mode }, { maxMode })
+        const modes = async (name: Name) => {
+          const { body: { id, mode } } = await ask(name, "/v1/sessions", { json: {} })
+          const tried: Array<string> = []
+          for (const one of PermissionMode.all) {
+            const changed = await ask(name, `/v1/sessions/${id}`, { method: "PATCH", json: { mode: one } })
+            const opened = await ask(name, "/v1/sessions", { json: { mode: one } })
+            assert.deepStrictEqual(opened.status, changed.status === 200 ? 201 : 403)
+            if (changed.status === 200) tried.push(one)
+            else assert.deepStrictEqual([changed.status, changed.body.error.code], [403, "mode_unavailable"])
+          }
+          // What was refused changed nothing.
+          assert.strictEqual((await ask(name, `/v1/sessions/${id}`)).body.mode, tried.at(-1))
+          return [mode, tried.at(-1)]
+        }
+        return yield* Effect.promise(async () => [await modes("alice"), await modes("owner")])
+      }, Effect.scoped)
+      assert.deepStrictEqual(yield* begun("ask"), [["ask", "ask"], ["ask", "yolo"]])
+      assert.deepStrictEqual(yield* begun("yolo"), [["yolo", "yolo"], ["yolo", "yolo"]])
+      assert.deepStrictEqual(yield* begun("auto", "plan"), [["plan", "plan"], ["auto", "yolo"]])
+      assert.deepStrictEqual(yield* begun("ask", "edits"), [["ask", "edits"], ["ask", "yolo"]])
+    }), { timeout: 60_000 })
+
+  it.live("settings that cannot all be changed change nothing, and open no session", () =>
+    Effect.gen(function*() {
+      const { ask, outcome } = yield* served()
+      yield* Effect.promise(async () => {
+        const open = async () => /hermes_sessions_open (\d+)/u.exec((await ask("alice", "/metrics")).body)?.[1]
+        assert.deepStrictEqual(await outcome("alice", "/v1/sessions", { json: { mode: "yolo" } }), [403, "mode_unavailable"])
+        assert.deepStrictEqual(await outcome("alice", "/v1/sessions", { json: { model: "nobody" } }), [404, "model_not_found"])
+        assert.strictEqual(await open(), "0")
+        const { body: { id } } = await ask("alice", "/v1/sessions", { json: {} })
+        assert.deepStrictEqual(await outcome("alice", `/v1/sessions/${id}`, { method: "PATCH", json: { mode: "plan", model: "nobody" } }), [404, "model_not_found"])
+        assert.strictEqual((await ask("alice", `/v1/sessions/${id}`)).body.mode, "ask")
+      })
+    }), { timeout: 60_000 })
+
+  it.live("a tool over MCP runs in no looser mode than that of the key", () =>
+    Effect.gen(function*() {
+      const { ask } = yield* served({
+        mode: "auto",
+        mcpTools: () => [{ name: "mode", description: "Mode", parameters: { properties: {} }, readOnly: true, run: () => Effect.map(PermissionMode.current, String) }]
+      }, { maxMode: "plan" })
+      const modeOf = async (name: Name) => {
+        const { body } = await ask(name, "/mcp", { json: { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "mode", arguments: {} } }, headers: { accept: "application/json, text/event-stream", "mcp-protocol-version": "2025-11-25" } })
+        return (typeof body === "string" ? JSON.parse(/^data: (.+)$/mu.exec(body)?.[1] ?? "null") : body).result.content[0].text
+      }
+      assert.deepStrictEqual(yield* Effect.promise(async () => [await modeOf("alice"), await modeOf("owner")]), ["plan", "undefined"])
     }), { timeout: 60_000 })
 
   it.live("a server with named keys alone answers nobody without one, on the loopback too", () =>

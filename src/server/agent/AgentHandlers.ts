@@ -96,13 +96,13 @@ const viewOf = Effect.fnUntraced(function*({ id, live }: ServedSession) {
   }
 })
 
+/** Changes all that is asked for, or nothing. */
 const change = Effect.fnUntraced(function*({ live }: ServedSession, { mode, model }: typeof NewSettings.Type) {
+  const models = model === undefined ? [] : yield* (yield* AgentSessions).models
+  const found = models.find(({ id }) => id === model)
+  if (model !== undefined && found === undefined && model !== "hermes") return yield* ApiError.make(404, "model_not_found", `There is no model "${model}". GET /v1/models lists them.`)
   if (mode !== undefined) yield* Effect.mapError(live.setMode(mode), ({ message }) => ApiError.make(403, "mode_unavailable", message))
-  if (model === undefined) return
-  const sessions = yield* AgentSessions
-  const found = (yield* sessions.models).find(({ id }) => id === model)
-  if (found === undefined && model !== "hermes") return yield* ApiError.make(404, "model_not_found", `There is no model "${model}". GET /v1/models lists them.`)
-  yield* live.setRoute(found?.route)
+  if (model !== undefined) yield* live.setRoute(found?.route)
 })
 
 const answerOf = (given: typeof NewAnswer.Type): Answer => {
@@ -198,8 +198,9 @@ const handlers = (bodyOf: BodyReader) => {
       .handleRaw("open", ({ request }) =>
         answered(Effect.gen(function*() {
           const given = yield* settings(request)
-          const made = yield* AgentSessions.use(({ open }) => open())
-          yield* change(made, given)
+          const { close, open } = yield* AgentSessions
+          const made = yield* open()
+          yield* Effect.onError(change(made, given), () => close(made.id))
           return json(yield* viewOf(made), 201, { [sessionHeader]: made.id })
         })))
       .handleRaw("view", ({ params }) => answered(Effect.map(Effect.flatMap(session(params.id), viewOf), (view) => json(view))))

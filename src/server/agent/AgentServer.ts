@@ -4,7 +4,7 @@
  * **Details**
  *
  * Bodies, connections, requests and sessions are bounded; on another address than the loopback a key is needed. Further keys have names:
- * the sessions of each are its own, and so are its bounds. When the scope closes,
+ * the sessions of each are its own, and so are its bounds; their mode is no looser than the server's, or than `maxMode` of the key. When the scope closes,
  * requests under way have ten seconds, and runs are interrupted with what they have stored.
  *
  * **Gotchas**
@@ -33,6 +33,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Agent } from "../../agent/Agent.ts"
 import type { BackgroundWork } from "../../agent/BackgroundWork.ts"
+import * as PermissionMode from "../../config/PermissionMode.ts"
 import type { Hooks } from "../../hooks/Hooks.ts"
 import type { ModelRouter } from "../../routing/ModelRouter.ts"
 import type { RunRecord } from "../../session/RunRecord.ts"
@@ -53,25 +54,35 @@ export interface Options extends HermesServer.Options, Partial<Omit<AgentSession
   readonly mcpTools?: ReadonlyArray<Offered> | ((client: string | undefined) => ReadonlyArray<Offered>) | undefined
 }
 
+/** The tool with its runs in no looser mode than the one that is given. */
+const limited = (mode: PermissionMode.PermissionMode) => (tool: Offered): Offered => ({
+  ...tool,
+  run: (...given) => Effect.provideService(tool.run(...given), PermissionMode.CurrentMode, mode)
+})
+
 /** Serves the agent of the surroundings as long as the scope lives. Fails with the reason when it may not be started so, or the port cannot be used. */
 export const serve = (
   options: Options
 ): Effect.Effect<HermesServer.Running, string, Agent | BackgroundWork | Hooks | ModelRouter | RunRecord | Scope.Scope | SessionStore | ToolRegistry> =>
   Effect.gen(function*() {
     const [{ serve }, sessions] = yield* Effect.promise(() => Promise.all([import("./AgentHandlers.ts"), import("./AgentSessions.ts")]))
-    const { keys = [], maxSessions, mcpTools = [], tools = everything, ...shared } = options
-    const servedTo = (client: Partial<ServerKeys.NamedKey>) =>
-      Effect.map(
+    const { keys = [], maxSessions, mcpTools = [], mode = "ask", tools = everything, ...shared } = options
+    const servedTo = (client: Partial<ServerKeys.NamedKey>) => {
+      const { maxMode = client.name === undefined ? undefined : mode } = client
+      const offered = typeof mcpTools === "function" ? mcpTools(client.name) : mcpTools
+      return Effect.map(
         sessions.make({
-          mode: "ask",
           models: Effect.succeed([]),
           ...shared,
+          mode: PermissionMode.narrower(mode, maxMode ?? mode),
+          maxMode,
           client: client.name,
           tools: client.name === undefined ? tools : ServerKeys.withoutSearch(tools),
           maxSessions: client.maxSessions ?? maxSessions
         }),
-        (made) => ({ sessions: made, mcpTools: typeof mcpTools === "function" ? mcpTools(client.name) : mcpTools })
+        (made) => ({ sessions: made, mcpTools: client.maxMode === undefined ? offered : offered.map(limited(PermissionMode.narrower(mode, client.maxMode))) })
       )
+    }
     const named = yield* Effect.forEach(keys, (key) => Effect.map(servedTo(key), (served) => ({ ...served, key })))
     return yield* serve(options, yield* servedTo({}), named)
   })

@@ -46,6 +46,8 @@ export interface Options {
   /** Tools of the agent. */
   readonly tools: Selection
   readonly mode: PermissionMode
+  /** Loosest mode that clients may choose; every one when absent. */
+  readonly maxMode?: PermissionMode | undefined
   /** Directory of the tools. */
   readonly cwd: string
   readonly maxIterations?: number | undefined
@@ -125,7 +127,7 @@ export const storeFailed = (error: { readonly message: string }): ApiError.ApiEr
 
 /** Opens no session yet; all of them are closed with the scope. */
 export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<ServedSessions, never, Needs | Scope.Scope> {
-  const { client, cwd, idle = Duration.minutes(10), maxIterations, maxSessions = 512, maxUnused = mostUnused, mode } = options
+  const { client, cwd, idle = Duration.minutes(10), maxIterations, maxMode, maxSessions = 512, maxUnused = mostUnused, mode } = options
   const source = ServerKeys.sourceOf("api-server", client)
   const services = Context.omit(Scope.Scope)(yield* Effect.context<Needs>())
   const store = yield* SessionStore
@@ -205,7 +207,8 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
           return input.system
         }
       },
-      mode: before?.mode ?? mode
+      mode: before?.mode ?? mode,
+      maxMode
     })
     if (before !== undefined) yield* live.setRoute(before.route)
     yield* Effect.addFinalizer(() => Effect.map(live.state, (state) => remember(state.session.id, state)))
