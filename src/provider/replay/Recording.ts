@@ -124,9 +124,13 @@ export const canonicalRequest = (request: ModelRequest): unknown =>
 /** The name of a canonical request. */
 export const hash = (request: unknown): string => Digest.hex(JSON.stringify(request), 16)
 
-const codec = Schema.toCodecJson(Exchange)
-const encode = Schema.encodeSync(codec)
-const decode = Schema.decodeUnknownResult(codec)
+const codecs = () => {
+  const codec = Schema.toCodecJson(Exchange)
+  return { encode: Schema.encodeSync(codec), decode: Schema.decodeUnknownResult(codec) }
+}
+let made: ReturnType<typeof codecs> | undefined
+/** Made at the first use. */
+const codec = (): ReturnType<typeof codecs> => made ??= codecs()
 
 type Batch = ReadonlyArray<StreamPart>
 
@@ -162,7 +166,7 @@ const redacted = (stream: ReadonlyArray<Batch>): ReadonlyArray<Batch> => {
 export const toLine = (given: Exchange): string => {
   const { response, stream } = given
   const exchange = stream === undefined ? given : { ...given, stream: redacted(stream) }
-  return JSON.stringify(canonical(encode(
+  return JSON.stringify(canonical(codec().encode(
     response === undefined ? exchange : { ...exchange, response: { ...response, raw: canonical(response.raw) } }
   )))
 }
@@ -181,7 +185,7 @@ export const fromLine = (line: string, number: number): Result.Result<Exchange, 
   return Option.match(Json.parse(line), {
     onNone: () => Result.fail(fail("is no JSON")),
     onSome: (value) =>
-      Result.mapBoth(decode(value), {
+      Result.mapBoth(codec().decode(value), {
         onFailure: (error) => fail(`is not a recorded exchange: ${error.message.split("\n").join(" ")}`),
         onSuccess: withBytes
       })
