@@ -4,17 +4,38 @@
  * **Details**
  *
  * Compiled code is kept between starts (`NODE_COMPILE_CACHE` says where, `NODE_DISABLE_COMPILE_CACHE=1` turns it off), and
- * nothing is loaded that a command does not use: the version needs no more than itself.
+ * nothing is loaded that a command does not use: the version needs no more than itself, and the help of the bundled program
+ * stands beside it as text.
  */
+import { readFileSync, writeSync } from "node:fs"
 import { enableCompileCache } from "node:module"
+import { isatty } from "node:tty"
 
 enableCompileCache()
 
 const argv = process.argv.slice(2)
+
+/** Prints the stored help. False where it is left to the program: from sources, with colors forced or forbidden, on a broken stdout. */
+const printsHelp = (): boolean => {
+  const { FORCE_COLOR = "", NO_COLOR = "", TERM } = process.env
+  if (FORCE_COLOR !== "" || NO_COLOR !== "") return false
+  try {
+    // Written by the build.
+    const help = JSON.parse(readFileSync(new URL("help.json", import.meta.url), "utf8")) as { readonly plain: string; readonly colored: string }
+    const text = Buffer.from(isatty(1) && TERM !== "dumb" ? help.colored : help.plain)
+    const written = writeSync(1, text)
+    if (written < text.length) process.stdout.write(text.subarray(written))
+    return true
+  } catch {
+    // The program meets what is wrong with stdout again, and reports it.
+    return false
+  }
+}
+
 if (argv.length === 1 && (argv[0] === "--version" || argv[0] === "-V")) {
   const { version } = await import("./domain/Version.ts")
   process.stdout.write(`hermes ${version}\n`)
-} else {
+} else if (argv.length !== 1 || argv[0] !== "--help" || !printsHelp()) {
   const { start } = await import("./cli/internal/Start.ts")
   start(argv, () => import("./Runtime.ts"))
 }

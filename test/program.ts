@@ -1,6 +1,7 @@
 // `node test/program.ts DIRECTORY [SCRIPT…]`: bundles the program into a directory: `main.js` is the program, `index.js` and `entry/` the
 // package as plugins import it, `shared/` every public module of `effect` and `@effect/platform-node` as the program itself runs on it. The
 // scripts of `test/support` named behind it are bundled with it. A start takes half the time of one from separate modules.
+import { execFileSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join, relative } from "node:path"
 import { type InputOptions, type OutputChunk, rolldown } from "rolldown"
@@ -46,6 +47,14 @@ interface Group {
 const startModule = join(root, "src/cli/internal/Start.ts")
 /** The one that `main.ts` prints without any other. */
 const versionModule = join(root, "src/domain/Version.ts")
+/** What a prompt loads besides, each module where it is first used. */
+const queryModules = [
+  "cli/ChatCommand", "cli/SingleQuery", "Runtime", "routing/RoutedModelRouter", "routing/PoolStore", "routing/RateGuard",
+  "routing/catalogue/EndpointMemory", "tool/approval/ApprovalOrder", "tool/builtin/Files", "tool/builtin/Terminal",
+  "tool/builtin/Todo", "tool/builtin/Delegate", "tool/builtin/Web", "tool/builtin/SearchProvider", "tool/builtin/Vision",
+  "tool/builtin/SessionSearchTool", "tool/builtin/Clarify", "tool/builtin/ExecuteCode", "tool/builtin/CronJob",
+  "tool/builtin/SkillTools", "tool/builtin/MemoryTool", "environment/Sandbox", "environment/SandboxProbe", "session/sqlite/SqliteStore"
+].map((name) => join(root, `src/${name}.ts`))
 
 /**
  * What every command loads is one file, what many parts of the program use besides is one each for `effect` and for the rest: a start
@@ -66,7 +75,12 @@ const groupsOf = async (): Promise<ReadonlyArray<Group>> => {
     modules: new Set(output.flatMap((part) => part.type === "chunk" && part.name === name ? part.moduleIds : []))
   }))
   // The first group that a module is in has it.
-  return [{ name: "version", modules: new Set([versionModule]) }, { name: "start", modules: start }, ...shared]
+  return [
+    { name: "version", modules: new Set([versionModule]) },
+    { name: "start", modules: start },
+    ...shared,
+    { name: "query", modules: closureOf(queryModules, imports) }
+  ]
 }
 
 /** The folder of the package that a module belongs to. */
@@ -110,6 +124,10 @@ const { output } = await bundle.write({
 await bundle.close()
 const chunks = output.filter((part) => part.type === "chunk")
 writeFileSync(join(unfinished, "LICENSES.txt"), `Packages in the files of this folder.\n\n${notices(chunks)}\n`)
+/** What `main.js` prints for `--help` without loading the commands. */
+const helpWith = (env: Readonly<Record<string, string>>): string =>
+  execFileSync(process.execPath, [join(unfinished, "main.js"), "--help"], { encoding: "utf8", env: { ...env, NODE_DISABLE_COMPILE_CACHE: "1" } })
+writeFileSync(join(unfinished, "help.json"), JSON.stringify({ plain: helpWith({ NO_COLOR: "1" }), colored: helpWith({ FORCE_COLOR: "1" }) }))
 rmSync(directory, { recursive: true, force: true })
 renameSync(unfinished, directory)
 process.stdout.write(`${relative(root, directory) || directory}: ${chunks.length} files\n`)

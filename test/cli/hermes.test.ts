@@ -403,10 +403,18 @@ describe("a start", () => {
   const chunks = (files: ReadonlyArray<string>): ReadonlyArray<string> =>
     files.filter((file) => !file.endsWith("/spy.mjs")).map((file) => file.replace(/^.*\//, "").replace(/-[\w-]{8}\.js$/, "")).toSorted()
 
-  it.live.runIf(isBundled)("of the bundle for the version loads two files of a line each, for help the one of all commands", () =>
+  it.live.runIf(isBundled)("of the bundle for the version loads two files of a line each, for help the one of all commands, or its text", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(chunks((yield* loaded(["--version"], program)).files), ["Version", "main.js", "version"])
-      assert.deepStrictEqual(chunks((yield* loaded(["--help"], program)).files), ["Start", "main.js", "rolldown-runtime", "start", "version"])
+      assert.deepStrictEqual(chunks((yield* loaded(["--help"], program)).files), ["main.js"])
+      assert.deepStrictEqual(chunks((yield* loaded(["help"], program)).files), ["Start", "main.js", "rolldown-runtime", "start", "version"])
+    }))
+
+  it.live.runIf(isBundled)("of the bundle prints the same help as its commands do", () =>
+    Effect.gen(function*() {
+      const { start } = yield* machine
+      const [stored, made] = yield* Effect.all([start(["--help"], { program }), start(["help"], { program })])
+      assert.deepStrictEqual(stored, made)
     }))
 
   it.live.runIf(isBundled)("of the bundle for a query loads no SDK, no transport and no server where it needs none", () =>
@@ -414,6 +422,8 @@ describe("a start", () => {
       const { files, node } = yield* loaded(["-Q", "-q", "go", "--script", "turns.yaml"], program)
       assert.deepStrictEqual(chunks(files).filter((name) => /^(?:openai|sdk|dist-cjs|undici|StudioServer|acp|NodeRedis)$/.test(name)), [])
       assert.deepStrictEqual(node.filter((name) => /(?:^| )(?:http2?|worker_threads|cluster)$|deps\/undici/.test(name)), [])
+      // What every prompt loads is one file beside those of every command; names of its parts lead to it.
+      assert.isBelow(chunks(files).length, 60)
     }))
 })
 
