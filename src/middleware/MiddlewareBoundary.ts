@@ -19,8 +19,8 @@
  * | interrupts itself, joins a fiber that was interrupted, or hangs until its deadline | as if it had died |
  *
  * "Dies" reads "fails the call with `MiddlewareFailure`" for a wrapper that is registered as closed. It runs in a fiber of its own;
- * its deadline counts the time that it takes by itself, not that of the call below. One that only gives back its call of `next` is done
- * with that, and what lies below runs as it would without it. The request, the context and the value from
+ * its deadline counts the time that it takes by itself, not that of the call below. One that only gives back its call of `next` has
+ * nothing to run, and what lies below runs as it would without it. The request, the context and the value from
  * below are views that it cannot change, and so is what it gives to those above it.
  */
 import * as Cause from "effect/Cause"
@@ -154,9 +154,6 @@ interface Surroundings {
   readonly deadline: () => number
 }
 
-/** End of a wrapper that gave back its call of `next` and does nothing else. */
-const passedOn = Exit.succeed(Symbol("passedOn"))
-
 /** One call of one wrapper. */
 class Frame<Req, Options, A, Info> {
   readonly #wrapper: Wrapper<Req, Options, A, Info>
@@ -188,23 +185,26 @@ class Frame<Req, Options, A, Info> {
     this.#seen = Frozen.view(request)
   }
 
-  /** Runs the wrapper in a fiber of its own, and reads what it comes to. */
+  /** Asks the wrapper for its effect, and runs that in a fiber of its own; reads what it comes to. */
   run(context: Info, restore: IsolatedCall.Restore): Effect.Effect<A, unknown, unknown> {
+    const wrapped = this.#wrapped(context)
+    // Nothing of the wrapper is left to be run, or to be watched.
+    if (wrapped === this.#plainCall && this.#calls === 0) {
+      this.#revoked = true
+      return restore(this.#below(this.#requested(this.#asked), undefined, unwrapped))
+    }
     return IsolatedCall.forked(
-      Effect.suspend((): Effect.Effect<unknown, unknown, unknown> => {
-        const wrapped = this.#wrapper.wrap(this.#next, context)(this.#seen)
-        return wrapped === this.#plainCall && this.#calls === 0 ? passedOn : wrapped
-      }),
-      (fiber) => {
-        const exit = fiber.pollUnsafe()
-        // Nothing of the wrapper is left to be watched.
-        if (exit === passedOn) {
-          this.#revoked = true
-          return restore(this.#below(this.#requested(this.#asked), undefined, unwrapped))
-        }
-        return this.#read(IsolatedCall.settled(fiber, this.#own(), restore, true), restore)
-      }
+      Effect.suspend(() => wrapped),
+      (fiber) => this.#read(IsolatedCall.settled(fiber, this.#own(), restore, true), restore)
     )
+  }
+
+  #wrapped(context: Info): Effect.Effect<unknown, unknown, unknown> {
+    try {
+      return this.#wrapper.wrap(this.#next, context)(this.#seen)
+    } catch (defect) {
+      return Effect.die(defect)
+    }
   }
 
   #own(): IsolatedCall.OwnTime {

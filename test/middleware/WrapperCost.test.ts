@@ -47,14 +47,14 @@ const llm = (entry: Middleware.Any): Run => (wrappers) => {
 }
 
 describe("a wrapper", () => {
-  it.effect("that passes the call on takes a fiber and five steps", () =>
+  it.effect("that passes the call on takes no fiber and two steps", () =>
     Effect.gen(function*() {
       const same = Middleware.toolExecution({ name: "p", wrap: (next) => (args) => next(args) })
-      assert.deepStrictEqual(yield* perWrapper(tool(same)), { fibers: 1, steps: 5 })
+      assert.deepStrictEqual(yield* perWrapper(tool(same)), { fibers: 0, steps: 2 })
       const other = Middleware.toolExecution({ name: "p", wrap: (next) => (args) => next({ ...args }) })
-      assert.deepStrictEqual(yield* perWrapper(tool(other)), { fibers: 1, steps: 5 })
+      assert.deepStrictEqual(yield* perWrapper(tool(other)), { fibers: 0, steps: 2 })
       const model = Middleware.llmExecution({ name: "p", wrap: (next) => (request) => next(request) })
-      assert.deepStrictEqual(yield* perWrapper(llm(model)), { fibers: 1, steps: 5 })
+      assert.deepStrictEqual(yield* perWrapper(llm(model)), { fibers: 0, steps: 2 })
     }))
 
   it.effect("that looks at the result takes a fiber and few steps more", () =>
