@@ -163,6 +163,15 @@ describe("hermes trace serve, of runs", () => {
       const { json: { sessions: [last] } } = yield* ask("/api/sessions?sort=started")
       assert.deepStrictEqual([last.status, last.prompt], ["interrupted", "please wait"])
       assert.strictEqual((yield* ask(`/api/sessions/${last.id}`)).json.runs[0].status, "interrupted")
+
+      yield* start(["chat", "-q", "hello", "--resume", last.id])
+      const { json: resumed } = yield* ask(`/api/sessions/${last.id}`)
+      const [first, second] = resumed.runs
+      const runs = `leftRun=${encodeURIComponent(first.id)}&rightRun=${encodeURIComponent(second.id)}`
+      const { json: compared } = yield* ask(`/api/compare?left=${last.id}&right=${last.id}&${runs}`)
+      const time = second.endedAt - second.startedAt
+      // Nobody knows how long the killed run went on, and the time until somebody resumed it is not its own.
+      assert.deepStrictEqual([compared.left.duration, compared.right.duration, resumed.summary.duration], [0, time, time])
     }))
 
   it.live("keeps scores and notes, compares sessions, and exports datasets", () =>
@@ -191,6 +200,11 @@ describe("hermes trace serve, of runs", () => {
       const side = { status: "ok", models: ["gpt-4o"], tools: [] }
       assert.deepStrictEqual(timeless(compared.left), { ...totals(2, { toolCalls: 1 }), ...side, session: one, name: "read the notes", tools: ["read_file"] })
       assert.deepStrictEqual(timeless(compared.right), { ...totals(1), ...side, session: two, name: "hello" })
+      const took = ({ runs: [only] }: Json) => only.endedAt - only.startedAt
+      const times = [took(judged), took((yield* ask(`/api/sessions/${two}`)).json)]
+      assert.deepStrictEqual([compared.left.duration, compared.right.duration], times)
+      const { json: byRun } = yield* ask(`/api/compare?left=${one}&right=${two}&leftRun=${encodeURIComponent(run)}`)
+      assert.deepStrictEqual([byRun.left.duration, byRun.right.duration], times)
       assert.deepStrictEqual(compared.data.runs.map(({ name }: Json) => name), ["read the notes", "hello"])
       const { change, left, right, state } = compared.first
       assert.deepStrictEqual([state, left, right, compared.data.diff.findIndex((one: Json) => one.state !== "same")], ["changed", compared.data.runs[0].rows[compared.data.diff[change].left].text, compared.data.runs[1].rows[compared.data.diff[change].right].text, change])

@@ -190,7 +190,7 @@ export const aggregate = (
   return {
     ...sums,
     sessions: new Set(found.map(({ id }) => SessionQueries.beginningOf(world, id))).size,
-    active: facts.filter(({ id }) => !world.parents.has(id)).reduce((sum, one) => sum + SessionQueries.durationOf(one, isInside), 0),
+    active: facts.filter(({ id }) => !world.parents.has(id)).reduce((sum, one) => sum + SessionQueries.durationOf(one, ({ startedAt }) => isInside(startedAt)), 0),
     messages: said.reduce((sum, { messages }) => sum + messages, 0),
     userMessages: said.reduce((sum, { userMessages }) => sum + userMessages, 0),
     costs: bucketsOf(modelCalls),

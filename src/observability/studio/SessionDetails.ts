@@ -187,7 +187,7 @@ const side = (world: SessionQueries.World, source: Source, runId: string | undef
     session: session.id,
     run: runId,
     name: run.prompt ?? title,
-    duration: (run.endedAt ?? facts.activeAt) - run.startedAt,
+    duration: SessionQueries.durationOf(facts, ({ id }) => id === runId),
     status: run.status,
     models: Array.from(new Set(facts.modelCalls.filter((call) => call.run === runId).map(({ model }) => model))).toSorted(),
     tools: Array.from(new Set(facts.toolCalls.filter((call) => call.run === runId).map(({ name }) => name))).toSorted()

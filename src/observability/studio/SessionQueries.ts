@@ -164,13 +164,12 @@ const modelsOf = (facts: ReadonlyArray<SessionFacts.SessionFacts>): ReadonlyArra
 const toolsOf = (facts: ReadonlyArray<SessionFacts.SessionFacts>): ReadonlyArray<string> =>
   distinct(facts.flatMap(({ toolCalls }) => toolCalls.map(({ name }) => name)))
 
-/**
- * Sum of the durations of a session's runs, in milliseconds; one that runs counts to its last event. `isCounted` tells by its start
- * whether a run counts.
- */
-export const durationOf = (facts: SessionFacts.SessionFacts | undefined, isCounted: (startedAt: number) => boolean = () => true): number =>
-  facts === undefined ? 0 : Array.from(facts.runs.values()).reduce((sum, { endedAt, startedAt }, index, all) =>
-    isCounted(startedAt) ? sum + Math.max(0, (endedAt ?? (index === all.length - 1 ? facts.activeAt : startedAt)) - startedAt) : sum, 0)
+/** Sum of the durations of a session's runs that are counted, in milliseconds; one that runs counts to its last event, a killed one before others not. */
+export const durationOf = (facts: SessionFacts.SessionFacts | undefined, isCounted: (run: SessionFacts.RunFacts) => boolean = () => true): number =>
+  facts === undefined ? 0 : Array.from(facts.runs.values()).reduce((sum, run, index, all) => {
+    const { endedAt, startedAt } = run
+    return isCounted(run) ? sum + Math.max(0, (endedAt ?? (index === all.length - 1 ? facts.activeAt : startedAt)) - startedAt) : sum
+  }, 0)
 
 /** Summary of a session, with its sub-agents in its totals. */
 export const summary = (world: World, session: Session): SessionSummary => {
