@@ -11,7 +11,7 @@ import { dirname } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Runtime from "../../src/Runtime.ts"
-import { machine, program, sessionIdOf } from "../support/hermes.ts"
+import { machine, onceSaid, program, sessionIdOf } from "../support/hermes.ts"
 
 /** A plugin that notes which sessions are given up, and does `more` when it is registered. */
 const plugin = (log: string, more = "") => `
@@ -45,21 +45,15 @@ const hangs: Readonly<Record<string, string>> = {
   "the start of a plugin": "console.error('stuck'); return new Promise(() => {})"
 }
 
+/** Ends a program that is stuck, after a time that is long enough for one with nothing to do to end by itself. */
+const endedWhenStuck = () => onceSaid("stuck", (child) => setTimeout(() => child.exitCode === null && child.kill("SIGINT"), 500))
+
 describe("a result", () => {
   for (const [what, more] of Object.entries(hangs)) {
     it.live(`is told by a run that waits for ${what} that never settles, when a signal ends it`, () =>
       Effect.gen(function*() {
         const { hermes } = yield* withPlugin(more)
-        let isOver = false
-        const { code, stderr, stdout } = yield* hermes(chat, {
-          onStart: (child) => {
-            child.once("exit", () => isOver = true)
-          },
-          onError: (stderr, child) => {
-            // Long enough for a process with nothing to do to end by itself.
-            if (stderr.includes("stuck")) setTimeout(() => isOver || child.kill("SIGINT"), 500)
-          }
-        })
+        const { code, stderr, stdout } = yield* hermes(chat, { onError: endedWhenStuck() })
         assert.strictEqual(code, 130, stderr)
         assert.deepStrictEqual(results(stdout).map(({ exit_code }) => exit_code), [130])
       }))
@@ -68,15 +62,7 @@ describe("a result", () => {
   it.live("is waited for, also of a plugin's command that never settles and holds nothing", () =>
     Effect.gen(function*() {
       const { hermes } = yield* withPlugin("ctx.registerCliCommand('stuck', () => { console.error('stuck'); return new Promise(() => {}) })")
-      let isOver = false
-      const { code, stderr } = yield* hermes(["stuck"], {
-        onStart: (child) => {
-          child.once("exit", () => isOver = true)
-        },
-        onError: (stderr, child) => {
-          if (stderr.includes("stuck")) setTimeout(() => isOver || child.kill("SIGINT"), 500)
-        }
-      })
+      const { code, stderr } = yield* hermes(["stuck"], { onError: endedWhenStuck() })
       assert.strictEqual(code, 130, stderr)
     }))
 
@@ -86,12 +72,7 @@ describe("a result", () => {
         "ctx.registerHook('on_session_end', () => new Promise(() => {}))\n" +
           "ctx.registerHook('pre_llm_call', () => { console.error('stuck'); return new Promise(() => {}) })"
       )
-      let sent = false
-      const { code, stderr, stdout } = yield* hermes(chat, {
-        onError: (stderr, child) => {
-          if (!sent && stderr.includes("stuck")) sent = child.kill("SIGTERM")
-        }
-      })
+      const { code, stderr, stdout } = yield* hermes(chat, { onError: onceSaid("stuck", (child) => child.kill("SIGTERM")) })
       assert.strictEqual(code, 143, stderr)
       const [result, ...others] = results(stdout)
       assert.deepStrictEqual([result?.["exit_code"], others], [143, []])

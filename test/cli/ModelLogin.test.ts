@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import { existsSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import * as HttpServer from "../provider/HttpServer.ts"
+import { onceSaid } from "../support/hermes.ts"
 import { machine } from "../support/hermesInProcess.ts"
 
 const claims = (name: string, exp: number): string => {
@@ -124,9 +125,7 @@ describe("hermes model login", () => {
     Effect.gen(function*() {
       const { auth, start } = yield* user({ patience: 1_000, granted: tokens("one"), good: "one" })
       const ended = yield* start(["model", "login"], {
-        onError: (stderr, child) => {
-          if (stderr.includes("ABCD-1234")) child.kill("SIGINT")
-        }
+        onError: onceSaid("ABCD-1234", (child) => child.kill("SIGINT"))
       })
       assert.strictEqual(ended.code, 130)
       assert.isFalse(existsSync(auth))

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import OpenAI from "openai"
-import { machine } from "../support/hermes.ts"
+import { machine, onceSaid } from "../support/hermes.ts"
 
 describe("hermes serve", () => {
   it.live("serves the agent of the settings, keeps its sessions, and ends by a signal without losing a request", () =>
@@ -27,9 +27,7 @@ describe("hermes serve", () => {
       assert.match((yield* hermes(["sessions", "list", "--source", "api-server"])).stdout, /^\d{8}_\d{6}_/u)
 
       const rollouts = yield* hermes(["serve", "--port", "0", "--rollouts", "episodes", "--provider", "offline"], {
-        onOutput: (text, child) => {
-          if (text.includes("Episodes:")) child.kill("SIGINT")
-        }
+        onOutput: onceSaid("Episodes:", (child) => child.kill("SIGINT"))
       })
       assert.include(rollouts.stdout, "Serving rollouts of")
       assert.isTrue(existsSync(join(cwd, "episodes")))

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { existsSync, readFileSync, statSync } from "node:fs"
 import * as HttpServer from "../provider/HttpServer.ts"
-import { machine, program, sessionIdOf } from "../support/hermes.ts"
+import { machine, onceSaid, program, sessionIdOf } from "../support/hermes.ts"
 import { launcher, open } from "../support/pseudoTerminal.ts"
 
 /** A model with a cache, that says one thing; with `status` it refuses, and without an answer it hangs. */
@@ -63,9 +63,7 @@ describe("--usage-file", () => {
 
       keep("config.yaml", config((yield* model({ hangs: true })).url))
       const stopped = yield* hermes(["-Q", "-q", "hi", "--usage-file", "stopped.json"], {
-        onError: (text, child) => {
-          if (text.includes("session_id:")) child.kill("SIGINT")
-        }
+        onError: onceSaid("session_id:", (child) => child.kill("SIGINT"))
       })
       assert.strictEqual(stopped.code, 130)
       assert.deepInclude(JSON.parse(readFileSync(at("stopped.json"), "utf8")), { completed: false, failed: false, interrupted: true })

@@ -16,6 +16,7 @@ import * as AtifCheck from "../../src/observability/AtifCheck.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
 import * as TarArchive from "../../src/domain/TarArchive.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
+import { onceSaid } from "../support/hermes.ts"
 import { machine } from "../support/hermesInProcess.ts"
 import { applied, type Event, type Json, price, timeless, totals, world } from "./support/studio.ts"
 
@@ -147,8 +148,7 @@ describe("hermes trace serve, of runs", () => {
       assert.deepStrictEqual(sums.agents.map(({ calls, name }: Json) => `${name} ${calls}`), ["leaf 2", "main 2"])
       assert.deepStrictEqual([sums.sessions, sums.modelCalls, sums.cost], [1, 4, price(4)])
 
-      const killed = yield* start(["chat", "-q", "please wait"], { onError: (stderr, process) => {
-        if (!stderr.includes("session_id: ")) return
+      const killed = yield* start(["chat", "-q", "please wait"], { onError: onceSaid("session_id: ", (process) => {
         // Its first step is recorded before the command runs.
         const looking = setInterval(() => {
           const database = new DatabaseSync(join(home, "state.db"))
@@ -158,7 +158,7 @@ describe("hermes trace serve, of runs", () => {
           clearInterval(looking)
           process.kill("SIGKILL")
         }, 50)
-      } })
+      }) })
       assert.strictEqual(killed.signal, "SIGKILL")
       const { json: { sessions: [last] } } = yield* ask("/api/sessions?sort=started")
       assert.deepStrictEqual([last.status, last.prompt], ["interrupted", "please wait"])

@@ -43,10 +43,10 @@ describe("HttpTransport deadlines", () => {
   it.effect("a connection that has served a stream is not ended while it waits for the next request", () =>
     Effect.gen(function*() {
       const server = yield* HttpServer.make((_, response) => response.writeHead(200, events).end("data: 1\n\n"))
-      const fetch = yield* client(300)
+      const fetch = yield* client(1000)
       const once = Effect.promise(async () => (await fetch(server.url, { method: "POST", body: "x" })).text())
       yield* once
-      yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 700)))
+      yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 1500)))
       yield* once
       assert.strictEqual(new Set(server.requests.map(({ socket }) => socket)).size, 1)
     }))
@@ -74,10 +74,10 @@ describe("HttpTransport deadlines", () => {
       const server = yield* HttpServer.make(({ url }, response) => {
         if (url === "/late") return void response.once("close", closed.resolve)
         response.writeHead(200).write("[")
-        setTimeout(() => response.end("1]"), 150)
+        setTimeout(() => response.end("1]"), 1500)
       })
       const fetch = yield* Effect.acquireRelease(Effect.sync(() => HttpTransport.make()), (fetch) => Effect.sync(fetch.close))
-      const slow = fetch(server.url, {}, 100)
+      const slow = fetch(server.url, {}, 1000)
       const error = yield* Effect.flip(Effect.tryPromise({ try: () => fetch(`${server.url}/late`, {}, 20), catch: (error) => error }))
       assert.strictEqual(error instanceof Error ? error.name : error, "TimeoutError")
       yield* Effect.promise(() => closed.promise)

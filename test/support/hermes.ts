@@ -73,6 +73,16 @@ export const run = (command: string, args: ReadonlyArray<string>, options: Optio
 export const hermes = (args: ReadonlyArray<string>, options: Options): Effect.Effect<Ended> =>
   run(process.execPath, [options.program ?? program, ...args], options)
 
+/** Acts once, when a program has written a text: a second signal would cut its ending short. */
+export const onceSaid = (text: string, act: (child: ChildProcess) => void) => {
+  let isSaid = false
+  return (written: string, child: ChildProcess): void => {
+    if (isSaid || !written.includes(text)) return
+    isSaid = true
+    act(child)
+  }
+}
+
 /** A home directory that does not exist yet, a directory to work in, and files for both. */
 export const machine = Effect.map(temporaryDirectory, (directory) => {
   const root = realpathSync(directory)

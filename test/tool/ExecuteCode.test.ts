@@ -3,7 +3,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Prompt from "effect/ai/Prompt"
-import { readFileSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import * as CommandEnvironment from "../../src/environment/CommandEnvironment.ts"
 import { CodeSettings } from "../../src/tool/builtin/BuiltinSettings.ts"
@@ -149,9 +149,11 @@ describe("execute_code", () => {
 
   it.live("one that is stopped by the user gives what it printed", () =>
     Effect.gen(function*() {
-      const { body } = yield* execute("console.log(\"begun\"); setInterval(() => {}, 1000)").pipe(
-        Effect.provideService(StopRequested, Effect.sleep("1500 millis"))
+      const begun = join(yield* temporaryDirectory, "begun")
+      const { body } = yield* execute(`import { writeFileSync } from "node:fs"\nconsole.log("begun"); writeFileSync(${JSON.stringify(begun)}, ""); setInterval(() => {}, 1000)`).pipe(
+        Effect.provideService(StopRequested, eventually("begun", Effect.sync(() => existsSync(begun))))
       )
       assert.strictEqual(body["status"], "interrupted")
+      assert.include(body["output"], "begun")
     }))
 })
