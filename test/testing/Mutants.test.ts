@@ -2,6 +2,7 @@
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Schema from "effect/Schema"
@@ -33,12 +34,26 @@ const nameOf = ({ about, name }: Named) => `${about}: ${name}`
 
 /** Nobody can interrupt it; it ends when the tests have. */
 const gate = Deferred.makeUnsafe<never>()
-const hanging = Effect.uninterruptible(Deferred.await(gate))
+let begun = 0
+const hanging = Effect.uninterruptible(Effect.suspend(() => {
+  begun++
+  return Deferred.await(gate)
+}))
 afterAll(() => Effect.runPromise(Deferred.interrupt(gate)))
 
-/** Plays one rule against a subject that it must break at, with all time that it waits passed at once. */
+/**
+ * Plays one rule against a subject that hangs, which it must break at, with all time that it waits passed at once: from then on when the
+ * subject hangs, as before it could be interrupted.
+ */
 const brokenAtOnce = <R, E>(rule: Conformance.Rule<R> | undefined, subject: Layer.Layer<R, E>): Effect.Effect<string | undefined> =>
-  Effect.map(moved(Effect.provide(Conformance.report(rule === undefined ? [] : [rule], subject), Logger.layer([]))), ([result]) => result?.broken?.message)
+  Effect.gen(function*() {
+    const before = begun
+    const hangs = () => begun > before
+    const played = yield* Effect.forkChild(Effect.provide(Conformance.report(rule === undefined ? [] : [rule], subject), Logger.layer([])))
+    while (!hangs() && played.pollUnsafe() === undefined) yield* Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve)))
+    const [result] = yield* moved(Fiber.join(played))
+    return result?.broken?.message
+  })
 
 /** A test for each rule: the subject that is named for it breaks it. */
 const broken = <R, E>(rules: ReadonlyArray<Conformance.Rule<R>>, subjects: Readonly<Record<string, Layer.Layer<R, E>>>): void => {
