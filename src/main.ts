@@ -7,18 +7,18 @@
  * nothing is loaded that a command does not use: the version needs no more than itself, and the help of the bundled program
  * stands beside it as text.
  */
-import { readFileSync, writeSync } from "node:fs"
 import { enableCompileCache } from "node:module"
-import { isatty } from "node:tty"
 
 enableCompileCache()
 
 const argv = process.argv.slice(2)
 
 /** Prints the stored help. False where it is left to the program: from sources, with colors forced or forbidden, on a broken stdout. */
-const printsHelp = (): boolean => {
+const printsHelp = async (): Promise<boolean> => {
   const { FORCE_COLOR = "", NO_COLOR = "", TERM } = process.env
   if (FORCE_COLOR !== "" || NO_COLOR !== "") return false
+  // The version does without: `node:tty` loads the sockets of Node, which a file as stdout needs not.
+  const [{ readFileSync, writeSync }, { isatty }] = await Promise.all([import("node:fs"), import("node:tty")])
   try {
     // Written by the build.
     const help = JSON.parse(readFileSync(new URL("help.json", import.meta.url), "utf8")) as { readonly plain: string; readonly colored: string }
@@ -35,7 +35,7 @@ const printsHelp = (): boolean => {
 if (argv.length === 1 && (argv[0] === "--version" || argv[0] === "-V")) {
   const { version } = await import("./domain/Version.ts")
   process.stdout.write(`hermes ${version}\n`)
-} else if (argv.length !== 1 || argv[0] !== "--help" || !printsHelp()) {
+} else if (argv.length !== 1 || argv[0] !== "--help" || !(await printsHelp())) {
   const { start } = await import("./cli/internal/Start.ts")
   start(argv, () => import("./Runtime.ts"))
 }
