@@ -48,6 +48,17 @@ export interface Reader {
   readonly poll: () => HostEvent | undefined
 }
 
+/**
+ * Gives each event to a function, up to the end of the stream or of a reader that was cut off. An event that it dies of is logged, and the
+ * next one follows: a turn may wait for this reader.
+ */
+export const tellEach = <R>(reader: Reader, tell: (event: HostEvent) => Effect.Effect<void, never, R>): Effect.Effect<void, never, R> =>
+  Effect.flatMap(reader.take, (event) =>
+    Effect.catchDefect(tell(event), (defect) => Effect.logError(`the event ${event._tag} of a live session could not be told`, defect))).pipe(
+      Effect.forever,
+      Effect.catchTag(["Done", "ReaderLagged"], () => Effect.void)
+    )
+
 /** All readers of a stream. */
 export interface EventReaders {
   readonly publish: (event: HostEvent) => void

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Logger from "effect/Logger"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import * as EventReaders from "../../src/host/EventReaders.ts"
 import type { HostEvent } from "../../src/host/HostEvent.ts"
@@ -107,5 +108,28 @@ describe("EventReaders", () => {
       readers.end()
       assert.strictEqual(yield* take, notice)
       assert.strictEqual((yield* Effect.exit(take))._tag, "Failure")
+    }))
+
+  it.effect("an event that cannot be told is logged, and the next ones follow to the end", () =>
+    Effect.gen(function*() {
+      const logged: Array<unknown> = []
+      const logger = Logger.make(({ message }) => void logged.push(message))
+      const readers = EventReaders.make()
+      const reader = yield* readers.subscribe({ whenBehind: "wait", atMost: 0 })
+      const told: Array<string> = []
+      const tell = (event: HostEvent) =>
+        Effect.sync(() => {
+          if (event._tag === "RunEvents") throw new Error("no form for it")
+          told.push(event._tag)
+        })
+      const telling = yield* Effect.forkChild(Effect.provide(EventReaders.tellEach(reader, tell), Logger.layer([logger])))
+      readers.publish(run(text("a")))
+      yield* readers.caughtUp
+      readers.publish(notice)
+      yield* readers.caughtUp
+      readers.end()
+      yield* Fiber.join(telling)
+      assert.deepStrictEqual(told, ["Notice"])
+      assert.include(String(logged[0]), "the event RunEvents of a live session could not be told")
     }))
 })

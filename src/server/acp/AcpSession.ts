@@ -24,6 +24,7 @@ import type * as Ids from "../../domain/Ids.ts"
 import * as Redaction from "../../domain/Redaction.ts"
 import type { RunResult } from "../../domain/RunEvent.ts"
 import { Secrets } from "../../domain/Secrets.ts"
+import * as EventReaders from "../../host/EventReaders.ts"
 import type { HostEvent, Message, OpenQuestion } from "../../host/HostEvent.ts"
 import type { LiveSession } from "../../host/LiveSession.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
@@ -191,7 +192,7 @@ export const make = Effect.fnUntraced(function*(
     }
   })
   const reading = yield* Effect.forkScoped(Effect.ensuring(
-    Effect.ignore(Effect.forever(Effect.flatMap(reader.take, take))),
+    EventReaders.tellEach(reader, take),
     Effect.andThen(showEnd, Effect.suspend(() => current === undefined ? Effect.void : Deferred.succeed(current.done, Exit.interrupt())))
   ))
 

@@ -29,6 +29,7 @@ import { Secrets } from "../../domain/Secrets.ts"
 import * as Usage from "../../domain/Usage.ts"
 import type { Hooks } from "../../hooks/Hooks.ts"
 import type { Answer, HostEvent, LiveSettings } from "../../host/HostEvent.ts"
+import * as EventReaders from "../../host/EventReaders.ts"
 import * as LiveSession from "../../host/LiveSession.ts"
 import type { RunRecord } from "../../session/RunRecord.ts"
 import { type Session, SessionStore } from "../../session/SessionStore.ts"
@@ -229,7 +230,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       // It was answered, or taken back, just now.
       yield* Effect.ignore(live.answer(event.question.id, unread[event.question._tag]))
     })
-    const taking = yield* Effect.forkIn(Effect.ensuring(Effect.ignore(Effect.forever(Effect.flatMap(reader.take, take))), feed.end), reading)
+    const taking = yield* Effect.forkIn(Effect.ensuring(EventReaders.tellEach(reader, take), feed.end), reading)
     yield* Scope.addFinalizer(reading, Fiber.await(taking))
     yield* Effect.addFinalizer(() => session.calls.abandon)
     return session
