@@ -149,10 +149,13 @@ const byReading = (files: FileSystem.FileSystem, path: Path.Path, tree: string, 
     const found = new Map<string, Read>()
     let bytes = 0
     let left = 0
+    let unread = 0
+    /** A file that went away meanwhile is none of the tree. */
+    const missed = ({ reason }: PlatformError) => Effect.sync(() => void (reason._tag === "NotFound" || unread++))
     yield* FileWalk.files(tree, tally).pipe(
       Stream.takeUntil(() => found.size >= scanned.files),
       Stream.filter(({ relative }) => !isHidden(relative)),
-      Stream.runForEach((entry) => Effect.ignore(Effect.gen(function*() {
+      Stream.runForEach((entry) => Effect.catch(Effect.gen(function*() {
         if (entry.link) {
           const content = new TextEncoder().encode(yield* files.readLink(entry.path))
           return void found.set(entry.relative, { type: "link", mode: 0o777, size: content.length, content, stamp: "" })
@@ -163,12 +166,12 @@ const byReading = (files: FileSystem.FileSystem, path: Path.Path, tree: string, 
         const isKept = Number(size) <= scanned.fileBytes && bytes + Number(size) <= scanned.bytes
         if (!isKept) left++
         else bytes += Number(size)
-        const content = !isKept ? undefined : before?.stamp === stamp && before.content !== undefined ? before.content : yield* files.readFile(entry.path)
+        const content = !isKept ? undefined : before?.stamp === stamp && before.content !== undefined ? before.content : yield* Effect.catch(files.readFile(entry.path), missed)
         found.set(entry.relative, { type: "file", mode: mode & 0o777, size: Number(size), content, stamp })
-      })))
+      }), missed))
     ).pipe(Effect.provideService(FileSystem.FileSystem, files), Effect.provideService(Path.Path, path))
     known = found
-    return { found, left, isCut: found.size >= scanned.files || tally.exhausted, unreadable: tally.unreadable }
+    return { found, left, isCut: found.size >= scanned.files || tally.exhausted, unread, unreadable: tally.unreadable }
   })
 
   const isSame = (one: Read | undefined, other: Read | undefined): boolean =>
@@ -186,6 +189,7 @@ const byReading = (files: FileSystem.FileSystem, path: Path.Path, tree: string, 
           unseen: [
             ...after.isCut ? [`more than ${scanned.files} files of ${tree} (install git to see them)`] : [],
             ...before.left > 0 ? [`the contents of ${before.left} large files (install git to keep them)`] : [],
+            ...after.unread > 0 ? [`the contents of ${after.unread} files that cannot be read`] : [],
             ...after.unreadable > 0 ? [`${after.unreadable} directories that cannot be read`] : []
           ],
           rebuilt: []

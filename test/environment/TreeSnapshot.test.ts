@@ -151,6 +151,21 @@ describe("a snapshot of a working tree", () => {
     assert.deepStrictEqual(unseen, ["the contents of 1 large files (install git to keep them)"])
   }))
 
+  live("sees that a file changed which it cannot read, where there is no git, and says that it has no contents of it", Effect.gen(function*() {
+    const { environment: { trees }, options, put, tree } = yield* world
+    const none = makeSpawner(() => Effect.fail(PlatformError.systemError({ _tag: "NotFound", module: "ChildProcess", method: "spawn" })))
+    const denied = (path: string) => Effect.fail(PlatformError.systemError({ _tag: "PermissionDenied", module: "FileSystem", method: "readFile", pathOrDescriptor: path }))
+    const files = { ...trees.files, readFile: (path: string) => path.endsWith("locked") ? denied(path) : trees.files.readFile(path) }
+    const { take } = yield* TreeSnapshot.make({ trees: { ...trees, files, spawner: ChildProcessSpawner.of(none) } }, options)
+    put("locked", "1")
+    put("same", "1")
+    const before = yield* take(tree)
+    put("locked", "22")
+    const { changes, unseen } = yield* before.since
+    assert.deepStrictEqual(changes.map(({ after, before, path }) => [path.slice(tree.length + 1), before?.content, before?.size, after?.size]), [["locked", undefined, 1, 2]])
+    assert.deepStrictEqual(unseen, ["the contents of 1 files that cannot be read"])
+  }))
+
   live("is not taken of a tree that holds the home directory, and says so", Effect.gen(function*() {
     const { home, snapshots } = yield* world
     const { unseen } = yield* (yield* snapshots.take(home)).since
