@@ -18,6 +18,7 @@ import * as Json from "../domain/Json.ts"
 import { isCompleted } from "../domain/RunEvent.ts"
 import { SessionStore, type Service as Store } from "../session/SessionStore.ts"
 import * as ServerKeys from "../server/ServerKeys.ts"
+import * as SessionAudience from "../session/SessionAudience.ts"
 import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
 import * as McpHost from "../tool/mcp/McpHost.ts"
 import { everything, type Selection, ToolRegistry } from "../tool/ToolRegistry.ts"
@@ -41,7 +42,7 @@ const headless = (settings: Values) => unattended("mcp server", settings.approva
 const known = Effect.fnUntraced(function*(store: Store, client: string | undefined, sessionId: string | undefined) {
   if (sessionId === undefined) return undefined
   const session = yield* Effect.mapError(store.get(Ids.SessionId.make(sessionId)), ({ message }) => message)
-  if (Option.isSome(session) && ServerKeys.isSeenBy(client, session.value.source)) return sessionId
+  if (Option.isSome(session) && SessionAudience.isSeenBy(client, session.value.source)) return sessionId
   return yield* Effect.fail(`Unknown session_id ${JSON.stringify(sessionId)}. Leave it out to begin a new conversation.`)
 })
 
@@ -60,7 +61,7 @@ const ask = (agent: Agent.Service, store: Store, tools: Selection, settings: Val
       Effect.flatMap(({ prompt, session_id: given }) =>
         Effect.map(known(store, client, given), (sessionId) => ({ prompt, sessionId }))),
       Effect.flatMap(({ prompt, sessionId }) =>
-        Effect.matchCauseEffect(agent.run({ prompt, sessionId, tools, source: ServerKeys.sourceOf("mcp", client), platform: "mcp" }), {
+        Effect.matchCauseEffect(agent.run({ prompt, sessionId, tools, source: SessionAudience.sourceOf("mcp", client), platform: "mcp" }), {
           onFailure: (cause) => Effect.fail(ErrorLine.ofCause(cause).line),
           onSuccess: (result) =>
             isCompleted(result)

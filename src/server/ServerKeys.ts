@@ -1,10 +1,9 @@
 /**
- * Clients of a server by their keys, and whose a stored session is.
+ * Clients of a server by their keys.
  *
  * **Details**
  *
- * A server has a key of its own, and further ones with names. The sessions of a named key are that key's alone: they are stored with its
- * name behind their source (`api-server:NAME`), and neither another name nor the server's own key sees them.
+ * A server has a key of its own, and further ones with names. The sessions of a named key are that key's alone: see `SessionAudience`.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -53,17 +52,6 @@ export const refusal = (key: Redacted.Redacted<string> | undefined, named: Reado
 /** Finds the named key that a client shows, in a time that does not tell which one it is, or how much of it is right. */
 export const find = <A extends NamedKey>(given: string, keys: ReadonlyArray<A>): A | undefined =>
   keys.filter(({ key }) => isSecret(given, Redacted.value(key)))[0]
-
-const sources = ["api-server", "mcp"] as const
-
-/** The source of sessions that a client begins. */
-export const sourceOf = (source: (typeof sources)[number], client: string | undefined): string => client === undefined ? source : `${source}:${client}`
-
-/** Tests whether a client may go on with a stored session, by its source. */
-export const isSeenBy = (client: string | undefined, source: string): boolean =>
-  client === undefined
-    ? !sources.some((one) => source.startsWith(`${one}:`))
-    : sources.some((one) => source === sourceOf(one, client))
 
 /** Tools of the agent for a named key: it does not search the conversations of others. */
 export const withoutSearch = (tools: Selection): Selection => ({ ...tools, tool: (name) => name !== "session_search" && tools.tool?.(name) !== false })

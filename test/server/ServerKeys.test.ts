@@ -5,6 +5,7 @@ import * as Redacted from "effect/Redacted"
 import * as PermissionMode from "../../src/config/PermissionMode.ts"
 import type { Options } from "../../src/server/agent/AgentServer.ts"
 import * as ServerKeys from "../../src/server/ServerKeys.ts"
+import * as SessionAudience from "../../src/session/SessionAudience.ts"
 import { readEvents, until, user, weather, world } from "../support/servedAgent.ts"
 
 const keyOf = { owner: "0wner-key-of-this-test", alice: "al1ce-key-of-this-test", bob: "b0bby-key-of-this-test" } as const
@@ -207,7 +208,7 @@ describe("keys of a server", () => {
 
   it("a stored session is seen by the key that it was begun with, and by no name that looks alike", () => {
     const sources = ["api-server", "mcp", "cli", "cron", "api-server:alice", "mcp:alice", "api-server:alice.b", "cli:alice"]
-    const seenBy = (client: string | undefined) => sources.filter((source) => ServerKeys.isSeenBy(client, source))
+    const seenBy = (client: string | undefined) => sources.filter((source) => SessionAudience.isSeenBy(client, source))
     assert.deepStrictEqual(seenBy(undefined), ["api-server", "mcp", "cli", "cron", "cli:alice"])
     assert.deepStrictEqual(seenBy("alice"), ["api-server:alice", "mcp:alice"])
     assert.deepStrictEqual(seenBy("alice.b"), ["api-server:alice.b"])

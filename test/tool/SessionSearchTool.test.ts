@@ -75,6 +75,30 @@ describe("session_search", () => {
     }).pipe(Effect.provide(SessionStore.layerMemory), Effect.provideService(SideModel, side))
   })
 
+  it.effect("sessions of a named key of a server are there for no other, by any road, and take nobody's place", () =>
+    Effect.gen(function*() {
+      yield* store("mine", ["a zebra crossed"])
+      yield* store("served", ["a zebra served"], { source: "api-server" })
+      for (let count = 0; count < 70; count++) yield* store(`alice-${count}`, ["zebra zebra"], { source: count % 2 === 0 ? "api-server:alice" : "mcp:alice" })
+      yield* store("bob-1", ["a zebra of Bob's"], { source: "api-server:bob" })
+      yield* store("work", ["zebra work"], { source: "subagent", parentId: SessionId.make("alice-0") })
+      yield* store("own-work", ["zebra work"], { source: "subagent", parentId: SessionId.make("mine") })
+      yield* store("b-own", ["none"])
+      const seen = (session: string) =>
+        Effect.gen(function*() {
+          const found = yield* search({ query: "zebra" }, session)
+          const listed = yield* search({}, session)
+          const read = yield* Effect.forEach(["mine", "alice-0", "alice-6", "bob", "work", "own-work", "bob-1", "b"], (session_id) =>
+            Effect.map(search({ session_id }, session), ({ body }) => body["success"] === true ? [`${body["session_id"]}`] : []))
+          assert.notInclude(JSON.stringify(yield* search({ session_id: "alice-" }, session)), "alice-1")
+          return [ids(found.body["results"]).toSorted(), ids(listed.body["results"]).toSorted(), read.flat()]
+        })
+      const everybody = [["mine", "served"], ["b-own", "mine", "served"], ["mine", "own-work", "b-own"]]
+      assert.deepStrictEqual(yield* seen("nobody"), everybody)
+      assert.deepStrictEqual(yield* seen("own-work"), [["served"], ["b-own", "served"], ["mine", "own-work", "b-own"]])
+      assert.deepStrictEqual(yield* seen("bob-1"), [[], [], ["bob-1", "bob-1", "bob-1"]])
+    }).pipe(Effect.provide(SessionStore.layerMemory)))
+
   it.effect("scroll: the messages around one", () =>
     Effect.gen(function*() {
       yield* store("long", Array.from({ length: 60 }, (_, index) => `message ${index}`))

@@ -29,6 +29,7 @@ import * as ApiError from "../ApiError.ts"
 import { answered, type BodyReader, decoded, type Endpoints, grace, json, longestBody, objectOf, serve as serveRoutes } from "../ServedRoutes.ts"
 import type { Options, Running } from "../HermesServer.ts"
 import * as ServerKeys from "../ServerKeys.ts"
+import * as SessionAudience from "../../session/SessionAudience.ts"
 import { modelsOf, numberOf } from "../OpenAiShapes.ts"
 import { api, NewAnswer, NewMessage, NewSettings, sessionHeader } from "./AgentApi.ts"
 import type { Exchange } from "./AgentExchange.ts"
@@ -141,7 +142,7 @@ const messagesOf = ({ live }: ServedSession): Effect.Effect<Response, ApiError.A
 const listed = Effect.fnUntraced(function*(limit: number) {
   const store = yield* SessionStore
   const { client } = yield* AgentSessions
-  const all = yield* Effect.mapError(store.list({ source: ServerKeys.sourceOf("api-server", client), limit }), ({ message }) => ApiError.make(500, "store_failed", message))
+  const all = yield* Effect.mapError(store.list({ source: SessionAudience.sourceOf("api-server", client), limit }), ({ message }) => ApiError.make(500, "store_failed", message))
   return {
     data: all.map(({ endedAt, id, messageCount, model, source, startedAt, title }) =>
       ({ id, title: title ?? null, source, model, messages: messageCount, started_at: startedAt, ended_at: endedAt ?? null }))

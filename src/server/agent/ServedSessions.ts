@@ -36,7 +36,7 @@ import { type Session, SessionStore } from "../../session/SessionStore.ts"
 import type { Selection } from "../../tool/ToolRegistry.ts"
 import * as ApiError from "../ApiError.ts"
 import * as OpenSessions from "../OpenSessions.ts"
-import * as ServerKeys from "../ServerKeys.ts"
+import * as SessionAudience from "../../session/SessionAudience.ts"
 import * as ClientTools from "./ClientTools.ts"
 import * as EventFeed from "./EventFeed.ts"
 
@@ -129,7 +129,7 @@ export const storeFailed = (error: { readonly message: string }): ApiError.ApiEr
 /** Opens no session yet; all of them are closed with the scope. */
 export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<ServedSessions, never, Needs | Scope.Scope> {
   const { client, cwd, idle = Duration.minutes(10), maxIterations, maxMode, maxSessions = 512, maxUnused = mostUnused, mode } = options
-  const source = ServerKeys.sourceOf("api-server", client)
+  const source = SessionAudience.sourceOf("api-server", client)
   const services = Context.omit(Scope.Scope)(yield* Effect.context<Needs>())
   const store = yield* SessionStore
   const secrets = yield* Secrets
@@ -245,7 +245,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   const stored = (id: string): Effect.Effect<Session, ApiError.ApiError> =>
     Effect.mapError(Effect.flatMap(store.newest(Ids.SessionId.make(id)), store.get), storeFailed).pipe(
       // The session of another key is not there.
-      Effect.map(Option.filter((found) => ServerKeys.isSeenBy(client, found.source))),
+      Effect.map(Option.filter((found) => SessionAudience.isSeenBy(client, found.source))),
       Effect.flatMap(Option.match({
         onNone: () => Effect.fail(ApiError.make(404, "session_not_found", `There is no session "${id}".`)),
         onSome: Effect.succeed

@@ -9,7 +9,7 @@
  * `summarize` wants a summary of what each found session says about the query: then the side task `session_search` answers it.
  *
  * The session that asks and those that it continues are left out of what is found and listed: the model has them. Sessions
- * of background work are never shown; those of scheduled jobs come last.
+ * of background work are never shown; those of scheduled jobs come last. Sessions of a named key of a server are there for that key alone.
  *
  * **Example** (An agent that remembers)
  *
@@ -32,12 +32,13 @@ import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import type { SessionNotFound, SessionStoreError } from "../../domain/AgentError.ts"
-import type { SessionId } from "../../domain/Ids.ts"
+import { SessionNotFound, type SessionStoreError } from "../../domain/AgentError.ts"
+import { SessionId } from "../../domain/Ids.ts"
 import * as Redaction from "../../domain/Redaction.ts"
+import * as SessionAudience from "../../session/SessionAudience.ts"
 import * as StoredForm from "../../session/StoredForm.ts"
 import * as SearchWords from "../../session/SearchWords.ts"
-import { type Hit, hiddenSources, SessionSearch } from "../../session/SessionSearch.ts"
+import { type Hit, hiddenSources, type SearchOptions, SessionSearch } from "../../session/SessionSearch.ts"
 import { type Session, SessionStore } from "../../session/SessionStore.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
@@ -52,6 +53,8 @@ const firstMessages = 20
 const lastMessages = 10
 const messageChars = 2000
 const maxLineage = 50
+/** Searches again without sessions that are not the asker's. */
+const maxSearches = 10
 
 const Role = Schema.Literals(["user", "assistant", "tool", "system"])
 
@@ -211,14 +214,30 @@ const summaryOf = Effect.fnUntraced(function*(query: string, { messageId, sessio
   )
 })
 
-const discover = Effect.fnUntraced(function*(query: string, params: Params, roles: ReadonlyArray<Prompt.Message["role"]>, family: Lineage) {
+/** Sessions that whoever asks may see. */
+const visible = <A>(items: ReadonlyArray<A>, session: (item: A) => Session, client: string | undefined) =>
+  Effect.filter(items, (item) => Effect.map(SessionAudience.ownerOf(session(item)), (owner) => owner === client))
+
+/** Hits in the sessions that whoever asks may see; those of others take no place of theirs. */
+const hitsFor = Effect.fnUntraced(function*(query: string, options: SearchOptions, family: Lineage, client: string | undefined) {
   const search = yield* SessionSearch
   const store = yield* SessionStore
+  const except = new Set(family.own)
+  for (let left = maxSearches;; left--) {
+    const hits = yield* leftOut(yield* search.search(query, { ...options, except: [...except] }), family)
+    const found = yield* Effect.forEach(oneEach(hits), (hit) =>
+      Effect.map(store.get(hit.sessionId), Option.map((session) => ({ hit, session }))))
+    const all = found.flatMap(Option.toArray)
+    const shown = yield* visible(all, ({ session }) => session, client)
+    if (shown.length === all.length || left <= 1) return { hits, found: shown }
+    for (const one of all) if (!shown.includes(one)) except.add(one.session.id)
+  }
+})
+
+const discover = Effect.fnUntraced(function*(query: string, params: Params, roles: ReadonlyArray<Prompt.Message["role"]>, family: Lineage, client: string | undefined) {
   const limit = between(params.limit, defaultLimit, maxLimit)
-  const hits = yield* leftOut(yield* search.search(query, { except: family.own, roles, sort: params.sort, limit: limit * 20 }), family)
-  const found = yield* Effect.forEach(oneEach(hits), (hit) =>
-    Effect.map(store.get(hit.sessionId), Option.map((session) => ({ hit, session }))))
-  const results = cronLast(found.flatMap(Option.toArray), ({ session }) => session).slice(0, limit)
+  const { found, hits } = yield* hitsFor(query, { roles, sort: params.sort, limit: limit * 20 }, family, client)
+  const results = cronLast(found, ({ session }) => session).slice(0, limit)
   const summaries = params.summarize === true
     ? yield* Effect.forEach(results, ({ hit }) => summaryOf(query, hit), { concurrency: 3 })
     : []
@@ -241,22 +260,39 @@ const discover = Effect.fnUntraced(function*(query: string, params: Params, role
   }
 })
 
-const browse = Effect.fnUntraced(function*(params: Params, { compacted, own: ids }: Lineage) {
+const browse = Effect.fnUntraced(function*(params: Params, { compacted, own: ids }: Lineage, client: string | undefined) {
   const own = [...ids, ...compacted]
   const store = yield* SessionStore
   const limit = between(params.limit, defaultLimit, maxLimit)
-  const sessions = yield* store.list({ limit: limit * 5 + own.length })
-  const others = sessions.filter(({ id, source }) => !own.includes(id) && !hiddenSources.includes(source))
-  return {
-    success: true as const,
-    mode: "browse" as const,
-    results: cronLast(others, (session) => session).slice(0, limit).map(about)
+  for (let many = limit * 5 + own.length;; many *= 4) {
+    const sessions = yield* store.list({ limit: many })
+    const others = sessions.filter(({ id, source }) => !own.includes(id) && !hiddenSources.includes(source) && SessionAudience.isSeenBy(client, source))
+    if (others.length < limit && sessions.length >= many) continue
+    return {
+      success: true as const,
+      mode: "browse" as const,
+      results: cronLast(others, (session) => session).slice(0, limit).map(about)
+    }
   }
 })
 
-const read = Effect.fnUntraced(function*(reference: string, params: Params, roles: ReadonlyArray<string>) {
+/** The session that a text stands for, among those that whoever asks may see. */
+const resolved = Effect.fnUntraced(function*(reference: string, client: string | undefined) {
   const store = yield* SessionStore
-  const session = yield* Effect.mapError(store.resolve(reference), problemOf)
+  const found = yield* store.resolve(reference).pipe(
+    Effect.map((session) => [session]),
+    Effect.catchTag("SessionNotFound", ({ candidates }) =>
+      Effect.map(Effect.forEach(candidates, (id) => store.get(SessionId.make(id))), (all) => all.flatMap(Option.toArray)))
+  )
+  const candidates = yield* visible(found, (one) => one, client)
+  const [session] = candidates
+  if (session !== undefined && candidates.length === 1) return session
+  return yield* new SessionNotFound({ sessionId: reference, candidates: candidates.map(({ id }) => id) })
+})
+
+const read = Effect.fnUntraced(function*(reference: string, params: Params, roles: ReadonlyArray<string>, client: string | undefined) {
+  const store = yield* SessionStore
+  const session = yield* Effect.mapError(resolved(reference, client), problemOf)
   const { around_message_id: around } = params
   const whole = { success: true as const, session_id: session.id, total_messages: session.messageCount }
   if (around !== undefined) {
@@ -279,6 +315,12 @@ const read = Effect.fnUntraced(function*(reference: string, params: Params, role
   }
 })
 
+/** The named key that the session belongs to that asks. */
+const asker = Effect.fnUntraced(function*(id: SessionId) {
+  const session = yield* Effect.flatMap(SessionStore, ({ get }) => get(id))
+  return Option.isSome(session) ? yield* SessionAudience.ownerOf(session.value) : undefined
+})
+
 const toolkit = Toolkit.make(tool)
 
 const handlers = toolkit.toLayer(Effect.gen(function*() {
@@ -287,12 +329,13 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
     const { sessionId } = yield* ToolContext
     const roles = params.role_filter ?? ["user", "assistant"]
     const query = params.query?.trim() ?? ""
-    if (params.session_id !== undefined) return yield* read(params.session_id, params, roles)
+    const client = yield* Effect.mapError(asker(sessionId), problemOf)
+    if (params.session_id !== undefined) return yield* read(params.session_id, params, roles, client)
     if (params.around_message_id !== undefined) return yield* Problem.fail("around_message_id needs the session_id that it is of")
     const own = yield* Effect.mapError(lineage(sessionId), problemOf)
     return query === ""
-      ? yield* Effect.mapError(browse(params, own), problemOf)
-      : yield* Effect.mapError(discover(query, params, roles, own), problemOf)
+      ? yield* Effect.mapError(browse(params, own, client), problemOf)
+      : yield* Effect.mapError(discover(query, params, roles, own, client), problemOf)
   }, Problem.answer)
   return { session_search: (params) => Effect.provideContext(search(params), services) }
 }))

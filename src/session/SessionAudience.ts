@@ -1,0 +1,45 @@
+/**
+ * Whose a stored session is: that of a named key of a server, or of everybody else.
+ *
+ * **Details**
+ *
+ * The sessions of a named key are that key's alone: they are stored with its name behind their source (`api-server:NAME`), and neither
+ * another name nor the server's own key, nor an agent that searches earlier conversations, sees them. Work for a session, such as that of
+ * a sub-agent, belongs where the session does.
+ *
+ * Source: `ARCHITECTURE.md` §3.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type { SessionStoreError } from "../domain/AgentError.ts"
+import type { SessionId } from "../domain/Ids.ts"
+import { hiddenSources } from "./SessionSearch.ts"
+import { type Session, SessionStore } from "./SessionStorePort.ts"
+
+const sources = ["api-server", "mcp"] as const
+
+/** Sessions above one that are looked at. */
+const mostParents = 50
+
+/** The source of sessions that a client begins. */
+export const sourceOf = (source: (typeof sources)[number], client: string | undefined): string => client === undefined ? source : `${source}:${client}`
+
+/** The named key that sessions of a source belong to; undefined for those of nobody in particular. */
+const clientOf = (source: string): string | undefined => {
+  const served = sources.find((one) => source.startsWith(`${one}:`))
+  return served === undefined ? undefined : source.slice(served.length + 1)
+}
+
+/** Tests whether a client may go on with a stored session, by its source. */
+export const isSeenBy = (client: string | undefined, source: string): boolean => clientOf(source) === client
+
+/** The named key that a session belongs to, also as work for another session. */
+export const ownerOf = Effect.fnUntraced(function*(session: Session): Effect.fn.Return<string | undefined, SessionStoreError, SessionStore> {
+  const store = yield* SessionStore
+  const above = (id: SessionId) => Effect.map(store.get(id), Option.getOrUndefined)
+  let at: Session | undefined = session
+  for (let left = mostParents; left > 0 && at !== undefined && hiddenSources.includes(at.source); left--) {
+    at = at.parentId === undefined ? undefined : yield* above(at.parentId)
+  }
+  return at === undefined ? undefined : clientOf(at.source)
+})
