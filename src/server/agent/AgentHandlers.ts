@@ -252,7 +252,9 @@ const overMcp = Effect.fnUntraced(function*(tools: ReadonlyArray<McpHost.Offered
   return (request) =>
     Effect.gen(function*() {
       const web = yield* HttpServerRequest.toWeb(request)
-      return HttpServerResponse.fromWeb(yield* Effect.promise((signal) => handle(new globalThis.Request(web, { signal }))))
+      const answer = HttpServerResponse.fromWeb(yield* Effect.promise((signal) => handle(new globalThis.Request(web, { signal }))))
+      // The connection is the server's: a client that asked for its end waited for it in vain.
+      return HttpServerResponse.removeHeader(answer, "connection")
     }).pipe(Effect.catch(() => Effect.succeed(ApiError.respond(ApiError.make(400, "invalid_request", "The request cannot be read.")))))
 })
 
