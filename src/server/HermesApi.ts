@@ -15,7 +15,7 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import { RolloutScore, RolloutView, RolloutWanted } from "../domain/RolloutPort.ts"
-import { ChatRequest, errors, Fields, health, id, ModelList } from "./OpenAiShapes.ts"
+import { ChatRequest, errors, EventStream, Fields, health, id, ModelList } from "./OpenAiShapes.ts"
 
 /** Header that names a rollout, in requests and answers. */
 export const rolloutHeader = "x-hermes-rollout-id"
@@ -34,7 +34,7 @@ const ScoredEpisode = Schema.Struct({
   overrides: Fields
 })
 
-const chat = HttpApiEndpoint.post("chat", "/v1/chat/completions", { payload: ChatRequest, success: Fields, error: errors })
+const chat = HttpApiEndpoint.post("chat", "/v1/chat/completions", { payload: ChatRequest, success: [Fields, EventStream], error: errors })
 
 /** Chat completions, the models, and signs of life. */
 export const openai = HttpApiGroup.make("openai").add(
@@ -60,7 +60,7 @@ export const rollouts = HttpApiGroup.make("rollouts").add(
   }),
   HttpApiEndpoint.get("export", "/v1/rollouts/:id/export", { params: id, success: ScoredEpisode, error: errors }),
   HttpApiEndpoint.get("rolloutModels", "/v1/rollouts/:id/models", { params: id, success: ModelList, error: errors }),
-  HttpApiEndpoint.post("rolloutChat", "/v1/rollouts/:id/chat/completions", { params: id, payload: ChatRequest, success: Fields, error: errors })
+  HttpApiEndpoint.post("rolloutChat", "/v1/rollouts/:id/chat/completions", { params: id, payload: ChatRequest, success: [Fields, EventStream], error: errors })
 )
 
 /** The whole API. */

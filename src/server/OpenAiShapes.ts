@@ -23,6 +23,9 @@ export const ChatRequest = Schema.StructWithRest(
   [Fields]
 )
 
+/** Events as the text of a stream. */
+export const EventStream = Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" }))
+
 const Model = Schema.Struct({ id: Schema.String, object: Schema.Literal("model"), created: Schema.Int, owned_by: Schema.String })
 
 /** A list of models. */

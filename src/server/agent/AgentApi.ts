@@ -7,7 +7,7 @@
  * calls, those of the agent run here. Sampling parameters
  * are accepted and have no effect: the agent has its own. `/v1/sessions` is what they do not have: events as they happen, approvals, steering. A request
  * goes on with a session by the header `x-hermes-session-id`, by `previous_response_id`, or by the messages that it sends.
- * `/openapi.json` describes all of it; `/mcp` offers the agent as a tool over MCP.
+ * `/openapi.json` describes all of it but `/mcp`, which has a protocol of its own: it offers the agent as a tool over MCP.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -18,7 +18,7 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as PermissionMode from "../../config/PermissionMode.ts"
 import { planModes } from "../../host/HostEvent.ts"
-import { ChatRequest, errors, Fields, health, id, ModelList } from "../OpenAiShapes.ts"
+import { ChatRequest, errors, EventStream, Fields, health, id, ModelList } from "../OpenAiShapes.ts"
 
 /** Header that names a session, in requests and answers. */
 export const sessionHeader = "x-hermes-session-id"
@@ -83,8 +83,8 @@ const StoredView = Schema.Struct({
 /** Models, chat completions, responses. */
 export const openai = HttpApiGroup.make("openai").add(
   HttpApiEndpoint.get("models", "/v1/models", { success: ModelList, error: errors }),
-  HttpApiEndpoint.post("chat", "/v1/chat/completions", { payload: ChatRequest, success: Fields, error: errors }),
-  HttpApiEndpoint.post("respond", "/v1/responses", { payload: ResponseRequest, success: Fields, error: errors })
+  HttpApiEndpoint.post("chat", "/v1/chat/completions", { payload: ChatRequest, success: [Fields, EventStream], error: errors }),
+  HttpApiEndpoint.post("respond", "/v1/responses", { payload: ResponseRequest, success: [Fields, EventStream], error: errors })
 )
 
 /** Sessions: messages in, events out. */
@@ -96,7 +96,7 @@ export const sessions = HttpApiGroup.make("sessions").add(
   HttpApiEndpoint.delete("close", "/v1/sessions/:id", { params: id, success: HttpApiSchema.NoContent, error: errors }),
   HttpApiEndpoint.get("messages", "/v1/sessions/:id/messages", { params: id, success: Schema.Struct({ data: Schema.Array(Fields) }), error: errors }),
   HttpApiEndpoint.post("send", "/v1/sessions/:id/messages", { params: id, payload: NewMessage, success: Schema.Struct({ status: Schema.Literals(["started", "queued", "steering"]), message_id: Schema.String }).pipe(HttpApiSchema.status(202)), error: errors }),
-  HttpApiEndpoint.get("events", "/v1/sessions/:id/events", { params: id, query: { after: Schema.optionalKey(Schema.String) }, success: Schema.String, error: errors }),
+  HttpApiEndpoint.get("events", "/v1/sessions/:id/events", { params: id, query: { after: Schema.optionalKey(Schema.String) }, success: EventStream, error: errors }),
   HttpApiEndpoint.post("answer", "/v1/sessions/:id/questions/:question", { params: { id: Schema.String, question: Schema.String }, payload: NewAnswer, success: HttpApiSchema.NoContent, error: errors }),
   HttpApiEndpoint.post("stop", "/v1/sessions/:id/stop", { params: id, success: Schema.Struct({ stopped: Schema.Boolean }), error: errors })
 )
@@ -104,7 +104,7 @@ export const sessions = HttpApiGroup.make("sessions").add(
 /** Signs of life. */
 export const life = HttpApiGroup.make("life").add(
   health,
-  HttpApiEndpoint.get("metrics", "/metrics", { success: Schema.String, error: errors })
+  HttpApiEndpoint.get("metrics", "/metrics", { success: Schema.String.pipe(HttpApiSchema.asText()), error: errors })
 )
 
 /** The whole API. */
