@@ -3,8 +3,9 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
-import OpenAI from "openai"
+import OpenAI, { APIError } from "openai"
 import { machine, onceSaid } from "../support/hermes.ts"
+import * as playedModel from "../support/playedModel.ts"
 
 describe("hermes serve", () => {
   it.live("serves the agent of the settings, keeps its sessions, and ends by a signal without losing a request", () =>
@@ -38,6 +39,41 @@ describe("hermes serve", () => {
       assert.strictEqual(open.code, 2)
       assert.include(open.stderr, "listening on 0.0.0.0 needs a key")
     }), { timeout: 60_000 })
+
+  it.live("a signal in the middle of a turn: the caller is told, nothing is left running, and the next process goes on with the session", () =>
+    Effect.gen(function*() {
+      const { hermes } = yield* machine
+      const model = yield* playedModel.make({ "wait for ever": [{ text: "I wait for", hangs: true }], "Say hello": [{ text: "Hello." }] })
+      const route = ["--provider", "custom", "--base-url", `${model.url}/v1`, "--model", "m"]
+      const env = { OPENAI_API_KEY: "k" }
+      const said: Array<string> = []
+      let session = ""
+      const { code, stderr, stdout } = yield* hermes(["serve", "--port", "0", ...route], {
+        env,
+        onOutput: (text, child) => {
+          const url = /Serving the agent at (\S+)\n/.exec(text)?.[1]
+          if (url === undefined || said.length > 0) return
+          said.push(url)
+          const client = new OpenAI({ baseURL: url, apiKey: "k", maxRetries: 0 })
+          const read = async () => {
+            const { data, response } = await client.chat.completions.create({ model: "hermes", messages: [{ role: "user", content: "wait for ever" }], stream: true }).withResponse()
+            session = response.headers.get("x-hermes-session-id") ?? ""
+            let words = ""
+            for await (const { choices } of data) {
+              words += choices[0]?.delta.content ?? ""
+              if (words !== "" && !child.killed) child.kill("SIGTERM")
+            }
+          }
+          void read().then(() => said.push("ended"), (error: unknown) => said.push(error instanceof APIError ? String(error.code) : String(error)))
+        }
+      })
+      assert.deepStrictEqual([code, said.slice(1)], [0, ["interrupted"]], `${stdout}${stderr}`)
+      assert.strictEqual(model.aborted(), 1)
+      const next = yield* hermes(["chat", "-q", "Say hello", "-Q", "--resume", session, ...route], { env })
+      assert.deepStrictEqual([next.code, next.stdout.trim()], [0, "Hello."], next.stderr)
+      const shown = yield* hermes(["sessions", "show", session])
+      for (const text of ["wait for ever", "I wait for", "Hello."]) assert.include(shown.stdout, text)
+    }), { timeout: 90_000 })
 
   it.live("admits the clients that the settings name, each to its own sessions; what is no key is one line", () =>
     Effect.gen(function*() {

@@ -2,8 +2,8 @@
  * Runs the program in this process: its streams, its signals, its exit code.
  *
  * SIGINT, SIGTERM and SIGHUP interrupt what runs. Processes that it started and that do not end by then are killed after 1 s;
- * after 1.5 s the program ends, whatever still hangs. A second signal ends it at once. Either way nothing that it started is
- * left.
+ * after 1.5 s the program ends, whatever still hangs. A command that ends by itself behind a signal (a server, with requests under way)
+ * has 15 s. A second signal ends it at once. Either way nothing that it started is left.
  *
  * Variables that hold secrets are taken out of the environment before anything else; services get them from `Environment`, code
  * that reads `process.env` does not.
@@ -35,6 +35,9 @@ import * as Streams from "./Streams.ts"
 /** Time until processes are killed, which leaves the rest of the grace to what waits for their end. */
 const killAfterMillis = 1000
 const graceMillis = 1500
+/** Times of a command that ends by itself behind a signal: those of a server's requests under way, and of the answers to those given up. */
+const awaitedKillMillis = 13_000
+const awaitedGraceMillis = 15_000
 /** Time for what may still happen although nothing holds the event loop: timers and sockets that were told not to. */
 const idleMillis = 5000
 /** Time after the end of the wait in which an idle event loop is still the same idleness. */
@@ -116,8 +119,8 @@ export const start = (
       isAwaited = onSignal !== undefined
       if (onSignal === undefined) fiber.interruptUnsafe()
       else onSignal()
-      setTimeout(ChildProcesses.killAll, killAfterMillis).unref()
-      setTimeout(() => abandon(code), graceMillis).unref()
+      setTimeout(ChildProcesses.killAll, isAwaited ? awaitedKillMillis : killAfterMillis).unref()
+      setTimeout(() => abandon(code), isAwaited ? awaitedGraceMillis : graceMillis).unref()
     })
   }
   warnOfRejections(say, secrets)
