@@ -35,6 +35,8 @@ describe("calls of tools, in the sources", () => {
     const others = /agent|^hermes$|command|lifecycle|scope|^owner$|^stack$|^shell$|^database$/
     assert.deepStrictEqual(Array.from(new Set(callsOf("run").filter((call) => !others.test(call.split(": ")[1] ?? "")))).toSorted(), [
       "plugin/PlainTool.ts: bound",
+      // A tool that is offered over MCP, with a bound on its mode.
+      "server/agent/AgentServer.ts: tool",
       // Rules for whoever writes a tool: it is called as it is.
       "testing/ToolRules.ts: bound",
       "tool/ToolExecution.ts: bound",
