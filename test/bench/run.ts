@@ -2,7 +2,8 @@
 // its own; they take turns, in an order that changes, and a ratio divides by the plain loop of the same cycle. The column A/A is the plain
 // loop against itself: what it is off 1 is noise. Compare ratios, never times: machines are shared.
 // `--quick` is a look, not a measurement; `--compare REF` adds the runtime of another commit; `--only NAME,…` names rows, `--columns NAME,…`
-// columns; `--peer FILE` (any number) adds a module whose default export is a runner of another library.
+// columns; `--warm SECONDS` is the time that each column runs before a row is measured (2.5 when absent: a process that has just been
+// started is measured while its code is still compiled); `--peer FILE` (any number) adds a module whose default export is a runner of another library.
 import { type ChildProcess, execFileSync, fork, spawnSync } from "node:child_process"
 import { existsSync, mkdtempSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -18,13 +19,14 @@ const { values } = parseArgs({
     compare: { type: "string" },
     only: { type: "string" },
     columns: { type: "string" },
+    warm: { type: "string" },
     peer: { type: "string", multiple: true, default: [] }
   }
 })
 const cycles = values.quick ? 3 : 11
 const freshCycles = values.quick ? 1 : 3
 const batchMillis = values.quick ? 150 : 400
-const warmMillis = values.quick ? 500 : 2500
+const warmMillis = values.warm === undefined ? values.quick ? 500 : 2500 : Number(values.warm) * 1000
 
 const chosen = (wanted: string | undefined, name: string): boolean => wanted === undefined || wanted.split(",").some((part) => name.includes(part))
 
