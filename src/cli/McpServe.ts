@@ -75,7 +75,7 @@ const ask = (agent: Agent.Service, store: Store, tools: Selection, settings: Val
 /** Makes the agent a tool of the given tools, for the client of each key, over the services of the surroundings. */
 export const askTool = Effect.fnUntraced(function*(tools: Selection) {
   const [agent, store, settings] = [yield* Agent.Agent, yield* SessionStore, yield* Settings]
-  return (client: string | undefined) => ask(agent, store, client === undefined ? tools : ServerKeys.withoutSearch(tools), settings, client)
+  return (client: string | undefined) => ask(agent, store, client === undefined ? tools : ServerKeys.toolsOf(tools), settings, client)
 })
 
 const offered = (agent: Agent.Service, settings: Values, { definition: { description, name, parameters } }: BoundTool): McpHost.Offered => ({

@@ -53,5 +53,8 @@ export const refusal = (key: Redacted.Redacted<string> | undefined, named: Reado
 export const find = <A extends NamedKey>(given: string, keys: ReadonlyArray<A>): A | undefined =>
   keys.filter(({ key }) => isSecret(given, Redacted.value(key)))[0]
 
-/** Tools of the agent for a named key: it does not search the conversations of others. */
-export const withoutSearch = (tools: Selection): Selection => ({ ...tools, tool: (name) => name !== "session_search" && tools.tool?.(name) !== false })
+/** Tools that reach beyond a key: conversations of others, and jobs that run later with the rights of the server's owner. */
+const ofTheOwner = ["cronjob", "session_search"]
+
+/** Tools of the agent for a named key. */
+export const toolsOf = (tools: Selection): Selection => ({ ...tools, tool: (name) => !ofTheOwner.includes(name) && tools.tool?.(name) !== false })

@@ -77,7 +77,7 @@ export const serve = (
           mode: PermissionMode.narrower(mode, maxMode ?? mode),
           maxMode,
           client: client.name,
-          tools: client.name === undefined ? tools : ServerKeys.withoutSearch(tools),
+          tools: client.name === undefined ? tools : ServerKeys.toolsOf(tools),
           maxSessions: client.maxSessions ?? maxSessions
         }),
         (made) => ({ sessions: made, mcpTools: client.maxMode === undefined ? offered : offered.map(limited(PermissionMode.narrower(mode, client.maxMode))) })
