@@ -203,7 +203,7 @@ const recorderOf = ({ run, sessionId }: Given) =>
         sessionId,
         turnId: run.turnId,
         history: [],
-        now: () => clock.currentTimeMillisUnsafe(),
+        now: RunRecorder.startTimes(clock),
         hash: (text) => Digest.hex(text, 16),
         sink: record.append
       })))

@@ -268,7 +268,7 @@ const recorderOf = (
       turnId,
       isChild,
       history,
-      now: () => clock.currentTimeMillisUnsafe(),
+      now: RunRecorder.startTimes(clock),
       hash: (text) => Digest.hex(text, 16),
       sink: record.append,
       together: record.together === store.together ? record.together : undefined

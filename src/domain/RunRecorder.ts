@@ -9,6 +9,7 @@
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
  */
+import type * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
@@ -80,7 +81,7 @@ interface Options {
   readonly isChild?: boolean | undefined
   /** Messages of the session before the run, in their order. */
   readonly history: ReadonlyArray<Prompt.Message>
-  /** Epoch milliseconds. */
+  /** Epoch milliseconds, as {@link startTimes} returns them. */
   readonly now: () => number
   /** A short name of a text: the same for the same text. */
   readonly hash: (text: string) => string
@@ -93,6 +94,25 @@ interface Options {
 export const RunRecorder = Context.Reference<Recorder | undefined>("hermes-effect/domain/RunRecorder", {
   defaultValue: () => undefined
 })
+
+/** Start of the newest run by each clock. */
+const lastStarts = new WeakMap<Clock.Clock, number>()
+
+/**
+ * Starts a run now and returns the function that reads the times of its entries, in epoch milliseconds. Runs that start in
+ * the same millisecond have starts one microsecond apart, so that a collector can order their spans by time alone.
+ */
+export const startTimes = (clock: Clock.Clock): () => number => {
+  const millis = clock.currentTimeMillisUnsafe()
+  const last = lastStarts.get(clock)
+  const start = last !== undefined && Math.floor(last) === millis ? last + 0.001 : millis
+  lastStarts.set(clock, start)
+  return () => {
+    const now = clock.currentTimeMillisUnsafe()
+    // Entries of the first millisecond are not earlier than the start of their run.
+    return now === millis ? start : now
+  }
+}
 
 /** Runs `f` with the recorder of the fiber, if there is one. */
 export const record = (f: (recorder: Recorder) => void): Effect.Effect<void> =>

@@ -108,7 +108,7 @@ const recorded = (record: RunRecord["Service"], store: SessionStore["Service"]) 
         sessionId,
         turnId,
         history: [],
-        now: () => clock.currentTimeMillisUnsafe(),
+        now: RunRecorder.startTimes(clock),
         hash: (text) => Digest.hex(text, 16),
         sink: record.append,
         together: record.together === store.together ? record.together : undefined

@@ -1,8 +1,10 @@
 // References of model calls: exact, whatever of their messages changes.
 import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as TestClock from "effect/testing/TestClock"
 import * as Prompt from "effect/ai/Prompt"
 import { SessionStoreError } from "../../src/domain/AgentError.ts"
 import { SessionId, TurnId } from "../../src/domain/Ids.ts"
@@ -20,6 +22,32 @@ const recorder = (history: ReadonlyArray<Prompt.Message>, more: Partial<Paramete
     sink: () => Effect.void,
     ...more
   })
+
+describe("times of a run's entries", () => {
+  it.effect("runs that start in the same millisecond are told apart by their starts, in their order", () =>
+    Effect.gen(function*() {
+      const clock = yield* Clock.Clock
+      yield* TestClock.setTime(1_800_000_000_000)
+      const times = Array.from({ length: 50 }, () => RunRecorder.startTimes(clock))
+      const starts = times.map((time) => time())
+      assert.deepStrictEqual(starts, starts.toSorted((a, b) => a - b))
+      assert.strictEqual(new Set(starts).size, 50)
+      assert.deepStrictEqual(times.map((time) => time()), starts, "entries of the first millisecond are not before their run")
+      yield* TestClock.adjust("1 millis")
+      assert.strictEqual(times[7]?.(), 1_800_000_000_001)
+      assert.strictEqual(RunRecorder.startTimes(clock)(), 1_800_000_000_001)
+    }))
+
+  it.effect("a clock that was set back counts from its new time", () =>
+    Effect.gen(function*() {
+      const clock = yield* Clock.Clock
+      yield* TestClock.setTime(1_800_000_000_000)
+      const time = RunRecorder.startTimes(clock)
+      yield* TestClock.setTime(1_700_000_000_000)
+      assert.strictEqual(time(), 1_700_000_000_000)
+      assert.strictEqual(RunRecorder.startTimes(clock)(), 1_700_000_000_000)
+    }))
+})
 
 describe("references of a model call", () => {
   it("name a message that was replaced in the middle", () => {
