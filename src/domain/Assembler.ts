@@ -7,7 +7,7 @@ import * as Predicate from "effect/Predicate"
 import * as Response from "effect/ai/Response"
 import * as AnswerText from "./AnswerText.ts"
 import * as Json from "./Json.ts"
-import type { ContentPart, StreamPart } from "./Model.ts"
+import { type ContentPart, type ModelResponse, reasoningDelta, type StreamPart, textDelta } from "./Model.ts"
 import { toResponse } from "./Usage.ts"
 
 interface OpenText {
@@ -207,4 +207,38 @@ export const make = (): Assembler => {
   })
 
   return { add, result, overflow: meter.overflow }
+}
+
+/** Splits a whole answer into the parts that it would have been streamed in. */
+export const toParts = (answer: ModelResponse): ReadonlyArray<StreamPart> => {
+  const out: Array<StreamPart> = []
+  answer.parts.forEach((part, index) => {
+    const id = `${part.type}-${index}`
+    switch (part.type) {
+      case "text":
+        out.push(
+          Response.makePart("text-start", { id }),
+          ...(part.text === "" ? [] : [textDelta(id, part.text)]),
+          Response.makePart("text-end", { id, metadata: part.metadata })
+        )
+        break
+      case "reasoning":
+        out.push(
+          Response.makePart("reasoning-start", { id }),
+          ...(part.text === "" ? [] : [reasoningDelta(id, part.text)]),
+          Response.makePart("reasoning-end", { id, metadata: part.metadata })
+        )
+        break
+      default:
+        out.push(part)
+    }
+  })
+  out.push(
+    Response.makePart("response-metadata", {
+      ...(answer.id === undefined ? {} : { id: answer.id }),
+      ...(answer.model === undefined ? {} : { modelId: answer.model })
+    }),
+    Response.makePart("finish", { reason: answer.finishReason, usage: answer.usage, response: undefined })
+  )
+  return out
 }

@@ -174,14 +174,22 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
     return found === -1 ? undefined : found
   }
 
+  /** Finds a stored message with the text of a copy: first behind `next`, then before it, where a result stood until its request moved it. */
+  const findCopy = (message: Prompt.Message, text: string, next: number): number | undefined => {
+    const isCopy = (position: number): boolean => stored[position]?.role === message.role && JSON.stringify(stored[position]) === text
+    for (let position = next; position < next + nearby; position++) if (isCopy(position)) return position
+    for (let position = next - 1; position >= Math.max(0, next - nearby); position--) if (isCopy(position)) return position
+    return undefined
+  }
+
   /** `next` is the position behind the stored messages before it. */
   const nameOf = (message: Prompt.Message, next: number): number | string => {
     const known = names.get(message) ?? positionOf(message)
     if (known !== undefined) return known
     const text = JSON.stringify(message)
     // Middleware is given copies: one of a stored message is that message.
-    for (let position = next; position < next + nearby; position++) {
-      if (stored[position]?.role !== message.role || JSON.stringify(stored[position]) !== text) continue
+    const position = findCopy(message, text, next)
+    if (position !== undefined) {
       names.set(message, position)
       return position
     }

@@ -71,6 +71,12 @@ describe("references of a model call", () => {
     assert.deepStrictEqual(entries, ["MessageAppended", "MessageAppended"], "nothing that is stored is written again")
   })
 
+  it("name copies of results that the request moved beside their calls", () => {
+    const all = ["call", "result c", "result a", "result b"].map(said)
+    const [call, c, a, b] = all.map(({ content }) => Prompt.userMessage({ content }))
+    assert.deepStrictEqual(recorder(all).references([call, a, b, c].flatMap((one) => one === undefined ? [] : [one])), [0, [2, 3], 1])
+  })
+
   it("follow a list that grows, shrinks and is copied", () => {
     const all = Array.from({ length: 5 }, (_, index) => said(String(index)))
     const { references } = recorder(all)
