@@ -7,6 +7,7 @@ import * as Cause from "effect/Cause"
 import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Response from "effect/ai/Response"
 import * as Assembler from "../domain/Assembler.ts"
 import * as Json from "../domain/Json.ts"
 import { type ContentPart, type ExecuteOptions, hold, type ModelResponse, type OnPart, type StreamPart, withParts } from "../domain/Model.ts"
@@ -70,12 +71,43 @@ const isMadeOf = (answer: ReadonlyArray<ContentPart>, sent: ReadonlyArray<Conten
   return isText && callsOf(answer) === callsOf(sent)
 }
 
+/** True when an answer, or a part of its stream, has anything of a text, a call or a file in it. */
+const hasContent = (parts: ReadonlyArray<ContentPart | StreamPart>): boolean =>
+  parts.some((part) =>
+    "delta" in part ? part.delta !== "" : "text" in part ? part.text !== "" : part.type === "tool-call" || part.type === "file")
+
+/** Drops the first `length` characters of text from an answer. */
+const dropText = (response: ModelResponse, length: number): ModelResponse => {
+  let left = length
+  const parts = response.parts.map((part) => {
+    if (part.type !== "text" || left === 0) return part
+    const { text } = part
+    const dropped = Math.min(left, text.length)
+    left -= dropped
+    return Response.makePart("text", { text: text.slice(dropped), metadata: part.metadata })
+  })
+  return withParts(response, parts.filter((part) => part.type !== "text" || part.text !== ""))
+}
+
+/**
+ * Splits an answer that did not stream into parts. `earlier` is what was let through of attempts that broke off, which such an
+ * answer begins with.
+ */
+const splitAnswer = (response: ModelResponse, earlier: ReadonlyArray<ContentPart>): ReadonlyArray<StreamPart> => {
+  const text = textOf(earlier)
+  const isContinued = text !== "" && textOf(response.parts).startsWith(text)
+  return Assembler.toParts(isContinued ? dropText(response, text.length) : response)
+}
+
 /**
  * For model calls: what streams by goes through the wrapper's `onPart` and then on to the one above; when it changed
- * anything, the response that the wrapper sees is put together from what it let through. An answer that is another one than what
- * streamed by, because a wrapper below gave it, is that answer.
+ * anything, the response that the wrapper sees is put together from what it let through.
  *
  * **Details**
+ *
+ * A guard holds in every mode. An answer that comes whole (streaming is off, the route or a wrapper below does not stream) goes
+ * through `onPart` in one call, before the wrapper sees it. An answer that a wrapper below put in place of the one that streamed
+ * by goes through `onPart` as well; the parts are not passed on, because something else was shown already.
  *
  * An `onPart` that fails lets the rest go on without it, and what it held first. Where it gave other parts than it got before, nothing more is shown,
  * so that what it takes out stays out: the answer is what was shown, for the wrapper too, and ends with `content-filter`.
@@ -89,6 +121,10 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
   /** Everything that came, since the text that stays of an attempt that broke off. */
   let sent = Assembler.make()
   let continued = false
+  /** True once something of the attempt under way came by. */
+  let streams = false
+  /** True while a whole answer is read in place of what was passed on. */
+  let replaces = false
   let changed = false
   /** True once other parts were given back, in whichever attempt. */
   let guards = false
@@ -101,7 +137,7 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
 
   const pass = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
     assembler.add(parts)
-    return outer === undefined || parts.length === 0 ? Effect.void : Effect.asVoid(outer(parts))
+    return outer === undefined || replaces || parts.length === 0 ? Effect.void : Effect.asVoid(outer(parts))
   }
   const drop = (): void => {
     held = []
@@ -132,6 +168,7 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
   }
 
   const onPart: OnPart = (parts) => Effect.suspend(() => {
+    streams ||= hasContent(parts)
     sent.add(parts)
     if (broken) return Effect.as(bypass(parts), parts)
     if (since !== undefined) held.push(...parts)
@@ -156,6 +193,7 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
   const onRetry = (continues: boolean): void => {
     drop()
     sent = Assembler.make()
+    streams = false
     continued = continues
     if (!continues) {
       assembler = Assembler.make()
@@ -165,15 +203,36 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
     above?.onRetry?.(continues)
   }
 
-  return Effect.map(below(request, { onPart, onRetry }), (answer) => {
+  const finish = (answer: A): A => {
     const waiting = held
-    if (waiting.length > 0) calling.whenStanding(Effect.suspend(() => outer === undefined ? Effect.void : Effect.asVoid(outer(waiting))))
+    if (waiting.length > 0 && !replaces) {
+      calling.whenStanding(Effect.suspend(() => outer === undefined ? Effect.void : Effect.asVoid(outer(waiting))))
+    }
+    if (!(changed || lost)) return answer
     const response = get(answer)
-    if (!(changed || lost) || !isMadeOf(response.parts, sent.result().parts, continued)) return answer
     assembler.add(waiting)
     const kept = assembler.result()
     const finishReason = lost ? "content-filter" : kept.finished ? kept.finishReason : response.finishReason
     return set(answer, withParts(response, kept.parts, finishReason))
+  }
+  const readWhole = (response: ModelResponse): Effect.Effect<ReadonlyArray<StreamPart>> => {
+    const earlier = continued && !streams ? assembler.result().parts : []
+    replaces = streams
+    if (replaces) {
+      drop()
+      assembler = Assembler.make()
+      sent = Assembler.make()
+      changed = false
+      lost = false
+    }
+    return onPart(splitAnswer(response, earlier))
+  }
+
+  return Effect.flatMap(below(request, { onPart, onRetry }), (answer) => {
+    const response = get(answer)
+    const isRead = streams ? isMadeOf(response.parts, sent.result().parts, continued) : !hasContent(response.parts)
+    if (isRead) return Effect.succeed(finish(answer))
+    return Effect.map(Effect.suspend(() => readWhole(response)), () => finish(answer))
   })
 }
 

@@ -25,7 +25,7 @@ import { StreamedResponse } from "../platform/StreamedResponse.ts"
 import type { Service } from "./Provider.ts"
 import * as SseReader from "./SseReader.ts"
 import * as SdkError from "./SdkError.ts"
-import * as StreamMachine from "./StreamMachine.ts"
+import type * as StreamMachine from "./StreamMachine.ts"
 
 /** An answer on its way: the response before its body is read. */
 export interface Posted {
@@ -157,7 +157,7 @@ const whole = (answer: Result.Result<ModelResponse, AiError.AiError>, onPart: On
   Effect.flatMap(Effect.fromResult(answer), (answer) => {
     if (onPart === undefined) return Effect.succeed(answer)
     const seen = Assembler.make()
-    return Effect.map(onPart(StreamMachine.pieces(answer)), (parts): ModelResponse => {
+    return Effect.map(onPart(Assembler.toParts(answer)), (parts): ModelResponse => {
       seen.add(parts)
       return { ...answer, parts: seen.result().parts }
     })

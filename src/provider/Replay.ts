@@ -42,6 +42,7 @@ import type * as PlatformError from "effect/PlatformError"
 import * as Result from "effect/Result"
 import * as AiError from "effect/ai/AiError"
 import { ConfigError } from "../domain/AgentError.ts"
+import * as Assembler from "../domain/Assembler.ts"
 import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse, OnPart, StreamPart } from "../domain/Model.ts"
 import * as Route from "../domain/Route.ts"
 import { reasonOf } from "../domain/PathProblem.ts"
@@ -50,7 +51,6 @@ import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
 import * as Recording from "./replay/Recording.ts"
 import type * as SdkError from "./SdkError.ts"
-import * as StreamMachine from "./StreamMachine.ts"
 
 /** Receives the lines of a recording. */
 export type Sink = (line: string) => Effect.Effect<void, PlatformError.PlatformError>
@@ -142,7 +142,7 @@ const play = Effect.fnUntraced(function*(
   const whole: ModelResponse = { parts, finishReason, usage, model, id, raw }
   return onPart === undefined
     ? whole
-    : yield* Completion.play(whole, stream ?? [StreamMachine.pieces(whole)], onPart, noDelay)
+    : yield* Completion.play(whole, stream ?? [Assembler.toParts(whole)], onPart, noDelay)
 })
 
 const read = (lines: Iterable<string>): Result.Result<ReadonlyArray<Recording.Exchange>, ConfigError> =>

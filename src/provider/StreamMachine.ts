@@ -3,8 +3,7 @@
  * made for each piece of an answer.
  */
 import type * as AiError from "effect/ai/AiError"
-import * as Response from "effect/ai/Response"
-import { type ContentPart, type ModelResponse, reasoningDelta, type StreamPart, textDelta } from "../domain/Model.ts"
+import type { ContentPart, StreamPart } from "../domain/Model.ts"
 import type { SseEvent } from "./SseReader.ts"
 
 /** Takes the events of a stream in. */
@@ -22,38 +21,4 @@ export interface StreamMachine {
   readonly failure: () => AiError.AiError | undefined
   /** The body that would have come without streaming, made of parts and of what no part says. */
   readonly body: (parts: ReadonlyArray<ContentPart>) => unknown
-}
-
-/** The pieces that a whole answer would have come in. */
-export const pieces = (answer: ModelResponse): ReadonlyArray<StreamPart> => {
-  const out: Array<StreamPart> = []
-  answer.parts.forEach((part, index) => {
-    const id = `${part.type}-${index}`
-    switch (part.type) {
-      case "text":
-        out.push(
-          Response.makePart("text-start", { id }),
-          textDelta(id, part.text),
-          Response.makePart("text-end", { id, metadata: part.metadata })
-        )
-        break
-      case "reasoning":
-        out.push(
-          Response.makePart("reasoning-start", { id }),
-          ...(part.text === "" ? [] : [reasoningDelta(id, part.text)]),
-          Response.makePart("reasoning-end", { id, metadata: part.metadata })
-        )
-        break
-      default:
-        out.push(part)
-    }
-  })
-  out.push(
-    Response.makePart("response-metadata", {
-      ...(answer.id === undefined ? {} : { id: answer.id }),
-      ...(answer.model === undefined ? {} : { modelId: answer.model })
-    }),
-    Response.makePart("finish", { reason: answer.finishReason, usage: answer.usage, response: undefined })
-  )
-  return out
 }

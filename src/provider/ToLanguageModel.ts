@@ -36,6 +36,7 @@ import * as AiError from "effect/ai/AiError"
 import type * as LanguageModel from "effect/ai/LanguageModel"
 import type * as Response from "effect/ai/Response"
 import * as Tool from "effect/ai/Tool"
+import * as Assembler from "../domain/Assembler.ts"
 import * as History from "../domain/History.ts"
 import type { ModelCall, StreamPart, ToolChoice, ToolDefinition } from "../domain/Model.ts"
 import * as Route from "../domain/Route.ts"
@@ -43,7 +44,6 @@ import * as LanguageModelWire from "./LanguageModelWire.ts"
 import * as PartSchema from "./PartSchema.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
-import * as StreamMachine from "./StreamMachine.ts"
 
 const definitionOf = memoize((tool: Tool.Any): ToolDefinition => ({
   name: tool.name,
@@ -128,7 +128,7 @@ const madeWith = (module: typeof LanguageModel, provider: ProviderPort.Service):
               return Effect.as(offer(parts), parts)
             }
           })
-          if (!streamed) yield* offer(StreamMachine.pieces(response))
+          if (!streamed) yield* offer(Assembler.toParts(response))
           yield* Queue.end(queue)
         }).pipe(Effect.catchCause((cause) => Queue.failCause(queue, cause)))
       )

@@ -178,7 +178,7 @@ describe("an answer that is changed after it was shown", () => {
       const known = Math.ceil(runs * 3 / 4)
       const fresh = Number(process.env["HERMES_FUZZ_SEED"] ?? randomInt(1_000_000, 2 ** 31))
       for (const seed of Array.from({ length: runs }, (_, index) => index < known ? index + 1 : fresh + index - known)) {
-        const generated = generateStream(random(seed))
+        const generated = { ...generateStream(random(seed)), streams: true }
         // Half of the stages stand around wrappers of attempts, which the generator does not give.
         const kind = seed % 2 === 0 ? "llm_execution" : generated.kind
         // A hang costs five minutes of this clock, and other tests have it.

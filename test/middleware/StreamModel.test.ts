@@ -46,12 +46,12 @@ const outcomeOf = (exit: Exit.Exit<unknown, unknown>, read: (answer: unknown) =>
 }
 
 const play = Effect.fnUntraced(function*(scenario: Scenario) {
-  const { base, kind, pieces } = scenario
+  const { base, kind, pieces, streams } = scenario
   const shown: Array<string> = []
   const stack = Stack.make(entriesOf(scenario))
   const bottom = (_: unknown, options: ExecuteOptions | undefined): Step =>
     Effect.gen(function*() {
-      for (const piece of pieces) if (options?.onPart !== undefined) yield* options.onPart([textDelta("1", piece)])
+      if (streams) for (const piece of pieces) if (options?.onPart !== undefined) yield* options.onPart([textDelta("1", piece)])
       if (base === "fail") return yield* Effect.fail(new Failure({ id: "base" }))
       return base === "die" ? yield* Effect.die("base") : answers[kind].make(pieces.join(""))
     })

@@ -373,4 +373,58 @@ describe("middleware around a streamed answer", () => {
       const response = yield* runModel([mapDeltas("shout", (delta) => delta.toUpperCase())], {}, base)
       assert.strictEqual(textOf(response), "HELLO DEAR WORLD")
     }))
+
+  describe("an answer that comes whole", () => {
+    const whole = Fake.text("Hello dear world")
+    const redact = (onFailure?: "closed") => mapDeltas("redact", (delta) => delta.replaceAll("dear", "[gone]"), onFailure)
+
+    it.effect("goes through onPart before the wrapper and the caller see it", () =>
+      Effect.gen(function*() {
+        for (const onFailure of [undefined, "closed"] as const) {
+          const response = yield* runModel([redact(onFailure)], {}, whole)
+          assert.strictEqual(textOf(response), "Hello [gone] world")
+          assert.strictEqual(response.finishReason, "stop")
+        }
+      }))
+
+    it.effect("is refused where a closed onPart fails, and bypasses an open one with a warning", () =>
+      Effect.gen(function*() {
+        const broken = (onFailure?: "closed") => mapDeltas("broken", () => { throw new Error("boom") }, onFailure)
+        const refused = yield* Effect.exit(runModel([broken("closed")], {}, whole))
+        const error = Exit.isFailure(refused) ? Cause.squash(refused.cause) : undefined
+        assert.instanceOf(error, MiddlewareFailure)
+        const { value, warnings } = yield* withWarnings(runModel([broken()], {}, whole))
+        assert.strictEqual(textOf(value), "Hello dear world")
+        assert.lengthOf(warnings, 1)
+      }))
+
+    it.effect("passes all wrappers from the inside out, once each", () =>
+      Effect.gen(function*() {
+        const { options, shown } = collect()
+        const response = yield* runModel([mapDeltas("shout", (delta) => delta.toUpperCase()), redact()], {}, whole, options)
+        assert.strictEqual(textOf(response), "HELLO [GONE] WORLD")
+        assert.deepStrictEqual(shown, ["HELLO [GONE] WORLD"])
+      }))
+
+    it.effect("that a wrapper below gives is seen by the guards above it", () =>
+      Effect.gen(function*() {
+        const cached = Middleware.llmExecution({ name: "cache", wrap: () => () => Effect.succeed(Fake.textAnswer("dear cache")) })
+        assert.strictEqual(textOf(yield* runModel([redact(), cached], {}, whole)), "[gone] cache")
+      }))
+
+    it.effect("keeps its calls, its reasoning and what the provider sent with them", () =>
+      Effect.gen(function*() {
+        const answer = Fake.answer([
+          Response.makePart("reasoning", { text: "a dear thought", metadata: { anthropic: { signature: "s" } } }),
+          Response.makePart("text", { text: "dear" }),
+          Fake.call("c1", "read_file", { path: "dear.txt" })
+        ], "tool-calls")
+        const response = yield* runModel([redact()], {}, () => Effect.succeed(answer))
+        assert.deepStrictEqual(response.parts.map(({ type }) => type), ["reasoning", "text", "tool-call"])
+        assert.strictEqual(textOf(response), "[gone]")
+        assert.deepStrictEqual(response.parts[0]?.metadata, { anthropic: { signature: "s" } })
+        assert.deepStrictEqual(response.usage, answer.usage)
+        assert.strictEqual(response.finishReason, "tool-calls")
+      }))
+  })
 })

@@ -27,6 +27,8 @@ export interface Scenario {
   /** In their order, around whole calls: inside of all wrappers of these, outside of all wrappers of attempts. */
   readonly stages: ReadonlyArray<Stage>
   readonly pieces: ReadonlyArray<string>
+  /** False for an answer that comes whole. */
+  readonly streams: boolean
   readonly base: "value" | "fail" | "die"
 }
 
@@ -56,7 +58,8 @@ export const generateStream = (next: () => number): Scenario => {
       does: pick<Does>("none", "pass", "mark", "mark", "cut", "hold", "hold", "hold until", "replace held", "die", "mark then die", "mark then die", "hang", "hold then die"),
       at: 1 + Math.floor(next() * 4),
       after: pick<After>("return", "return", "return", "change", "nothing", "die", "fail", "hang")
-    }))
+    })),
+    streams: next() < 0.7
   }
 }
 
@@ -101,13 +104,13 @@ class Ended extends Error {
   }
 }
 
-export const expectedStream = ({ base, kind, pieces, stages, wrappers }: Scenario): Expectation => {
+export const expectedStream = ({ base, kind, pieces, stages, streams, wrappers }: Scenario): Expectation => {
   const shown: Array<string> = []
   type Read = (texts: ReadonlyArray<string>) => void
   type Call = (up: Read) => Outcome
 
   const runBase: Call = (read) => {
-    for (const piece of pieces) read([piece])
+    if (streams) for (const piece of pieces) read([piece])
     if (base === "value") return { _tag: "value", value: pieces.join("") }
     return base === "fail" ? { _tag: "fail", error: "base" } : { _tag: "die", defect: "base" }
   }
@@ -120,6 +123,7 @@ export const expectedStream = ({ base, kind, pieces, stages, wrappers }: Scenari
     const came: Array<string> = []
     const through: Array<string> = []
     let cut = false
+    let replaces = false
     const read: Read = (texts) => {
       came.push(...texts)
       let now = texts
@@ -139,10 +143,16 @@ export const expectedStream = ({ base, kind, pieces, stages, wrappers }: Scenari
       }
       if (cut) return
       through.push(...now)
-      if (now.length > 0) up(now)
+      if (now.length > 0 && !replaces) up(now)
     }
     try {
       const below = inner(read)
+      if (below._tag === "value" && below.value !== came.join("")) {
+        // What did not stream, or is another answer, is read whole.
+        replaces = came.length > 0
+        came.length = through.length = 0
+        read(below.value === "" ? [] : [below.value])
+      }
       return below._tag === "value" && below.value === came.join("") ? { _tag: "value", value: through.join("") } : below
     } catch (error) {
       if (error instanceof Ended && error.id >= 10) return { _tag: "fail", error: `closed${error.id}` }
@@ -160,39 +170,51 @@ export const expectedStream = ({ base, kind, pieces, stages, wrappers }: Scenari
     let calls = 0
     let broken = false
     let changed = false
+    /** Once it changed anything in whichever answer, it guards what comes behind its failure. */
+    let guards = false
+    let replaces = false
     const pass: Read = (texts) => {
       through.push(...texts)
-      if (texts.length > 0) up(texts)
+      if (texts.length > 0 && !replaces) up(texts)
     }
     const read: Read = (texts) => {
       came.push(...texts)
       // Behind one that took something out, nothing more is shown.
-      if (broken) return void (changed ? undefined : pass(texts))
+      if (broken) return void (guards ? (changed = true) : pass(texts))
       const all = [...held, ...texts]
       const step = stepOf(wrapper, ++calls, all)
       if (step._tag === "hold") return void (held = all)
       held = []
       if (step._tag === "parts") {
         changed ||= step.texts.join() !== all.join() || step.texts.length !== all.length
+        guards ||= changed
         return pass(step.texts)
       }
       if (closed) throw new Ended(id)
       broken = true
-      if (!changed) pass(all)
+      if (guards) changed = true
+      else pass(all)
     }
     let below: Outcome
     try {
       below = frame(index + 1, innermost)(does === "none" ? up : read)
+      if (does !== "none" && below._tag === "value" && below.value !== came.join("")) {
+        // What did not stream, or is another answer, is read whole.
+        replaces = came.length > 0
+        if (replaces) held = []
+        came.length = through.length = 0
+        changed = false
+        read(below.value === "" ? [] : [below.value])
+      }
     } catch (error) {
       if (error instanceof Ended && error.id === id) return { _tag: "fail", error: `closed${id}` }
       throw error
     }
     // The wrappers of this generator pass every failure on.
     if (below._tag !== "value") return below
-    const isAsItCame = below.value === came.join("")
-    const value: Outcome = changed && isAsItCame ? { _tag: "value", value: [...through, ...held].join("") } : below
+    const value: Outcome = changed ? { _tag: "value", value: [...through, ...held].join("") } : below
     const stands = (): Outcome => {
-      if (held.length > 0) up(held)
+      if (held.length > 0 && !replaces) up(held)
       return value
     }
     const failed = (): Outcome => closed ? { _tag: "fail", error: `closed${id}` } : stands()

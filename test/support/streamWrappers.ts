@@ -73,14 +73,14 @@ const plain = (wrapper: Wrapper, kind: Scenario["kind"]): Middleware.Any => {
   const onPart = () => {
     let calls = 0
     return (parts: ReadonlyArray<PartDictionary>): unknown => {
-      const texts = parts.map((part) => String(part["delta"]))
+      const texts = parts.flatMap((part) => part.type === "text_delta" ? [String(part["delta"])] : [])
       const step = stepOf(wrapper, ++calls, texts)
       if (step._tag === "hold") return { action: "hold" }
       if (step._tag === "broken") {
         if (step.how === "hang") return new Promise(() => {})
         throw new Error(`broken${id}`)
       }
-      if (step.texts.length === 0) return undefined
+      if (step.texts.length === 0 && texts.length > 0) return undefined
       const given = step.texts.join() === texts.join() ? parts : step.texts.map((delta) => ({ type: "text_delta", id: "1", delta }))
       return form === "async" ? Promise.resolve(given) : given
     }
