@@ -6,6 +6,9 @@
  * Appending keeps a reference to each message; nothing is copied, checked or encoded, whatever the length of the session,
  * but a message with a secret in it (see `StoredForm`).
  * Counts, lists of sessions and search hits are computed when they are asked for.
+ *
+ * The store is bounded (`MemoryBounds`): when it holds too much, the conversations that were used least recently are dropped,
+ * never one of a run that goes on. The first time is one warning.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -18,6 +21,7 @@ import * as Cost from "../domain/Cost.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import type { SessionId } from "../domain/Ids.ts"
 import * as Usage from "../domain/Usage.ts"
+import * as MemoryBounds from "./MemoryBounds.ts"
 import * as StoredForm from "./StoredForm.ts"
 import * as Reference from "./Reference.ts"
 import * as SearchQuery from "./SearchQuery.ts"
@@ -91,6 +95,8 @@ interface Entry extends Searched {
   ended: { readonly at: number; readonly reason: string } | undefined
   /** Place of the latest activity in the order of all of them. */
   activity: number
+  /** Size of the messages. */
+  characters: number
 }
 
 const view = (entry: Entry): SessionStore.Session => ({
@@ -113,10 +119,34 @@ const view = (entry: Entry): SessionStore.Session => ({
   toolCallCount: entry.messages.reduce((count, message) => count + Conversation.toolCalls(message).length, 0)
 })
 
-const make = (): Context.Context<SessionStore.SessionStore | SessionSearch.SessionSearch> => {
+const make = (bounds: MemoryBounds.Bounds): Context.Context<SessionStore.SessionStore | SessionSearch.SessionSearch> => {
   const entries = new Map<string, Entry>()
   const owned = new Set<string>()
+  const ledger = MemoryBounds.makeLedger(bounds)
   let activity = 0
+  let hasWarned = false
+
+  const isInUse = (id: SessionId): boolean => owned.has(id)
+
+  /** Drops what exceeds the bounds. `current` is the session that is being written. */
+  const dropSurplus = (current: SessionId): Effect.Effect<void> => {
+    const surplus = ledger.takeSurplus((id) => id === current || isInUse(id))
+    if (surplus.length === 0) return Effect.void
+    for (const id of surplus) entries.delete(id)
+    if (hasWarned) return Effect.void
+    hasWarned = true
+    return Effect.logWarning(
+      `The session store in memory is full (${bounds.sessions} sessions, ${bounds.characters} characters): the oldest conversations are dropped. ` +
+        "Use SessionStore.layerSqlite to keep them, or SessionStore.layerMemoryWith for other bounds."
+    )
+  }
+
+  const forget = (id: SessionId): void => {
+    const entry = entries.get(id)
+    if (entry === undefined) return
+    entries.delete(id)
+    ledger.remove(id, entry.characters)
+  }
 
   const existing = (operation: string, id: SessionId): Effect.Effect<Entry, SessionStoreError> => {
     const entry = entries.get(id)
@@ -153,9 +183,12 @@ const make = (): Context.Context<SessionStore.SessionStore | SessionSearch.Sessi
         cost: Cost.spent(Cost.nothing),
         title,
         ended: undefined,
-        activity: ++activity
+        activity: ++activity,
+        characters: 0
       }
       entries.set(session.id, entry)
+      ledger.add(session.id, session.parentId)
+      yield* dropSurplus(session.id)
       return view(entry)
     }),
     acquire: (id) =>
@@ -179,12 +212,16 @@ const make = (): Context.Context<SessionStore.SessionStore | SessionSearch.Sessi
         entry.activity = ++activity
         entry.ended = undefined
         const first = entry.messages.length
+        let characters = 0
         for (const message of messages) {
+          characters += MemoryBounds.measureMessage(message)
           entry.messages.push(message)
           entry.order.push(activity)
           if (entry.begun.size > 0) Conversation.resultIds(message).forEach((callId) => entry.begun.delete(callId))
         }
-        return Effect.succeed(first)
+        entry.characters += characters
+        ledger.grow(id, characters)
+        return Effect.as(dropSurplus(id), first)
       }),
     recordUsage: (id, record) =>
       Effect.map(existing("recordUsage", id), (entry) => {
@@ -217,7 +254,7 @@ const make = (): Context.Context<SessionStore.SessionStore | SessionSearch.Sessi
           continues: id,
           title: title === undefined ? undefined : Title.next(title, taken)
         })
-        yield* store.append(session.id, messages).pipe(Effect.onError(() => Effect.sync(() => entries.delete(session.id))))
+        yield* store.append(session.id, messages).pipe(Effect.onError(() => Effect.sync(() => forget(session.id))))
         yield* store.end(session.id, endReason)
         yield* store.end(id, "compression")
         return view(yield* existing("continue", session.id))
@@ -235,7 +272,7 @@ const make = (): Context.Context<SessionStore.SessionStore | SessionSearch.Sessi
       if (owner !== undefined && owner !== entry) return yield* StoreFailure.titleTaken("rename", title, owner.id)
       entry.title = title
     }),
-    remove: (id) => Effect.map(existing("remove", id), () => void entries.delete(id)),
+    remove: (id) => Effect.map(existing("remove", id), () => forget(id)),
     get: (id) => Effect.sync(() => first(entries.get(id))),
     messages: (id, range) => Effect.sync(() => entries.get(id)?.messages.slice(range?.from, range?.to) ?? []),
     readable: (id) => Effect.sync(() => ({ messages: entries.get(id)?.messages.map((message, position) => ({ position, message })) ?? [], faults: [] })),
@@ -263,5 +300,9 @@ const make = (): Context.Context<SessionStore.SessionStore | SessionSearch.Sessi
   )
 }
 
-/** A store of its own for every scope that builds it. */
-export const layerMemory: Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch> = Layer.effectContext(Effect.sync(make))
+/** Makes a store in memory with these bounds, a new one for every scope that builds it. */
+export const layerMemoryWith = (bounds: Partial<MemoryBounds.Bounds>): Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch> =>
+  Layer.effectContext(Effect.sync(() => make({ ...MemoryBounds.defaultBounds, ...bounds })))
+
+/** Makes a store in memory of at most 5,000 sessions and 50 million characters, a new one for every scope that builds it. */
+export const layerMemory: Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch> = layerMemoryWith({})

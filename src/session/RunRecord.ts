@@ -43,6 +43,7 @@ import { SessionStoreError } from "../domain/AgentError.ts"
 import type { SessionId, TurnId } from "../domain/Ids.ts"
 import type { Entry, Kind, Origin, RecordEvent } from "../domain/RecordEvent.ts"
 import type { Together } from "../domain/RunRecorder.ts"
+import * as MemoryBounds from "./MemoryBounds.ts"
 import * as StoredForm from "./StoredForm.ts"
 import * as Unread from "./Unread.ts"
 
@@ -80,6 +81,11 @@ export interface Service {
 
 /** Entries that the record in memory keeps. */
 export const memoryCapacity = 50_000
+
+/** Characters of messages that the record in memory keeps. */
+const memoryCharacters = MemoryBounds.defaultBounds.characters
+
+const measureEntry = ({ event }: Entry): number => event._tag === "MessageAppended" ? MemoryBounds.measureMessage(event.message) : 0
 
 /**
  * Names a message or tool set that is written once per session however often it is used: the system prompt, context that is
@@ -143,7 +149,21 @@ export const masking = (
 
 const makeMemory = (capacity: number): Service => {
   let kept: Array<Entry> = []
+  let characters = 0
   const known = new Set<string>()
+  /** Drops the oldest entries until half of each bound is left, so that a full record does not move all entries at each step. */
+  const dropOldest = (): void => {
+    let count = 0
+    while (kept.length - count > capacity / 2 || characters > memoryCharacters / 2) {
+      const entry = kept[count]
+      if (entry === undefined) break
+      count++
+      characters -= measureEntry(entry)
+      const key = contentKey(entry)
+      if (key !== undefined) known.delete(`${entry.sessionId} ${key}`)
+    }
+    kept = kept.slice(count)
+  }
   const keep = (entries: ReadonlyArray<Entry>) =>
     Effect.sync(() => {
       for (const entry of entries) {
@@ -152,15 +172,9 @@ const makeMemory = (capacity: number): Service => {
         if (name !== undefined && known.has(name)) continue
         if (name !== undefined) known.add(name)
         kept.push(entry)
+        characters += measureEntry(entry)
       }
-      if (kept.length <= capacity) return
-      // Half at once, so that a full record does not move all entries at each step.
-      const dropped = kept.slice(0, kept.length - capacity / 2)
-      kept = kept.slice(dropped.length)
-      for (const entry of dropped) {
-        const key = contentKey(entry)
-        if (key !== undefined) known.delete(`${entry.sessionId} ${key}`)
-      }
+      if (kept.length > capacity || characters > memoryCharacters) dropOldest()
     })
   return {
     ...masking(keep),
