@@ -111,6 +111,8 @@ interface OpenedSession {
   readonly closed: ReadonlyArray<{ readonly id: string; readonly name: string; readonly ran: boolean }>
   /** Open calls of the last run that are run in this one. */
   readonly unfinished: ReadonlyArray<Prompt.ToolCallPart>
+  /** Stores the session, in the transaction of the first message of its run; absent for a session that is stored already. */
+  readonly creation?: Effect.Effect<void, SessionStoreError> | undefined
 }
 
 const nothingOpen = { closing: [], closed: [], unfinished: [] }
@@ -196,14 +198,14 @@ const openSession = Effect.fnUntraced(function*(
     return { id, conversationId, systemPrompt: known.value.systemPrompt, history: stored, ...yield* closingOf(id, stored, input) }
   }
   const systemPrompt = TextHygiene.wellFormed(input.systemPrompt ?? SystemPrompt.render(yield* layersOf(input, { ...place, id })))
-  yield* store.create({ id, source: input.source ?? "library", systemPrompt, hasOwnPrompt: input.systemPrompt !== undefined, ...place })
+  const created = store.create({ id, source: input.source ?? "library", systemPrompt, hasOwnPrompt: input.systemPrompt !== undefined, ...place })
+  const creation = Effect.asVoid(history.length === 0 ? created : Effect.andThen(created, store.append(id, history)))
   yield* interceptors.hooks.emit("on_session_start", () => ({
     session_id: id,
     model: place.model,
     platform: platformOf(settings, input)
   }))
-  if (history.length > 0) yield* store.append(id, history)
-  return { id, conversationId: id, systemPrompt, history, ...nothingOpen }
+  return { id, conversationId: id, systemPrompt, history, ...nothingOpen, creation }
 })
 
 /** The user's message with blocks that the model is to see before it. */
@@ -383,7 +385,10 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
   const opened: Opened = { run, cwd, resumed: session.history.length > 0, notice }
   /** Stores what the run adds to its session, as `before_agent` leaves it. */
   const stored = (added: ReadonlyArray<Prompt.Message>): Effect.Effect<Opened, SessionStoreError> => {
-    const append = store.append(session.id, [...session.closing, ...reports, ...added])
+    const appended = store.append(session.id, [...session.closing, ...reports, ...added])
+    const isOneTransaction = recorder !== undefined && record?.together === store.together
+    const created = session.creation === undefined ? appended : Effect.andThen(session.creation, appended)
+    const append = session.creation === undefined || isOneTransaction ? created : store.together?.(created) ?? created
     if (recorder === undefined) return Effect.as(append, opened)
     return Effect.as(recorder.storing(append, (position) => {
       recorder.appended("runtime", position, session.closing)
@@ -395,22 +400,31 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
       recorder.appended("user", position + session.closing.length + reports.length, added)
     }), opened)
   }
-  return { opened, stored, added, started }
+  return { opened, stored, added, started, creation: session.creation }
 })
 
-/** Asks `before_agent`, and stores the user's message as it leaves it. */
+/** Stores the session of a run that failed before its first message was stored: the end of the run is recorded in it. */
+const createForEnd = (creation: Effect.Effect<void, SessionStoreError>): Effect.Effect<void> =>
+  // The run fails with the first failure; a store that is out of reach says so there.
+  Effect.catch(creation, (error) => Effect.logDebug(`the session of a run that failed is not stored: ${error.message}`))
+
+/**
+ * Asks `before_agent`, and stores the user's message as it leaves it. A new session is stored in the same transaction, so that
+ * there is none without the message that began it.
+ */
 export const begin = (
-  { added, opened, started, stored }: Effect.Success<ReturnType<typeof prepare>>,
+  { added, creation, opened, started, stored }: Effect.Success<ReturnType<typeof prepare>>,
   restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 ): Effect.Effect<Opened, SessionStoreError | MiddlewareFailure, Services> => {
   opened.run.recorder?.write(started)
-  return Effect.flatMap(restore(RunLifecycle.begin(opened.run, opened.cwd)), (messages) => {
+  const begun = Effect.flatMap(restore(RunLifecycle.begin(opened.run, opened.cwd)), (messages) => {
     const { run } = opened
     if (messages === run.messages) return stored(added)
     const old = new Set(run.messages.filter((message) => !added.some((own) => own === message)))
     run.messages.splice(0, run.messages.length, ...messages)
     return stored(messages.filter((message, index) => !old.has(message) && (index > 0 || message.role !== "system")))
   })
+  return creation === undefined ? begun : Effect.onError(begun, () => createForEnd(creation))
 }
 
 /** A session that is to be compacted, and the run options that its prompt depends on. */

@@ -128,12 +128,11 @@ const make = (bounds: MemoryBounds.Bounds): Context.Context<SessionStore.Session
 
   const isInUse = (id: SessionId): boolean => owned.has(id)
 
-  /** Drops what exceeds the bounds. `current` is the session that is being written. */
-  const dropSurplus = (current: SessionId): Effect.Effect<void> => {
+  /** Drops what exceeds the bounds, and returns a warning the first time. `current` is the session that is being written. */
+  const dropSurplus = (current: SessionId): Effect.Effect<void> | undefined => {
     const surplus = ledger.takeSurplus((id) => id === current || isInUse(id))
-    if (surplus.length === 0) return Effect.void
     for (const id of surplus) entries.delete(id)
-    if (hasWarned) return Effect.void
+    if (hasWarned || surplus.length === 0) return undefined
     hasWarned = true
     return Effect.logWarning(
       `The session store in memory is full (${bounds.sessions} sessions, ${bounds.characters} characters): the oldest conversations are dropped. ` +
@@ -188,7 +187,7 @@ const make = (bounds: MemoryBounds.Bounds): Context.Context<SessionStore.Session
       }
       entries.set(session.id, entry)
       ledger.add(session.id, session.parentId)
-      yield* dropSurplus(session.id)
+      yield* dropSurplus(session.id) ?? Effect.void
       return view(entry)
     }),
     acquire: (id) =>
@@ -221,7 +220,8 @@ const make = (bounds: MemoryBounds.Bounds): Context.Context<SessionStore.Session
         }
         entry.characters += characters
         ledger.grow(id, characters)
-        return Effect.as(dropSurplus(id), first)
+        const warning = dropSurplus(id)
+        return warning === undefined ? Effect.succeed(first) : Effect.as(warning, first)
       }),
     recordUsage: (id, record) =>
       Effect.map(existing("recordUsage", id), (entry) => {
