@@ -199,7 +199,7 @@ const openSession = Effect.fnUntraced(function*(
   }
   const systemPrompt = TextHygiene.wellFormed(input.systemPrompt ?? SystemPrompt.render(yield* layersOf(input, { ...place, id })))
   const created = store.create({ id, source: input.source ?? "library", systemPrompt, hasOwnPrompt: input.systemPrompt !== undefined, ...place })
-  const creation = Effect.asVoid(history.length === 0 ? created : Effect.andThen(created, store.append(id, history)))
+  const creation = history.length === 0 ? Effect.asVoid(created) : Effect.asVoid(Effect.andThen(created, store.append(id, history)))
   yield* interceptors.hooks.emit("on_session_start", () => ({
     session_id: id,
     model: place.model,

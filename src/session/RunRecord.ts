@@ -85,7 +85,8 @@ export const memoryCapacity = 50_000
 /** Characters of messages that the record in memory keeps. */
 const memoryCharacters = MemoryBounds.defaultBounds.characters
 
-const measureEntry = ({ event }: Entry): number => event._tag === "MessageAppended" ? MemoryBounds.measureMessage(event.message) : 0
+const measureEntry = ({ event }: Entry): number =>
+  event._tag === "MessageAppended" && event.message !== undefined ? MemoryBounds.measureMessage(event.message) : 0
 
 /**
  * Names a message or tool set that is written once per session however often it is used: the system prompt, context that is
