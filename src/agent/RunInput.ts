@@ -29,6 +29,12 @@ export interface RunOptions {
    */
   readonly goesOn?: boolean | undefined
   /**
+   * State in which the caller saw the session: its newest continuation, and the number of its messages (0 for a session that is
+   * not stored). The run owns the session before it compares; where another run came in between, it fails with `SessionBusy` and
+   * has done nothing. Absent, the run goes on from whatever is stored.
+   */
+  readonly expectedSession?: { readonly sessionId: string; readonly messages: number } | undefined
+  /**
    * Treatment of the calls that the run before left open because its process died: the model is told of each (`close`, when absent), or
    * those that did not begin are run, and those that began of tools that may be repeated (`Idempotent`); the model is told of the others.
    */

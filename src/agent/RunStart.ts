@@ -11,7 +11,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Prompt from "effect/ai/Prompt"
-import { type ConfigError, InvalidInput, type SessionStoreError } from "../domain/AgentError.ts"
+import { type ConfigError, InvalidInput, SessionBusy, type SessionStoreError } from "../domain/AgentError.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import * as Ids from "../domain/Ids.ts"
 import * as RecordEvent from "../domain/RecordEvent.ts"
@@ -26,7 +26,7 @@ import * as Catalogue from "../routing/CataloguePort.ts"
 import type { Service as ModelRouter } from "../routing/ModelRouter.ts"
 import type { Service as RunRecord } from "../session/RunRecord.ts"
 import * as SessionChain from "../session/SessionChain.ts"
-import { type Service as StoreService, SessionStore } from "../session/SessionStorePort.ts"
+import { type Service as StoreService, type Session, SessionStore } from "../session/SessionStorePort.ts"
 import * as LoopGuard from "../tool/calls/LoopGuard.ts"
 import { everything } from "../tool/ToolRegistry.ts"
 import * as Background from "./Background.ts"
@@ -180,17 +180,25 @@ export const promptLayers = Effect.fnUntraced(function*(
   return yield* layersOf(input, { cwd: input.cwd ?? settings.cwd ?? workingDirectory(), model, provider, parentId: undefined, ...id === undefined ? {} : { id } })
 })
 
+/** Tests whether a session is as the caller of a run saw it. */
+const isExpected = (
+  expected: NonNullable<RunOptions["expectedSession"]>,
+  id: Ids.SessionId,
+  session: Option.Option<Session>
+): boolean => expected.sessionId === id && expected.messages === Option.match(session, { onNone: () => 0, onSome: ({ messageCount }) => messageCount })
+
 const openSession = Effect.fnUntraced(function*(
   id: Ids.SessionId,
   input: RunOptions,
   place: SessionPlace
-): Effect.fn.Return<OpenedSession, InvalidInput | SessionStoreError, Services> {
+): Effect.fn.Return<OpenedSession, InvalidInput | SessionBusy | SessionStoreError, Services> {
   const { interceptors, settings, store } = yield* Services
   const { history = [] } = input
   if (history.some(({ role }) => role === "system")) {
     return yield* new InvalidInput({ message: "history has a system message: give the instructions of the run as systemPrompt or ephemeralSystemPrompt" })
   }
   const known = input.sessionId === undefined ? Option.none() : yield* store.get(id)
+  if (input.expectedSession !== undefined && !isExpected(input.expectedSession, id, known)) return yield* new SessionBusy({ sessionId: id })
   if (Option.isSome(known)) {
     if (history.length > 0) return yield* new InvalidInput({ message: `session "${id}" is stored already and has its own messages: leave history out, or begin a new session` })
     const stored = yield* store.messages(id)

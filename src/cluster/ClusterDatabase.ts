@@ -39,6 +39,15 @@ export const runTables = (made: string): ReadonlyArray<string> => [
   "CREATE INDEX runs_session ON runs (session_id, made)"
 ]
 
+/**
+ * Columns that show a run that comes no further, the same in SQLite: the messages that its session had at the last start, and how
+ * many starts in a row found as many.
+ */
+export const stallColumns = [
+  "ALTER TABLE runs ADD COLUMN messages BIGINT",
+  "ALTER TABLE runs ADD COLUMN stalls INTEGER NOT NULL DEFAULT 0"
+]
+
 /** The index by which the oldest runs that are not over are found among all, the same in SQLite. */
 export const openRunsIndex = "CREATE INDEX IF NOT EXISTS runs_open ON runs (made) WHERE state <> 'done'"
 
@@ -72,7 +81,7 @@ const steps: ReadonlyArray<ReadonlyArray<string>> = [[
   "CREATE INDEX runs_ended ON runs (ended_at) WHERE state = 'done'"
 ], [
   openRunsIndex
-]]
+], stallColumns]
 
 /**
  * Version of what runners and clients share: the tables, the requests, the steps of the workflow. Runners of one protocol work side by

@@ -15,7 +15,6 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -24,6 +23,7 @@ import * as Conversation from "../domain/Conversation.ts"
 import { SessionId } from "../domain/Ids.ts"
 import type { RunResult } from "../domain/RunEvent.ts"
 import { Agent } from "../agent/Agent.ts"
+import { waitForSession } from "../agent/BusySession.ts"
 import type { RunOptions } from "../agent/RunInput.ts"
 import { RunRecord } from "../session/RunRecord.ts"
 import { SessionStore } from "../session/SessionStorePort.ts"
@@ -42,9 +42,6 @@ export interface Input extends Omit<RunOptions, "sessionId" | "goesOn" | "openCa
 /** Result of a run, as far as it has to be known by others. */
 export type Finished = Pick<RunResult, "exit" | "text" | "usage" | "cost"> & { readonly sessionId: string }
 
-/** Time for which a session is waited for that the process of its last owner still has. */
-const busyFor = Schedule.spaced("500 millis").pipe(Schedule.upTo({ duration: "2 minutes" }))
-
 /** Text for an answer that was cut by the limit of its output when the process died. */
 const goOn = "Go on exactly where your last answer was cut off."
 
@@ -54,10 +51,11 @@ const stateOf = Effect.fnUntraced(function*({ firstPosition, sessionId }: Pick<I
   const id = yield* store.newest(SessionId.make(sessionId))
   const session = Option.getOrUndefined(yield* store.get(id))
   // A compacted session goes on in another one, and so its prompt was stored.
-  if (session === undefined || (id === sessionId && session.messageCount <= firstPosition)) return { _tag: "New", id } as const
-  const messages = yield* store.messages(id)
+  const messages = session === undefined ? [] : yield* store.messages(id)
+  const seen = { sessionId: id, messages: messages.length }
+  if (session === undefined || (id === sessionId && messages.length <= firstPosition)) return { _tag: "New", seen } as const
   const last = messages.at(-1)
-  if (last === undefined || last.role !== "assistant" || Conversation.openCalls(messages).length > 0) return { _tag: "Open", id } as const
+  if (last === undefined || last.role !== "assistant" || Conversation.openCalls(messages).length > 0) return { _tag: "Open", seen } as const
   const record = yield* RunRecord
   const entries = yield* Stream.runCollect(record.read({ sessionId: id, kinds: ["RunStarted", "AttemptEnded", "RunEnded"] }))
   const began = entries.findLastIndex(({ event }) => event._tag === "RunStarted")
@@ -68,7 +66,7 @@ const stateOf = Effect.fnUntraced(function*({ firstPosition, sessionId }: Pick<I
   }
   const answered = events.findLast((event) => event._tag === "AttemptEnded")
   const reason = answered?._tag === "AttemptEnded" ? answered.finishReason : undefined
-  if (reason === "length" || reason === "pause") return { _tag: "Cut", id } as const
+  if (reason === "length" || reason === "pause") return { _tag: "Cut", seen } as const
   const finished: Finished = { sessionId: id, exit: "text_response", text: Conversation.text(last), usage: session.usage, cost: session.cost }
   return { _tag: "Ended", finished } as const
 })
@@ -80,20 +78,21 @@ export const run = Effect.fnUntraced(function*(
   const agent = yield* Agent
   // Interrupted, it goes on elsewhere.
   const input = { ...given, onInterrupt: "leave" as const }
-  const once = Effect.gen(function*() {
-    const state = isFirst ? { _tag: "New" as const } : yield* stateOf({ firstPosition, sessionId: input.sessionId })
+  const runOnce = Effect.fnUntraced(function*(hasWaited: boolean) {
+    const { sessionId } = input
+    const state = isFirst && !hasWaited ? { _tag: "New" as const, seen: undefined } : yield* stateOf({ firstPosition, sessionId })
     switch (state._tag) {
       case "New":
-        return yield* agent.run(input)
+        return yield* agent.run({ ...input, expectedSession: state.seen })
       case "Open":
-        return yield* agent.run({ ...input, sessionId: state.id, goesOn: true, openCalls: "run" })
+        return yield* agent.run({ ...input, sessionId: state.seen.sessionId, expectedSession: state.seen, goesOn: true, openCalls: "run" })
       case "Cut":
-        return yield* agent.run({ ...input, sessionId: state.id, prompt: goOn })
+        return yield* agent.run({ ...input, sessionId: state.seen.sessionId, expectedSession: state.seen, prompt: goOn })
       case "Ended":
         return state.finished
     }
   })
-  const { cost, exit, sessionId, text, usage } = yield* Effect.retry(once, { while: (error) => error._tag === "SessionBusy", schedule: busyFor })
+  const { cost, exit, sessionId, text, usage } = yield* waitForSession(runOnce)
   return { sessionId, exit, text, usage, cost }
 })
 

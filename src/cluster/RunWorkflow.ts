@@ -77,6 +77,9 @@ export interface WorkerOptions {
   readonly admit?: ((request: Request) => Effect.Effect<string | undefined>) | undefined
 }
 
+/** Ends of runners in a row at the same point of a run, after which it is taken for what ends them. */
+const mostStalls = 10
+
 const failed = (message: string, isPassing: boolean): Outcome => ({ status: "failed", message: Redaction.redactText(message), isPassing })
 
 /** Makes the worker of a runner. */
@@ -98,7 +101,13 @@ export const worker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs 
       const refused = yield* options.admit?.(request) ?? Effect.succeed(undefined)
       if (refused !== undefined) return failed(refused, false)
       const started = yield* runs.start(id, options.runner, yield* options.messages(sessionId))
-      return started === undefined ? { status: "finished" } : yield* handler({ ...request, ...started })
+      if (started === undefined) return { status: "finished" }
+      if (started.stalls >= mostStalls) {
+        return failed(`the runner ended ${mostStalls} times in a row at the same point of this run; it is not begun again`, false)
+      }
+      const outcome = yield* handler({ ...request, ...started })
+      if (outcome.status === "failed" && outcome.isPassing === true) yield* runs.pause(id)
+      return outcome
     })
 
     /** Waits until this runner has no shards any more, and leaves the run to their next owner. */

@@ -19,7 +19,7 @@ import type { Fragment } from "effect/sql/Statement"
 import * as Json from "../domain/Json.ts"
 import * as SqlFailure from "../platform/SqlFailure.ts"
 import * as SqliteClient from "../platform/SqliteClient.ts"
-import { ClusterDatabase, openRunsIndex, runTables } from "./ClusterDatabase.ts"
+import { ClusterDatabase, openRunsIndex, runTables, stallColumns } from "./ClusterDatabase.ts"
 import { ClusterError } from "./Cluster.ts"
 
 /** Work for a cluster. */
@@ -76,6 +76,8 @@ export interface Started {
   readonly firstPosition: number
   /** Number of its starts, this one included. */
   readonly starts: number
+  /** Number of starts in a row, this one included, that followed the end of a runner and found no new message in the session. */
+  readonly stalls: number
 }
 
 /** The runs of a cluster. */
@@ -86,6 +88,8 @@ export interface Service {
   readonly announce: Effect.Effect<void>
   /** Marks a run as begun by a runner, in a session of so many messages; undefined when it is over. The first count of messages stands. */
   readonly start: (id: string, runner: string, messages: number) => Effect.Effect<Started | undefined, ClusterError>
+  /** Marks a run as waiting for its next attempt: the last one ended by itself, and not with its runner. */
+  readonly pause: (id: string) => Effect.Effect<void, ClusterError>
   /** Ends a run; the first outcome stands. */
   readonly finish: (id: string, outcome: Outcome) => Effect.Effect<void, ClusterError>
   /** Outcomes of those runs that are over. */
@@ -134,12 +138,14 @@ export const make = ({ announce, listed, listen, run, sql }: RunsPlace): Service
   start: (id, runner, messages) =>
     run(Effect.gen(function*() {
       const now = yield* Clock.currentTimeMillis
-      const [row] = yield* sql<{ readonly first_position: number; readonly starts: number }>`
+      const [row] = yield* sql<{ readonly first_position: number; readonly starts: number; readonly stalls: number }>`
         UPDATE runs SET state = 'running', runner = ${runner}, starts = starts + 1, started_at = coalesce(started_at, ${now}),
-          first_position = coalesce(first_position, ${messages})
-        WHERE id = ${id} AND state <> 'done' RETURNING first_position, starts`
-      return row === undefined ? undefined : { firstPosition: row.first_position, starts: row.starts }
+          first_position = coalesce(first_position, ${messages}),
+          stalls = CASE WHEN state = 'running' AND messages = ${messages} THEN stalls + 1 ELSE 0 END, messages = ${messages}
+        WHERE id = ${id} AND state <> 'done' RETURNING first_position, starts, stalls`
+      return row === undefined ? undefined : { firstPosition: row.first_position, starts: row.starts, stalls: row.stalls }
     })),
+  pause: (id) => Effect.asVoid(run(sql`UPDATE runs SET state = 'waiting' WHERE id = ${id} AND state = 'running'`)),
   finish: (id, outcome) =>
     Effect.asVoid(Effect.flatMap(Clock.currentTimeMillis, (now) =>
       run(sql`UPDATE runs SET state = 'done', outcome = ${JSON.stringify(outcome)}, ended_at = ${now} WHERE id = ${id} AND state <> 'done'`))),
@@ -228,6 +234,10 @@ export const layerSqlite = (path: string): Layer.Layer<Runs | SqlClient.SqlClien
         for (const statement of runTables("INTEGER PRIMARY KEY")) yield* sql.unsafe(statement).unprepared
       }
       yield* sql.unsafe(openRunsIndex).unprepared
+      const columns = yield* sql<{ readonly name: string }>`SELECT name FROM pragma_table_info('runs')`
+      if (!columns.some(({ name }) => name === "stalls")) {
+        for (const statement of stallColumns) yield* sql.unsafe(statement).unprepared
+      }
     }))
     const listed = (texts: ReadonlyArray<string>) => sql`SELECT value FROM json_each(${JSON.stringify(texts)})`
     const runs = make({ sql, run, listed, announce: Effect.void, listen: () => Effect.never })

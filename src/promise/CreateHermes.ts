@@ -163,6 +163,7 @@ const runOptions: Options.Checks<HermesInput> = {
   prompt: Options.kind("a text, or a list of parts", (prompt) => typeof prompt === "string" || Array.isArray(prompt)),
   sessionId: Options.text,
   goesOn: Options.flag,
+  expectedSession: Options.fields,
   openCalls: Options.oneOf(["close", "run"]),
   onInterrupt: Options.oneOf(["close", "leave"]),
   source: Options.text,

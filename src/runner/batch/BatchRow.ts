@@ -17,6 +17,7 @@ import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import { Agent } from "../../agent/Agent.ts"
+import { waitForSession } from "../../agent/BusySession.ts"
 import type { Limits } from "../../agent/Budget.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
 import type { AgentError } from "../../domain/AgentError.ts"
@@ -121,17 +122,21 @@ const workspaceOf = Effect.fnUntraced(function*(row: Row, { goesOn, number }: Ro
   return { path, isOwn: true }
 })
 
-/** Runs the agent, or goes on with the session of an attempt that was cut off; true where that one had its answer. */
-const asked = Effect.fnUntraced(function*(input: RunInput & { readonly sessionId: SessionId }, goesOn: boolean) {
+/**
+ * Runs the agent in the session of an attempt, or goes on where the session ends: a runner before this one may have begun it.
+ * Returns true where the session had its answer.
+ */
+const askOnce = Effect.fnUntraced(function*(input: RunInput & { readonly sessionId: SessionId }) {
   const agent = yield* Agent
   const store = yield* SessionStore
-  const newest = goesOn ? yield* store.newest(input.sessionId) : input.sessionId
-  const messages = goesOn && Option.isSome(yield* store.get(newest)) ? yield* store.messages(newest) : []
+  const newest = yield* store.newest(input.sessionId)
+  const messages = Option.isSome(yield* store.get(newest)) ? yield* store.messages(newest) : []
   const last = messages.at(-1)
   const isAnswered = last?.role === "assistant" && Conversation.openCalls(messages).length === 0 && Conversation.text(last).trim() !== ""
   if (isAnswered) return true
+  const expectedSession = { sessionId: newest, messages: messages.length }
   // A session without a message was only begun.
-  yield* agent.run({ ...input, goesOn: messages.length > 0, openCalls: "run", onInterrupt: "leave" })
+  yield* agent.run({ ...input, expectedSession, goesOn: messages.length > 0, openCalls: "run", onInterrupt: "leave" })
   return false
 })
 
@@ -183,7 +188,7 @@ export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attemp
   const sessionId = sessionOf(row, attempt, options.sessionPrefix)
   const told = tell === undefined ? undefined : telling(tell)
   const seed = options.seedOf?.(row)
-  const isAnswered = yield* asked({
+  const input = {
     prompt,
     sessionId,
     source: "batch",
@@ -197,7 +202,11 @@ export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attemp
     streaming: false,
     readsText: false,
     onEvent: told?.onEvent
-  }, attempt.goesOn).pipe(Effect.onError(() => told?.rest ?? Effect.void), Effect.ensuring(agent.finalize(sessionId, { reason: "session_boundary" })))
+  }
+  const isAnswered = yield* waitForSession(() => askOnce(input)).pipe(
+    Effect.onError(() => told?.rest ?? Effect.void),
+    Effect.ensuring(agent.finalize(sessionId, { reason: "session_boundary" }))
+  )
   const { costUsd, fields, hasReasoning, usage } = yield* written(sessionId, {
     promptIndex: row.index,
     batch: options.batchOf(row),
