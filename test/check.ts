@@ -4,6 +4,7 @@ import { execFile, execFileSync } from "node:child_process"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
+import { buildPages } from "./page.ts"
 import { root } from "./support/sources.ts"
 
 const require = createRequire(import.meta.url)
@@ -63,6 +64,9 @@ const checks: Readonly<Record<string, () => Promise<Outcome>>> = {
   page: () => run(process.execPath, [programOf("typescript", "tsc"), "-p", "test/tsconfig.page.json", "--pretty", "false"]),
   lint: () => run(process.execPath, [programOf("oxlint", "oxlint"), "-c", "test/oxlint.json", "--deny-warnings", "src", "test", "scratchpad"])
 }
+
+// Types of the pages' modules are built.
+await buildPages()
 
 const outcomes = await Promise.all(process.argv.slice(2).map(async (name) => {
   const check = checks[name]

@@ -46,6 +46,7 @@ export default defineConfig({
         }
       }
     ],
+    globalSetup: ["test/support/pages.ts"],
     reporters: [["default", { summary: false }], "./test/support/reporter.ts"],
     pool: "forks",
     // Many tests wait for programs that they start: more of them than there are processors keep those at work.

@@ -9,13 +9,13 @@
  * document; a message that several requests repeat is embedded once. `npm run build:page` makes script and style from the
  * modules in `trace/page`.
  */
+import { script, style } from "#pages/trace"
 import * as Effect from "effect/Effect"
 import { redactText } from "../domain/Redaction.ts"
 import { text } from "./atif/Value.ts"
 import * as Trace from "./Trace.ts"
 import * as Diff from "./trace/Diff.ts"
 import type { Data, Sum } from "./trace/PageData.ts"
-import { script, style } from "./trace/PageScript.ts"
 import * as Pool from "./trace/Pool.ts"
 import type { Row } from "./trace/Row.ts"
 import * as TraceStats from "./TraceStats.ts"

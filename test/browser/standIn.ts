@@ -5,7 +5,7 @@ import type {
   About, Comparison, Message, RunSummary, SessionDetail, SessionEvent, SessionsEvent, SessionSummary, Side, Totals
 } from "../../src/observability/studio/StudioApi.ts"
 import type { Aggregates, Share } from "../../src/observability/studio/StudioSums.ts"
-import { script, style } from "../../src/observability/studio/StudioScript.ts"
+import { script, style } from "#pages/studio"
 import * as TraceView from "../../src/observability/TraceView.ts"
 import * as Samples from "./samples.ts"
 

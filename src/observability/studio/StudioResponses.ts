@@ -1,9 +1,9 @@
 /**
  * Responses of the studio: JSON, failures, and the files of its page, which load nothing from elsewhere.
  */
+import { script, style } from "#pages/studio"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { Problem } from "./StudioApi.ts"
-import { script, style } from "./StudioScript.ts"
 
 /** A response. */
 export type Response = HttpServerResponse.HttpServerResponse

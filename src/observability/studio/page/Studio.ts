@@ -5,7 +5,7 @@
  *
  * The timeline, the details and the difference are those of the one-file page (`trace/page`). Texts get to the screen as
  * text: no element is made of markup, and Markdown is made of its tokens (`MarkdownView`). `npm run build:page` bundles
- * these modules into `studio/StudioScript.ts`.
+ * these modules into `dist/pages/studio.js`.
  */
 import { el, make } from "../../trace/page/Elements.ts"
 import { closeHelp, start } from "../../trace/page/Viewer.ts"

@@ -4,7 +4,7 @@
  * **Details**
  *
  * Text of a run gets to the screen as text, never as markup. `npm run build:page` bundles these modules into
- * `trace/PageScript.ts`; `test/tsconfig.page.json` checks them against the types of a browser.
+ * `dist/pages/trace.js`; `test/tsconfig.page.json` checks them against the types of a browser.
  */
 import type { Data } from "../PageData.ts"
 import { load } from "./PageState.ts"
