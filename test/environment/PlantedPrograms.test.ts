@@ -27,6 +27,7 @@ import { ProcessEnvironment } from "../../src/platform/ProcessVariables.ts"
 import * as Git from "../../src/plugin/Git.ts"
 import * as JobScript from "../../src/runner/cron/JobScript.ts"
 import * as GitCommand from "../../src/runner/swe/GitCommand.ts"
+import * as StdioPipe from "../../src/tool/mcp/StdioPipe.ts"
 import * as Scanner from "../../src/tool/fence/Scanner.ts"
 import { machine as programMachine } from "../support/hermes.ts"
 import { markAsRepository, temporaryDirectory } from "../support/temporaryDirectory.ts"
@@ -98,6 +99,11 @@ const starts = (home: string, tree: string): Readonly<Record<string, Effect.Effe
     "{}",
     { cwd: tree, environment: { PATH: [join(tree, "node_modules/.bin"), ".", systemPath].join(delimiter) } }
   ),
+  "StdioPipe": StdioPipe.open(
+    "planted",
+    { _tag: "Stdio", command: "planted-hook", args: [], env: {}, cwd: tree, sandbox: "full" },
+    { message: () => {}, closed: () => {} }
+  ).pipe(Effect.andThen(Effect.sleep("200 millis"))),
   "JobScript": Effect.suspend(() => {
     const path = join(home, "job.sh")
     writeFileSync(path, "git --version; planted-hook; true\n")
