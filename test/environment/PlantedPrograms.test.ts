@@ -2,6 +2,7 @@
 // runs outside of the sandbox. Each planted program leaves a file outside of the tree, which a command in a sandbox cannot make.
 import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -99,11 +100,13 @@ const starts = (home: string, tree: string): Readonly<Record<string, Effect.Effe
     "{}",
     { cwd: tree, environment: { PATH: [join(tree, "node_modules/.bin"), ".", systemPath].join(delimiter) } }
   ),
-  "StdioPipe": StdioPipe.open(
-    "planted",
-    { _tag: "Stdio", command: "planted-hook", args: [], env: {}, cwd: tree, sandbox: "full" },
-    { message: () => {}, closed: () => {} }
-  ).pipe(Effect.andThen(Effect.sleep("200 millis"))),
+  "StdioPipe": Effect.gen(function*() {
+    const ended = yield* Deferred.make<void>()
+    const closed = () => Deferred.doneUnsafe(ended, Effect.void)
+    const stdio = { _tag: "Stdio", command: "planted-hook", args: [], env: {}, cwd: tree, sandbox: "full" } as const
+    yield* StdioPipe.open("planted", stdio, { message: () => {}, closed })
+    yield* Deferred.await(ended)
+  }),
   "JobScript": Effect.suspend(() => {
     const path = join(home, "job.sh")
     writeFileSync(path, "git --version; planted-hook; true\n")
