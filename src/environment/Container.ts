@@ -138,7 +138,7 @@ export const lastLine = (text: string): string =>
 /** Runs a command of the engine to its end. */
 export const call = Effect.fnUntraced(function*(program: string, args: ReadonlyArray<string>, input: Stream.Stream<Uint8Array, PlatformError> | "ignore" = "ignore") {
   const spawner = yield* ChildProcessSpawner
-  // What the engine starts (helpers for credentials, plugins) comes from trusted directories too.
+  // Helpers for credentials and plugins of the engine come from trusted directories too.
   const env = { PATH: yield* TrustedPrograms.safePath }
   const handle = yield* spawner.spawn(ChildProcess.make(program, args, { stdin: input, cwd: "/", env, extendEnv: true }))
   const text = (stream: typeof handle.stdout) => Stream.mkString(Stream.decodeText(stream))
