@@ -1,7 +1,7 @@
 // Import directions, quarantines and file lengths of the architecture, over type-only and dynamic imports too.
 import { assert, describe, it } from "@effect/vitest"
 import { entries } from "./support/entries.ts"
-import { type Source, sources, target, withoutTexts } from "./support/sources.ts"
+import { type Source, sources, target, withoutComments, withoutTexts } from "./support/sources.ts"
 
 /** The rooms that each room may import, besides itself and effect. */
 const below: Record<string, ReadonlyArray<string>> = {
@@ -184,6 +184,60 @@ describe("Architecture", () => {
     for (const path of ["tool/builtin/terminal/ProcessRegistry.ts", "runner/swe/BoundedCommand.ts"]) {
       assert.match(all.find((source) => source.path === path)?.text ?? "", /yield\* provide\(Shell\.make\)/)
     }
+  })
+
+  it("no process is started by a bare program name, which the working tree could have on PATH", () => {
+    /** Calls that start a program by a literal that is not absolute, with the reason why it may. */
+    const allowed: Record<string, string> = {
+      // The spawner of another machine or of a container: the name is looked up there, where commands have that machine to themselves.
+      "environment/RemoteFiles.ts": "sh"
+    }
+    const called = /(?:ChildProcess\s*\.\s*make|(?<![\w$.])(?:spawn|exec|execFile|fork)(?:Sync)?)\s*\(\s*(["'`])((?:(?!\1).)*)\1/g
+    const found = offences(({ path, text }) => {
+      const code = withoutComments(text)
+      const literals = Array.from(code.matchAll(called), ([, , name = ""]) => name)
+      return literals.filter((name) => !/^(?:\/|\$\{)/.test(name) && allowed[path] !== name).map((name) => `starts "${name}"`)
+    })
+    assert.deepStrictEqual(found, [])
+    // A template makes a command too.
+    assert.deepStrictEqual(offences(({ text }) => /ChildProcess\s*\.\s*make\s*`/.test(withoutComments(text)) ? ["starts a program by a template"] : []), [])
+    assert.deepStrictEqual(Object.entries(allowed).flatMap(([path, name]) => all.find((source) => source.path === path)?.text.includes(`"${name}"`) === true ? [] : [path]), [])
+  })
+
+  it("a program whose name is computed is looked up, or is one that the user or the model named", () => {
+    const computed = /ChildProcess\s*\.\s*make\s*\(\s*(?!yield\* TrustedPrograms\.find\()([A-Za-z_$][\w$.]*)/g
+    /** Values that are absolute paths, or names for another machine, or names that the user wrote; by file. */
+    const values: Record<string, Record<string, string>> = {
+      "cli/Clipboard.ts": { program: "found by TrustedPrograms" },
+      "cli/TraceCommand.ts": { program: "found by TrustedPrograms" },
+      "environment/Bubblewrap.ts": { bwrap: "found in directories of the system" },
+      "environment/Container.ts": { program: "found by findEngine, which uses TrustedPrograms", tar: "found by TrustedPrograms" },
+      "environment/RemoteEnvironment.ts": { "command.command": "a command of the environment, for the other machine" },
+      "environment/RemoteProcesses.ts": { "reached.command": "the client: ssh or the engine", "through.command": "the client: ssh or the engine" },
+      "environment/RemoteShell.ts": { "started.command": "the client: ssh or the engine" },
+      "environment/Sandbox.ts": { "start.program": "the program of the wall, found in directories of the system", nodePath: "this Node" },
+      "environment/ShadowRepository.ts": { file: "found by TrustedPrograms; a name for another machine" },
+      "environment/SshHost.ts": { program: "found by TrustedPrograms", ssh: "the same" },
+      "environment/TreeSnapshot.ts": { program: "found by TrustedPrograms; a name for another machine" },
+      "hooks/ShellHookProcess.ts": { program: "the user's; its PATH is the safe one" },
+      "platform/ChildProcesses.ts": { "command.command": "the spawner itself" },
+      "plugin/Git.ts": { git: "found by TrustedPrograms" },
+      "runner/swe/GitCommand.ts": { file: "found by TrustedPrograms" },
+      "runner/swe/RemoteWorkspace.ts": { "from.tar": "found by TrustedPrograms; a name for another machine", "to.tar": "the same" },
+      "tool/builtin/ExecuteCode.ts": { command: "the model's script, in the environment and with its PATH" },
+      "tool/fence/Scanner.ts": { program: "found by TrustedPrograms" },
+      "tool/mcp/StdioPipe.ts": { command: "the user's; its PATH is the safe one" }
+    }
+    const found = all.flatMap(({ path, text }) =>
+      path.startsWith("testing/") ? [] : Array.from(withoutComments(text).matchAll(computed), ([, name = ""]) => ({ path, name }))
+    )
+    assert.deepStrictEqual(found.filter(({ name, path }) => values[path]?.[name] === undefined).map(({ name, path }) => `${path}: ${name}`), [])
+    const listed = Object.entries(values).flatMap(([path, names]) => Object.keys(names).map((name) => `${path}: ${name}`))
+    assert.deepStrictEqual(listed.filter((one) => !found.some(({ name, path }) => one === `${path}: ${name}`)), [])
+    // What says that it is found by TrustedPrograms uses it.
+    const users = all.filter((source) => source.imports.some(({ specifier }) => specifier.startsWith(".") && target(source, specifier) === "platform/TrustedPrograms.ts"))
+    const named = Object.entries(values).filter(([, names]) => Object.values(names).some((reason) => /TrustedPrograms|safe one/.test(reason))).map(([path]) => path)
+    assert.deepStrictEqual(named.filter((path) => !users.some((source) => source.path === path)), [])
   })
 
   it("heavy dependencies are loaded only when they are used, each in one place", () => {

@@ -17,6 +17,7 @@ import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { Environment } from "../config/Environment.ts"
+import * as TrustedPrograms from "../platform/TrustedPrograms.ts"
 
 /** The clipboard. */
 export interface Clipboard {
@@ -63,7 +64,7 @@ const signature = [0x89, 0x50, 0x4e, 0x47]
 const written = ({ args, name }: ClipboardProgram) =>
   Effect.gen(function*() {
     const { spawn } = yield* ChildProcessSpawner
-    const { exitCode, stdout } = yield* spawn(ChildProcess.make(name, args, { stdin: "ignore", stderr: "ignore" }))
+    const { exitCode, stdout } = yield* spawn(ChildProcess.make(yield* TrustedPrograms.find(name), args, { stdin: "ignore", stderr: "ignore" }))
     let size = 0
     const pieces = yield* Stream.runCollect(Stream.takeWhile(stdout, (piece) => (size += piece.length) <= mostBytes))
     if (size > mostBytes || (yield* exitCode) !== 0) return undefined
@@ -76,8 +77,9 @@ const written = ({ args, name }: ClipboardProgram) =>
   }).pipe(Effect.scoped, Effect.timeoutOption(patience), Effect.map(Option.getOrUndefined), Effect.orElseSucceed(() => undefined))
 
 const isTaken = ({ args, name }: ClipboardProgram, text: string) =>
-  ChildProcessSpawner.use(({ exitCode }) =>
-    exitCode(ChildProcess.make(name, args, { stdin: Stream.make(new TextEncoder().encode(text)), stdout: "ignore", stderr: "ignore" }))).pipe(
+  Effect.all([ChildProcessSpawner, TrustedPrograms.find(name)]).pipe(
+    Effect.flatMap(([{ exitCode }, program]) =>
+      exitCode(ChildProcess.make(program, args, { stdin: Stream.make(new TextEncoder().encode(text)), stdout: "ignore", stderr: "ignore" }))),
       Effect.timeoutOption(patience),
       Effect.map((code) => Option.isSome(code) && code.value === 0),
       Effect.orElseSucceed(() => false)

@@ -14,6 +14,7 @@ import * as Edit from "../config/Edit.ts"
 import { Environment, Home, updateText } from "../config/Environment.ts"
 import * as Yaml from "../config/Yaml.ts"
 import { packageFile } from "../platform/PluginModules.ts"
+import * as TrustedPrograms from "../platform/TrustedPrograms.ts"
 import { load, surroundings } from "./CommandSettings.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { notDone, silent, unknownName, unusable } from "./Failure.ts"
@@ -104,7 +105,10 @@ export const edited = Effect.fnUntraced(function*(path: string) {
   const environment = yield* Environment
   const editor = environment.get("VISUAL") ?? environment.get("EDITOR") ?? "vi"
   // The variable may hold arguments, so the shell reads it; the path is no part of what it reads.
-  const command = ChildProcess.make("sh", ["-c", `${editor} "$1"`, "sh", path], {
+  // The user's own editor; a bare name is not one of the working tree, where a command may have put it.
+  const command = ChildProcess.make("/bin/sh", ["-c", `${editor} "$1"`, "sh", path], {
+    env: { PATH: yield* TrustedPrograms.safePath },
+    extendEnv: true,
     stdin: "inherit",
     stdout: "inherit",
     stderr: "inherit"

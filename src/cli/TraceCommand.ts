@@ -33,6 +33,7 @@ import * as SessionChain from "../session/SessionChain.ts"
 import * as SessionExport from "../session/SessionExport.ts"
 import * as Unread from "../session/Unread.ts"
 import { Outlives } from "../platform/ChildProcesses.ts"
+import * as TrustedPrograms from "../platform/TrustedPrograms.ts"
 import { failed, type Failure, notDone, silent, unwritable, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as OutputFile from "./OutputFile.ts"
@@ -121,9 +122,18 @@ const patience = Duration.seconds(3)
 /** Of Linux, macOS and Windows. */
 const browsers = ["xdg-open", "open", "explorer.exe"]
 
-const opens = Effect.fnUntraced(function*(program: string, path: string) {
+const opens = Effect.fnUntraced(function*(name: string, path: string) {
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
-  const command = ChildProcess.make(program, [path], { stdin: "ignore", stdout: "ignore", stderr: "ignore", detached: true })
+  const program = yield* TrustedPrograms.find(name)
+  const command = ChildProcess.make(program, [path], {
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "ignore",
+    detached: true,
+    // `xdg-open` is a script that finds a browser by its name.
+    env: { PATH: yield* TrustedPrograms.safePath },
+    extendEnv: true
+  })
   // Its scope is never closed: closing it would end the browser.
   const handle = yield* Scope.provide(spawner.spawn(command), yield* Scope.make()).pipe(
     Effect.provideService(Outlives, true)

@@ -58,6 +58,7 @@ import * as Ids from "../domain/Ids.ts"
 import * as TextCut from "../domain/TextCut.ts"
 import { owner } from "../platform/CurrentProcess.ts"
 import * as Digest from "../platform/Digest.ts"
+import * as TrustedPrograms from "../platform/TrustedPrograms.ts"
 import { CallConversation, CallDirectory, CommandEnvironment } from "./CommandEnvironment.ts"
 import * as RemoteEnvironment from "./RemoteEnvironment.ts"
 import * as RemoteShell from "./RemoteShell.ts"
@@ -137,7 +138,9 @@ export const lastLine = (text: string): string =>
 /** Runs a command of the engine to its end. */
 export const call = Effect.fnUntraced(function*(program: string, args: ReadonlyArray<string>, input: Stream.Stream<Uint8Array, PlatformError> | "ignore" = "ignore") {
   const spawner = yield* ChildProcessSpawner
-  const handle = yield* spawner.spawn(ChildProcess.make(program, args, { stdin: input, cwd: "/" }))
+  // Helpers for credentials and plugins of the engine come from trusted directories too.
+  const env = { PATH: yield* TrustedPrograms.safePath }
+  const handle = yield* spawner.spawn(ChildProcess.make(program, args, { stdin: input, cwd: "/", env, extendEnv: true }))
   const text = (stream: typeof handle.stdout) => Stream.mkString(Stream.decodeText(stream))
   const [output, errors, code] = yield* Effect.all([text(handle.stdout), text(handle.stderr), handle.exitCode], { concurrency: "unbounded" })
   return { output: output.trim(), errors: errors.trim(), code: Number(code) }
@@ -152,14 +155,17 @@ const removed = Effect.fnUntraced(function*(program: string, name: string) {
 
 /** Finds the engine, and whether it answers. */
 export const findEngine = Effect.fnUntraced(function*(binary: string | undefined): Effect.fn.Return<Engine, ConfigError, ChildProcessSpawner> {
-  for (const program of binary === undefined ? ["docker", "podman"] : [binary]) {
+  for (const name of binary === undefined ? ["docker", "podman"] : [binary]) {
+    const found = yield* Effect.option(TrustedPrograms.find(name))
+    if (found._tag === "None") continue
+    const program = found.value
     const version = yield* Effect.option(call(program, ["--version"]))
     if (version._tag === "None" || version.value.code !== 0) continue
     const kind = /podman/i.test(version.value.output) ? "podman" : "docker"
     const answer = yield* Effect.result(call(program, ["info", "--format", kind === "podman" ? "{{.Host.Arch}}" : "{{.ServerVersion}}"]))
     if (answer._tag === "Success" && answer.success.code === 0) return { program, kind }
     const said = answer._tag === "Success" ? lastLine(answer.success.errors) : answer.failure.message
-    return yield* unavailable(`${program} does not answer: ${said}`, kind === "docker" ? "start the Docker daemon and make sure that you may use it" : "see `podman info`")
+    return yield* unavailable(`${name} does not answer: ${said}`, kind === "docker" ? "start the Docker daemon and make sure that you may use it" : "see `podman info`")
   }
   return yield* binary === undefined
     ? unavailable("neither docker nor podman is installed", "install one of them")
@@ -358,7 +364,8 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     const hidden = rules.filter(({ allows }) => allows === "nothing").map((rule) => rule.path)
     const names = (yield* fs.readDirectory(tree)).filter((entry) => !hidden.includes(path.join(tree, entry))).map((entry) => `./${entry}`)
     if (names.length === 0) return
-    const archive = outer.spawn(ChildProcess.make("tar", ["-C", tree, "-cf", "-", "--", ...names], { stdin: "ignore", stderr: "ignore" }))
+    const tar = yield* TrustedPrograms.find("tar")
+    const archive = outer.spawn(ChildProcess.make(tar, ["-C", tree, "-cf", "-", "--", ...names], { stdin: "ignore", stderr: "ignore" }))
     yield* done(["exec", "--interactive", name, "tar", "-C", tree, "-xf", "-"], Stream.unwrap(Effect.map(archive, ({ stdout }) => stdout)))
   })
 
@@ -369,13 +376,17 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     const run = yield* runArguments(tree, name, rules)
     // It goes with the client that holds it, and is waited for.
     yield* Effect.addFinalizer(() => Effect.ignore(removed(program, name)))
-    const shell = yield* RemoteShell.open(outer, (script, words) => ChildProcess.make(program, [...run, "-c", script, "hermes", ...words], { cwd: "/" })).pipe(
+    const surroundings = { cwd: "/", env: { PATH: yield* TrustedPrograms.safePath }, extendEnv: true }
+    const shell = yield* RemoteShell.open(outer, (script, words) =>
+      ChildProcess.make(program, [...run, "-c", script, "hermes", ...words], surroundings)
+    ).pipe(
       Effect.mapError(({ errors }) => RemoteEnvironment.unreachable(startFailure(engine, options, options.imageOf?.(tree) ?? options.image, errors)))
     )
     // A volume belongs to root, who may say that everybody in the container may write it.
     if (options.isPersistent) yield* call(program, ["exec", "--user", "0:0", name, "chmod", "1777", containerHome])
     if (options.workspace === "copy") yield* copyIn(tree, name, rules)
-    const client: RemoteShell.Client = (script, words) => ChildProcess.make(program, ["exec", "--interactive", name, "/bin/sh", "-c", script, "hermes", ...words], { cwd: "/" })
+    const client: RemoteShell.Client = (script, words) =>
+      ChildProcess.make(program, ["exec", "--interactive", name, "/bin/sh", "-c", script, "hermes", ...words], surroundings)
     return { client, shell }
   }, Effect.provideContext(services))
 

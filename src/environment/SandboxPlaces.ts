@@ -10,6 +10,7 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import { nodePath } from "../platform/CurrentProcess.ts"
 import { removeEmptyDirectory } from "../platform/HeldPath.ts"
+import { distrustPlaces } from "../platform/TrustedPrograms.ts"
 import { CallConversation, CallDirectory } from "./CommandEnvironment.ts"
 import { ordered, type Rule, within } from "./SandboxRules.ts"
 import type { WallKind } from "./SandboxWall.ts"
@@ -75,6 +76,8 @@ export const makeRules = Effect.fnUntraced(function*(options: Options, temporary
   const fs = yield* FileSystem.FileSystem
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const trees = yield* WorkingTree.make(options.home)
+  // Commands write here: the program's own helpers do not come from these places.
+  if (options.policy === "workspace-write") distrustPlaces(options.writable)
 
   const present = (allows: Rule["allows"]) => (named: string) => Effect.provideContext(WorkingTree.ruleAt(allows, named), services)
 
@@ -136,6 +139,7 @@ export const makeRules = Effect.fnUntraced(function*(options: Options, temporary
     if (tree === "/") return []
     // It is seen even where a home directory lies in /tmp, which is another one inside.
     if (options.home !== undefined && within(options.home, tree)) return yield* present("read")(tree)
+    if (options.policy === "workspace-write") distrustPlaces([tree])
     const nested = options.policy === "read-only" ? [] : yield* nestedOf(tree)
     return yield* WorkingTree.rulesOf(tree, { ...options, nested }, { reserved, absent })
   }, Effect.provideContext(services))

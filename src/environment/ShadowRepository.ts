@@ -25,7 +25,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import * as Ids from "../domain/Ids.ts"
-import { ProcessEnvironment } from "../platform/ProcessVariables.ts"
+import * as TrustedPrograms from "../platform/TrustedPrograms.ts"
 import type { TreeAccess } from "./CommandEnvironment.ts"
 import type { Listing } from "./NamedFiles.ts"
 
@@ -157,10 +157,9 @@ export const open = Effect.fnUntraced(function*(
   { files, place, spawner }: TreeAccess,
   { apart, directory, isHidden, maxFileBytes, maxFiles, patience, tree }: Options
 ): Effect.fn.Return<ShadowRepository, GitFailed | PlatformError, Scope.Scope> {
-  const variables = (yield* ProcessEnvironment)()
   const index = `${directory}/index-${yield* Ids.hex(12)}`
   const env = {
-    ...place === "here" && variables["PATH"] !== undefined ? { PATH: variables["PATH"] } : {},
+    ...place === "here" ? { PATH: yield* TrustedPrograms.safePath } : {},
     LC_ALL: "C",
     GIT_DIR: directory,
     GIT_WORK_TREE: tree,
@@ -176,7 +175,9 @@ export const open = Effect.fnUntraced(function*(
 
   /** Runs a program in the tree to its end; its output is cut at `most` bytes. */
   const run = Effect.fnUntraced(function*(program: string, args: ReadonlyArray<string>, input: string | undefined, most = maxOutput, index?: string) {
-    const handle = yield* spawner.spawn(ChildProcess.make(program, args, {
+    // On another machine the name is looked up there, where commands have that machine to themselves.
+    const file = place === "here" ? yield* TrustedPrograms.find(program) : program
+    const handle = yield* spawner.spawn(ChildProcess.make(file, args, {
       cwd: tree,
       env: index === undefined ? env : { ...env, GIT_INDEX_FILE: index, GIT_LITERAL_PATHSPECS: "1" },
       stdin: input === undefined ? "ignore" : Stream.encodeText(Stream.make(input)),

@@ -36,6 +36,7 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { ConfigError } from "../domain/AgentError.ts"
 import * as TextCut from "../domain/TextCut.ts"
+import * as TrustedPrograms from "../platform/TrustedPrograms.ts"
 import { CommandEnvironment, RemoteDirectory } from "./CommandEnvironment.ts"
 import * as RemoteEnvironment from "./RemoteEnvironment.ts"
 import * as RemoteShell from "./RemoteShell.ts"
@@ -87,9 +88,14 @@ export const make = Effect.fnUntraced(function*(options: Options) {
   const outer = yield* ChildProcessSpawner
   const { host, key, port, user } = options
   if (host === "" || host.startsWith("-") || user?.startsWith("-") === true) return yield* unavailable("terminal.ssh_host", `"${host}" is not the name of a host`, "name one")
-  const version = yield* Effect.result(outer.exitCode(ChildProcess.make("ssh", ["-V"], { stdin: "ignore" })))
-  if (version._tag === "Failure") return yield* unavailable("terminal.backend", "ssh is not installed", "install the OpenSSH client")
+  const found = yield* Effect.result(TrustedPrograms.find("ssh").pipe(
+    Effect.tap((program) => outer.exitCode(ChildProcess.make(program, ["-V"], { stdin: "ignore" })))
+  ))
+  if (found._tag === "Failure") return yield* unavailable("terminal.backend", "ssh is not installed", "install the OpenSSH client")
   if (key !== undefined && !(yield* Effect.orElseSucceed(fs.exists(key), () => false))) return yield* unavailable("terminal.ssh_key", `there is no ${key}`, "name the file of a private key")
+  const ssh = found.success
+  // A ProxyCommand of the user's configuration is found in trusted directories too.
+  const surroundings = { cwd: "/", env: { PATH: yield* TrustedPrograms.safePath }, extendEnv: true }
 
   const destination = [
     ...port === undefined ? [] : ["-p", String(port)],
@@ -104,15 +110,15 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     // The path of a socket is short, and that of the user's own directory for temporary files may not be.
     const sockets = yield* fs.makeTempDirectoryScoped({ directory: "/tmp", prefix: "hermes-ssh-" })
     const client = (...how: ReadonlyArray<string>): RemoteShell.Client => (script, words) =>
-      ChildProcess.make("ssh", [
+      ChildProcess.make(ssh, [
         "-S", `${sockets}/s`, ...how, ...fixedArguments, ...destination,
         ["exec", "/bin/sh", "-c", script, "hermes", ...words].map((word, index) => index < 3 ? word : RemoteShell.quoted(word)).join(" ")
-      ], { cwd: "/" })
+      ], surroundings)
     const shell = yield* RemoteShell.open(outer, client("-o", "ControlMaster=yes", "-o", "ControlPersist=no"))
     const answer = yield* shell.run("printf %s \"$HOME\"")
     home = new TextDecoder().decode(answer.output)
     const tunnel = (port: number) =>
-      ChildProcess.make("ssh", ["-S", `${sockets}/s`, "-o", "ControlMaster=no", ...fixedArguments, "-W", `localhost:${port}`, ...destination], { cwd: "/" })
+      ChildProcess.make(ssh, ["-S", `${sockets}/s`, "-o", "ControlMaster=no", ...fixedArguments, "-W", `localhost:${port}`, ...destination], surroundings)
     return { client: client("-o", "ControlMaster=no"), shell, tunnel }
   }, Effect.catch((error) =>
     Effect.fail(error._tag === "ShellEnded" ? RemoteEnvironment.unreachable(failure(options, error.errors)) : error)), Effect.provideService(FileSystem.FileSystem, fs))

@@ -25,6 +25,7 @@ import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import * as Digest from "../platform/Digest.ts"
+import * as TrustedPrograms from "../platform/TrustedPrograms.ts"
 import { CallConversation, type Service as Environment } from "./CommandEnvironment.ts"
 import * as FileWalk from "./FileWalk.ts"
 import * as NamedFiles from "./NamedFiles.ts"
@@ -213,7 +214,13 @@ export const make = Effect.fnUntraced(function*(
   /** By the machine and the tree: an observer, or the reason why there is none. */
   const observers = new Map<string, Observer | string>()
 
-  const hasGit = Effect.orElseSucceed(Effect.map(spawner.exitCode(ChildProcess.make("git", ["--version"], { stdin: "ignore", stdout: "ignore", stderr: "ignore" })), (code) => code === 0), () => false)
+  /** On another machine the name is looked up there. */
+  const git = place === "here" ? TrustedPrograms.find("git") : Effect.succeed("git")
+  const hasGit = git.pipe(
+    Effect.flatMap((program) => spawner.exitCode(ChildProcess.make(program, ["--version"], { stdin: "ignore", stdout: "ignore", stderr: "ignore" }))),
+    Effect.map((code) => code === 0),
+    Effect.orElseSucceed(() => false)
+  )
 
   /** Removes the states of trees that nobody worked in for a long time. */
   const prune = yield* Effect.cached(Effect.ignore(Effect.gen(function*() {
@@ -226,6 +233,8 @@ export const make = Effect.fnUntraced(function*(
 
   const observe = Effect.fnUntraced(function*(tree: string): Effect.fn.Return<Observer | string, ShadowRepository.GitFailed | PlatformError> {
     if (tree === "/" || home !== undefined && `${home}/`.startsWith(`${tree}/`)) return `${tree}, which holds your home directory`
+    // The command that this state is taken for may write programs there.
+    if (place === "here") TrustedPrograms.distrustPlaces([tree])
     if (!(yield* hasGit)) return place === "here" ? byReading(files, path, tree, options.isHidden) : `${tree}: the machine that has it has no git`
     if (place === "here") yield* prune
     const base = place === "here" ? options.directory : yield* Effect.provideService(files.makeTempDirectoryScoped({ prefix: "hermes-trees-" }), Scope.Scope, scope)

@@ -32,6 +32,7 @@ import * as Redaction from "../domain/Redaction.ts"
 import { CallDirectory } from "../environment/CommandEnvironment.ts"
 import { UserPrograms } from "../environment/UserPrograms.ts"
 import { HiddenVariables } from "../platform/ProcessVariables.ts"
+import * as TrustedPrograms from "../platform/TrustedPrograms.ts"
 import type { Block, HookName } from "./Payloads.ts"
 import { observerVersion, type Row, table } from "./PayloadTable.ts"
 import type { ShellHook } from "./ShellHookConfig.ts"
@@ -149,7 +150,8 @@ export const run = (
     const started = yield* Clock.currentTimeMillis
     const handle = yield* spawner.spawn(ChildProcess.make(program, args, {
       cwd,
-      env: environmentOf(environment, (yield* HiddenVariables).isHidden),
+      // The user named the program; one by a bare name is not one of the working tree, where a command may have put it.
+      env: { ...environmentOf(environment, (yield* HiddenVariables).isHidden), PATH: yield* TrustedPrograms.safePath },
       stdin: Stream.make(new TextEncoder().encode(input)),
       forceKillAfter: "1 second"
     })).pipe(Effect.provideService(CallDirectory, cwd))

@@ -14,6 +14,7 @@ import { ProcessVariables } from "../config/Environment.ts"
 import { holdsSecret } from "../domain/CredentialNames.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import type { Variables } from "../platform/ProcessVariables.ts"
+import * as TrustedPrograms from "../platform/TrustedPrograms.ts"
 import { PluginError } from "./PluginError.ts"
 
 /** Longest time for one command. */
@@ -41,8 +42,10 @@ const run = (
     new PluginError({ plugin: subject, message: `git ${args[0]} failed: ${Redaction.redactText(why)}` })
   return Effect.gen(function*() {
     const spawner = yield* ChildProcessSpawner
-    const handle = yield* spawner.spawn(ChildProcess.make("git", [...settings, ...args], {
-      env: { ...inherited(yield* ProcessVariables), ...environment },
+    const git = yield* TrustedPrograms.find("git")
+    const handle = yield* spawner.spawn(ChildProcess.make(git, [...settings, ...args], {
+      // Git starts ssh and helpers for credentials by their names.
+      env: { ...inherited(yield* ProcessVariables), ...environment, PATH: yield* TrustedPrograms.safePath },
       stdin: "ignore",
       forceKillAfter: "1 second"
     }))

@@ -150,9 +150,10 @@ describe("a program of the user's own", () => {
   it.live("git gets the tokens of forges and no other key, the editor gets none", () =>
     Effect.gen(function*() {
       const { at, hermes, put, start } = yield* machine
-      chmodSync(put("bin/git", dump(at("git-saw"))), 0o755)
+      // Beside the working tree: a program of the tree is not the user's.
+      chmodSync(put("../bin/git", dump(at("git-saw"))), 0o755)
       chmodSync(put("bin/edit", dump(at("editor-saw"))), 0o755)
-      const env = { ...planted, PATH: `${at("bin")}:${process.env["PATH"]}`, EDITOR: at("bin/edit") }
+      const env = { ...planted, PATH: `${at("../bin")}:${process.env["PATH"]}`, EDITOR: at("bin/edit") }
       assert.strictEqual((yield* hermes(["plugins", "install", "https://example.invalid/plugin.git"], { env })).code, 1)
       assert.deepStrictEqual(keysIn(at("git-saw")), ["GH_TOKEN"])
       assert.notStrictEqual((yield* start(["config", "edit"], { env })).code, 0)

@@ -23,7 +23,7 @@ export interface Import {
 }
 
 /** Comments out, strings kept: examples in doc comments import things too. */
-const withoutComments = (text: string): string =>
+export const withoutComments = (text: string): string =>
   text.replaceAll(/("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`)|\/\/[^\n]*|\/\*[\s\S]*?\*\//g, (_, string) => string ?? "")
 
 /** Code alone: no comments, no strings, and of templates what is computed in them. */

@@ -14,6 +14,8 @@ import * as Exit from "effect/Exit"
 import * as Prompt from "effect/ai/Prompt"
 import type { RunInput } from "../../agent/RunInput.ts"
 import * as RedactionStream from "../../domain/RedactionStream.ts"
+import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
+import * as TrustedPrograms from "../../platform/TrustedPrograms.ts"
 import * as Shell from "../../tool/builtin/terminal/Shell.ts"
 import * as Danger from "../../tool/danger/Danger.ts"
 import * as SafeText from "../render/SafeText.ts"
@@ -59,6 +61,7 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, line: string): Ef
   }
   const shell = yield* Shell.make
   const { cwd = dialog.options.about.cwd } = (yield* dialog.live.state).session
+  const environment = yield* TrustedPrograms.shellEnvironment
   const decoder = new TextDecoder()
   const harmless = SafeText.stream()
   const hidden = RedactionStream.make()
@@ -81,7 +84,7 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, line: string): Ef
           })
       }),
       ({ exit }) => exit
-    )),
+    )).pipe(Effect.provideService(ProcessEnvironment, environment)),
     stop: Effect.succeed(false),
     view: (_, now) =>
       now - startedAt < 1000 ? [] : [screen.asidePaint.text(`┊ running · ${elapsed(now - startedAt)} · Ctrl+C stops`, "dim")]

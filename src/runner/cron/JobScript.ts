@@ -13,6 +13,8 @@ import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Ids from "../../domain/Ids.ts"
 import { nodePath } from "../../platform/CurrentProcess.ts"
+import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
+import * as TrustedPrograms from "../../platform/TrustedPrograms.ts"
 import { redactText } from "../../domain/Redaction.ts"
 import * as OutputText from "../../tool/builtin/terminal/OutputText.ts"
 import * as Shell from "../../tool/builtin/terminal/Shell.ts"
@@ -59,7 +61,10 @@ export const run = Effect.fnUntraced(function*(path: string, cwd: string | undef
     stdin: "ignore",
     mark: yield* Ids.hex(12),
     onOutput: (chunks) => Effect.sync(() => chunks.forEach(buffer.push))
-  })
+  }).pipe(
+    // The interpreter and what the script starts run with the user's rights: a command may have put programs into the working tree.
+    Effect.provideService(ProcessEnvironment, yield* TrustedPrograms.safeEnvironment)
+  )
   yield* Effect.timeoutOrElse(running.exit, {
     duration: Duration.seconds(timeoutSeconds),
     orElse: () => new ScriptFailed({ message: `the script was ended after ${timeoutSeconds} s` })

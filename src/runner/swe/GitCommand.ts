@@ -16,6 +16,7 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { ProcessVariables } from "../../config/Environment.ts"
 import { holdsSecret } from "../../domain/CredentialNames.ts"
+import * as TrustedPrograms from "../../platform/TrustedPrograms.ts"
 
 /** A command of git failed, or a program that copies files did. */
 export class GitFailed extends Schema.TaggedError<GitFailed>("hermes-effect/runner/swe/GitFailed")("GitFailed", {
@@ -68,9 +69,10 @@ const ended = Effect.fnUntraced(function*(program: string, args: ReadonlyArray<s
   const variables = yield* ProcessVariables
   const inherited = Object.fromEntries(Object.entries(variables).filter(([name]) => !holdsSecret(name) && !name.startsWith("GIT_")))
   return yield* Effect.gen(function*() {
-    const handle = yield* spawner.spawn(ChildProcess.make(program, args, {
+    const file = yield* TrustedPrograms.find(program)
+    const handle = yield* spawner.spawn(ChildProcess.make(file, args, {
       cwd,
-      env: { ...inherited, ...own },
+      env: { ...inherited, ...own, PATH: yield* TrustedPrograms.safePath },
       stdin: input === undefined ? "ignore" : Stream.make(new TextEncoder().encode(input)),
       forceKillAfter: "1 second"
     }))

@@ -14,6 +14,7 @@ import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { CommandEnvironment } from "../../environment/CommandEnvironment.ts"
+import * as TrustedPrograms from "../../platform/TrustedPrograms.ts"
 import * as BoundedCommand from "./BoundedCommand.ts"
 import * as WorkingCopy from "./WorkingCopy.ts"
 
@@ -37,9 +38,9 @@ const problem = (message: string) => new WorkingCopy.WorkspaceError({ message: `
 type Spawner = ChildProcessSpawner["Service"]
 
 /** Packs a directory with one spawner and unpacks it with another. */
-const copy = Effect.fnUntraced(function*(from: { readonly spawner: Spawner; readonly directory: string; readonly arguments?: ReadonlyArray<string> }, to: { readonly spawner: Spawner; readonly directory: string }) {
-  const packing = from.spawner.spawn(ChildProcess.make("tar", ["-C", from.directory, ...from.arguments ?? [], "-cf", "-", "."], { stdin: "ignore", stderr: "ignore", cwd: "/" }))
-  const unpacking = yield* to.spawner.spawn(ChildProcess.make("tar", ["-C", to.directory, "--no-same-owner", "-xf", "-"], {
+const copy = Effect.fnUntraced(function*(from: { readonly spawner: Spawner; readonly tar: string; readonly directory: string; readonly arguments?: ReadonlyArray<string> }, to: { readonly spawner: Spawner; readonly tar: string; readonly directory: string }) {
+  const packing = from.spawner.spawn(ChildProcess.make(from.tar, ["-C", from.directory, ...from.arguments ?? [], "-cf", "-", "."], { stdin: "ignore", stderr: "ignore", cwd: "/" }))
+  const unpacking = yield* to.spawner.spawn(ChildProcess.make(to.tar, ["-C", to.directory, "--no-same-owner", "-xf", "-"], {
     stdin: Stream.unwrap(Effect.map(packing, ({ stdout }) => stdout)),
     cwd: "/"
   }))
@@ -57,7 +58,10 @@ const remote = Effect.fnUntraced(function*(workspace: WorkingCopy.WorkingCopy, p
   yield* Effect.addFinalizer(() =>
     Effect.catch(run(`rm -rf '${directory.replaceAll("'", "'\\''")}'`), ({ message }) => Effect.logWarning(`${directory} remains on the machine of the commands: ${message}`))
   )
-  const send = copy({ spawner: here, directory: workspace.directory }, { spawner: environment.spawner, directory })
+  const tar = yield* Effect.mapError(TrustedPrograms.find("tar"), () => problem("`tar` is not installed: install it"))
+  // The other machine looks its own program up.
+  const there = { spawner: environment.spawner, tar: "tar", directory }
+  const send = copy({ spawner: here, tar, directory: workspace.directory }, there)
   yield* send
   const collect = Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
@@ -65,7 +69,7 @@ const remote = Effect.fnUntraced(function*(workspace: WorkingCopy.WorkingCopy, p
     // Files that were removed there are removed here too.
     const names = yield* Effect.mapError(fs.readDirectory(workspace.directory), ({ message }) => problem(message))
     yield* Effect.forEach(names.filter((name) => name !== ".git"), (name) => Effect.mapError(fs.remove(paths.join(workspace.directory, name), { recursive: true }), ({ message }) => problem(message)), { discard: true })
-    yield* copy({ spawner: environment.spawner, directory, arguments: ["--exclude=./.git"] }, { spawner: here, directory: workspace.directory })
+    yield* copy({ ...there, arguments: ["--exclude=./.git"] }, { spawner: here, tar, directory: workspace.directory })
   })
   return { cwd: prefix === "" ? directory : `${directory}/${prefix}`, isRemote: true, send, collect }
 })

@@ -23,6 +23,7 @@ import * as Json from "../../domain/Json.ts"
 import { withoutControls } from "../../domain/TextHygiene.ts"
 import * as StartedProcess from "../builtin/terminal/StartedProcess.ts"
 import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
+import * as TrustedPrograms from "../../platform/TrustedPrograms.ts"
 import { type Concern, ContentScanner, type Scanner } from "../approval/Question.ts"
 
 /** Options of the operator. */
@@ -59,16 +60,16 @@ export const make = (options: Options): Effect.Effect<Scanner, never, ChildProce
   Effect.map(Effect.all([ChildProcessSpawner, ProcessEnvironment]), ([spawner, environment]) => {
     let crashes = 0
     const failed = options.failOpen ? [] : [concern("the scanner failed")]
-    const command = (text: string) =>
-      ChildProcess.make(options.path, ["check", "--json", "--non-interactive", "--shell", "posix", "--", text], {
+    const command = (program: string, path: string, text: string) =>
+      ChildProcess.make(program, ["check", "--json", "--non-interactive", "--shell", "posix", "--", text], {
         stdin: "ignore",
         // It reads commands, and has no use for keys.
-        env: StartedProcess.scrub(environment(), { passThrough: [], reserved: [] }),
+        env: { ...StartedProcess.scrub(environment(), { passThrough: [], reserved: [] }), PATH: path },
         forceKillAfter: "1 second"
       })
     const run = (text: string): Effect.Effect<ReadonlyArray<Concern>> =>
       Effect.gen(function*() {
-        const handle = yield* spawner.spawn(command(text))
+        const handle = yield* spawner.spawn(command(yield* TrustedPrograms.find(options.path), yield* TrustedPrograms.safePath, text))
         const decoder = new TextDecoder()
         let printed = ""
         const reading = Stream.runForEach(handle.stdout, (chunk) =>

@@ -33,7 +33,7 @@ import * as Json from "../../domain/Json.ts"
 import { explicit } from "../../domain/CredentialNames.ts"
 import { CallDirectory } from "../../environment/CommandEnvironment.ts"
 import { UserPrograms } from "../../environment/UserPrograms.ts"
-import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
+import * as TrustedPrograms from "../../platform/TrustedPrograms.ts"
 import * as StartedProcess from "../builtin/terminal/StartedProcess.ts"
 import * as Framing from "./Framing.ts"
 import { McpError, oneLine, type Reason } from "./Connection.ts"
@@ -134,7 +134,8 @@ export const open = Effect.fnUntraced(function*(
     return { at: cwd ?? (yield* programs.startDirectory), spawner: yield* programs.spawnerOf(`${setting}.sandbox`, sandbox) }
   }).pipe(Effect.mapError(({ message }) => new McpError({ server, reason: "config", message })))
   const fs = yield* FileSystem.FileSystem
-  const environment = yield* ProcessEnvironment
+  // The user named the program; one by a bare name is not one of the working tree, where a command may have put it.
+  const environment = yield* TrustedPrograms.safeEnvironment
   const input = yield* Queue.unbounded<Uint8Array, Cause.Done>()
   const handle = yield* spawner.spawn(ChildProcess.make(command, args, {
     cwd: at,
