@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * On the loopback every client of this machine is admitted that means this server: `Host` is a loopback name, and `Origin`, which browsers
+ * A server that has keys wants one of them, on the loopback too; `hermes serve` always has one. Without a key, which an application may
+ * choose on the loopback only, every client of this machine is admitted that means this server: `Host` is a loopback name, and `Origin`, which browsers
  * send, is absent or the same. A page of another site can neither reach it by a name that it points here nor read what it answers.
  * On any other address a key is needed (`Authorization: Bearer …`), and `Host` is an address or one of the names that were allowed.
- * A server that has keys wants one of them on the loopback too.
  *
  * Source: `ARCHITECTURE.md` §3, `hermes-product.md` §5.5.
  */
