@@ -17,6 +17,7 @@ import * as PermissionMode from "../config/PermissionMode.ts"
 import { Settings } from "../config/Settings.ts"
 import { workingDirectory } from "../platform/CurrentProcess.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
+import * as ServerGuard from "../server/ServerGuard.ts"
 import * as ServerKeys from "../server/ServerKeys.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import { either, EndSignal, type Failure, notDone, usage } from "./Failure.ts"
@@ -52,12 +53,38 @@ const oneOf = <A extends string>(flag: string, value: string | undefined, known:
 
 const defaultPort = 8642
 
-const keyOf = Effect.gen(function*() {
+/** The key of the owner, and where it is kept; without a path it was given by the environment. */
+interface OwnerKey {
+  readonly key: Redacted.Redacted<string>
+  readonly path: string | undefined
+  readonly isNew: boolean
+}
+
+/** The key of the owner: that of the environment, else the one of the home directory, which is made at the first start. */
+const readOwnerKey = Effect.fnUntraced(function*(
+  host: string | undefined,
+  named: ReadonlyArray<ServerKeys.NamedKey>
+): Effect.fn.Return<OwnerKey, Failure, Environments.Environment | Environments.Home | FileSystem.FileSystem | Path.Path> {
   const given = (yield* Environments.Environment).get("HERMES_SERVER_KEY")
-  if (given === undefined || given === "") return undefined
-  return given.length < ServerKeys.shortestKey
-    ? yield* usage(`HERMES_SERVER_KEY has fewer than ${ServerKeys.shortestKey} characters: take a long random text`)
-    : Redacted.make(given)
+  if (given !== undefined && given !== "") {
+    return given.length < ServerKeys.shortestKey
+      ? yield* usage(`HERMES_SERVER_KEY has fewer than ${ServerKeys.shortestKey} characters: take a long random text`)
+      : { key: Redacted.make(given), path: undefined, isNew: false }
+  }
+  // Clients elsewhere cannot read a key that is only on this machine.
+  const refusal = ServerGuard.refusal({ host: host ?? "127.0.0.1", key: undefined }, named)
+  if (refusal !== undefined) return yield* usage(refusal)
+  const home = yield* Environments.Home
+  const { provideKey } = yield* Effect.promise(() => import("../server/OwnerKey.ts"))
+  return yield* Effect.mapError(Effect.andThen(home.ensure, provideKey(home.root)), ({ message }) => usage(message))
+})
+
+/** Tells where the key is kept; the key itself once, when it was made, and on a terminal only: other outputs are kept. */
+const tellKey = Effect.fnUntraced(function*({ isNew, key, path }: OwnerKey) {
+  if (path === undefined) return yield* note("Clients send HERMES_SERVER_KEY as Authorization: Bearer.")
+  const { err, streams } = yield* Output
+  if (isNew && streams.aside.terminal) yield* err(`Key of this server, shown this once: ${Redacted.value(key)}\n`)
+  yield* note(`Clients send the key in ${path} as Authorization: Bearer.`)
 })
 
 /** Reads the keys of further clients; one that names no key, or whose key is not there, is an error. */
@@ -86,11 +113,14 @@ const unused = (port: number) => (reason: string): Failure =>
 
 /** Serves the agent of the settings. */
 const serveAgent = Effect.fnUntraced(function*({ allowHost, allowOrigin, host, maxSessions, port = defaultPort, script }: Given) {
-  const [AgentServer, McpServe, settings, program, key, keys, shared] = yield* Effect.all([
-    Effect.promise(() => import("../server/agent/AgentServer.ts")), Effect.promise(() => import("./McpServe.ts")), Settings, Program, keyOf, namedKeys, hermes
+  const [AgentServer, McpServe, settings, program, keys, shared] = yield* Effect.all([
+    Effect.promise(() => import("../server/agent/AgentServer.ts")), Effect.promise(() => import("./McpServe.ts")), Settings, Program, namedKeys, hermes
   ])
+  const own = yield* readOwnerKey(host, keys)
+  const { key } = own
   const refusal = ServerKeys.refusal(key, keys)
   if (refusal !== undefined) return yield* usage(refusal)
+  yield* tellKey(own)
   yield* (yield* Output).protect
   const ended = yield* EndSignal
   yield* Effect.gen(function*() {
@@ -132,18 +162,20 @@ const serve = Effect.fn("hermes serve")(function*(given: Given) {
   if (given.rollouts === undefined) {
     return ofRollouts === undefined ? yield* serveAgent(given) : yield* usage(`--${ofRollouts[0]} is about rollouts: add --rollouts DIR`)
   }
-  const [[EpisodeStore, Episodes, HermesServer, RolloutModel, ToolCallParser], paths, settings, program, key] = yield* Effect.all([
+  const [[EpisodeStore, Episodes, HermesServer, RolloutModel, ToolCallParser], paths, settings, program] = yield* Effect.all([
     Effect.promise(() => Promise.all([
       import("../runner/rollout/EpisodeStore.ts"),
       import("../runner/rollout/Episodes.ts"),
       import("../server/HermesServer.ts"),
       import("../runner/rollout/RolloutModel.ts"),
       import("../runner/rollout/ToolCallParser.ts")
-    ])), Path.Path, Settings, Program, keyOf
+    ])), Path.Path, Settings, Program
   ])
   if (parser !== undefined && ToolCallParser.find(parser) === undefined) {
     return yield* usage(`no tool-call parser "${parser}": one of ${ToolCallParser.names.join(", ")}`)
   }
+  const own = yield* readOwnerKey(host, [])
+  yield* tellKey(own)
   yield* (yield* Output).protect
   const directory = paths.resolve(given.rollouts)
   const fs = yield* FileSystem.FileSystem
@@ -160,7 +192,7 @@ const serve = Effect.fn("hermes serve")(function*(given: Given) {
   yield* Effect.gen(function*() {
     const { model } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
     const { url } = yield* Effect.mapError(
-      HermesServer.serve({ host, port, key, allowedHosts: given.allowHost, allowedOrigins: given.allowOrigin }),
+      HermesServer.serve({ host, port, key: own.key, allowedHosts: given.allowHost, allowedOrigins: given.allowOrigin }),
       unused(port)
     )
     yield* line(`Serving rollouts of ${model} at ${url}/v1`)

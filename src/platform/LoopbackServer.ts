@@ -53,6 +53,9 @@ const digest = (text: string): Buffer => createHash("sha256").update(text).diges
 /** Compares a text with a secret, in a time that does not tell how much of it is right. */
 export const isSecret = (given: string, secret: string): boolean => timingSafeEqual(digest(given), digest(secret))
 
+/** Makes a secret of 32 random bytes, as 43 letters, digits, `-` and `_`. */
+export const makeSecret: Effect.Effect<string> = Effect.sync(() => randomBytes(32).toString("base64url"))
+
 /** Makes keys of 24 random bytes each for the server of a port. */
 export const makeKeys = (port: number): Effect.Effect<Keys> =>
   Effect.sync(() => {

@@ -17,7 +17,8 @@ export const ErrorBody = Schema.Struct({
     message: Schema.String,
     type: Schema.String,
     code: Schema.String,
-    param: Schema.Null
+    /** Field of the request that is refused. */
+    param: Schema.NullOr(Schema.String)
   })
 })
 
@@ -25,11 +26,16 @@ export const ErrorBody = Schema.Struct({
 export class ApiError extends Schema.TaggedError<ApiError>("hermes-effect/server/ApiError")("ApiError", {
   status: Schema.Int,
   code: Schema.String,
-  message: Schema.String
+  message: Schema.String,
+  /** Field of the request that is refused. */
+  param: Schema.optionalKey(Schema.String)
 }) {}
 
 /** Makes an {@link ApiError}. */
 export const make = (status: number, code: string, message: string): ApiError => new ApiError({ status, code, message })
+
+/** Makes the error of a field that asks for something that the server does not do. */
+export const refuseField = (param: string, message: string): ApiError => new ApiError({ status: 400, code: "unsupported_parameter", message, param })
 
 const statuses: Readonly<Record<(typeof refusals)[number], number>> = {
   invalid_request: 400,
@@ -79,8 +85,8 @@ export const ofTurn = (cause: Cause.Cause<AgentError>): ApiError => {
 }
 
 /** The body of an error. */
-export const body = ({ code, message, status }: ApiError): typeof ErrorBody.Type => ({
-  error: { message, type: status >= 500 ? "server_error" : status === 401 ? "authentication_error" : "invalid_request_error", code, param: null }
+export const body = ({ code, message, param, status }: ApiError): typeof ErrorBody.Type => ({
+  error: { message, type: status >= 500 ? "server_error" : status === 401 ? "authentication_error" : "invalid_request_error", code, param: param ?? null }
 })
 
 /** The response of an error. Clients of OpenAI ask again after 409, which only helps where a request is under way. */
@@ -88,6 +94,7 @@ export const respond = (error: ApiError): HttpServerResponse.HttpServerResponse 
   HttpServerResponse.jsonUnsafe(body(error), {
     status: error.status,
     headers: {
+      ...(error.status === 401 ? { "www-authenticate": "Bearer realm=\"hermes\"" } : {}),
       ...(error.status === 409 ? { "x-should-retry": error.code === "rollout_busy" ? "true" : "false" } : {}),
       ...(error.status === 503 ? { "retry-after": "1" } : {})
     }

@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * On the loopback every client of this machine is admitted that means this server: `Host` is a loopback name, and `Origin`, which browsers
+ * A server that has keys wants one of them, on the loopback too; `hermes serve` always has one. Without a key, which an application may
+ * choose on the loopback only, every client of this machine is admitted that means this server: `Host` is a loopback name, and `Origin`, which browsers
  * send, is absent or the same. A page of another site can neither reach it by a name that it points here nor read what it answers.
  * On any other address a key is needed (`Authorization: Bearer …`), and `Host` is an address or one of the names that were allowed.
- * A server that has keys wants one of them on the loopback too.
  *
  * Source: `ARCHITECTURE.md` §3, `hermes-product.md` §5.5.
  */
@@ -56,7 +56,7 @@ const bearer = (headers: HttpServerRequest["headers"]): string => /^Bearer\s+(.+
 
 const notMeant = ApiError.make(403, "forbidden_host", "This server does not answer to that name. Use its address, or start it with --allow-host NAME.")
 const otherPage = ApiError.make(403, "forbidden_origin", "Pages of other sites may not call this server. Start it with --allow-origin ORIGIN to allow one.")
-const wrongKey = ApiError.make(401, "invalid_api_key", "The API key is missing or wrong: send the value of HERMES_SERVER_KEY, or the key of your name in server.keys, as Authorization: Bearer.")
+const wrongKey = ApiError.make(401, "invalid_api_key", "The API key is missing or wrong: send the key that `hermes serve` named at its start (server.key of its home directory, or HERMES_SERVER_KEY), or the key of your name in server.keys, as Authorization: Bearer.")
 
 /** Admits a request: gives the named key that it shows; undefined for the key of the server, or where none is needed. */
 export const admit = <A extends ServerKeys.NamedKey>(

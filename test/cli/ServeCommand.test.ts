@@ -1,23 +1,23 @@
 // `hermes serve` as a user has it: the agent, or rollouts; what is refused; its end by a signal.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { existsSync } from "node:fs"
+import { chmodSync, existsSync, statSync } from "node:fs"
 import { join } from "node:path"
 import OpenAI, { APIError } from "openai"
-import { machine, onceSaid } from "../support/hermes.ts"
+import { machine, onceSaid, serverKey } from "../support/hermes.ts"
 import * as playedModel from "../support/playedModel.ts"
 
 describe("hermes serve", () => {
   it.live("serves the agent of the settings, keeps its sessions, and ends by a signal without losing a request", () =>
     Effect.gen(function*() {
-      const { cwd, hermes } = yield* machine
+      const { cwd, hermes, home } = yield* machine
       const said: Array<string> = []
       const { code, stderr, stdout } = yield* hermes(["serve", "--port", "0", "--provider", "offline"], {
         onOutput: (text, child) => {
           const url = /Serving the agent at (\S+)\n/.exec(text)?.[1]
           if (url === undefined || said.length > 0) return
           said.push(url)
-          const client = new OpenAI({ baseURL: url, apiKey: "k", maxRetries: 0 })
+          const client = new OpenAI({ baseURL: url, apiKey: serverKey(home), maxRetries: 0 })
           void client.chat.completions.create({ model: "hermes", messages: [{ role: "user", content: "Reply exactly hello" }] })
             .then(({ choices }) => said.push(choices[0]?.message.content ?? ""), (error: unknown) => said.push(String(error)))
             .finally(() => child.kill("SIGINT"))
@@ -42,7 +42,7 @@ describe("hermes serve", () => {
 
   it.live("a signal in the middle of a turn: the caller is told, nothing is left running, and the next process goes on with the session", () =>
     Effect.gen(function*() {
-      const { hermes } = yield* machine
+      const { hermes, home } = yield* machine
       const model = yield* playedModel.make({ "wait for ever": [{ text: "I wait for", hangs: true }], "Say hello": [{ text: "Hello." }] })
       const route = ["--provider", "custom", "--base-url", `${model.url}/v1`, "--model", "m"]
       const env = { OPENAI_API_KEY: "k" }
@@ -54,7 +54,7 @@ describe("hermes serve", () => {
           const url = /Serving the agent at (\S+)\n/.exec(text)?.[1]
           if (url === undefined || said.length > 0) return
           said.push(url)
-          const client = new OpenAI({ baseURL: url, apiKey: "k", maxRetries: 0 })
+          const client = new OpenAI({ baseURL: url, apiKey: serverKey(home), maxRetries: 0 })
           const read = async () => {
             const { data, response } = await client.chat.completions.create({ model: "hermes", messages: [{ role: "user", content: "wait for ever" }], stream: true }).withResponse()
             session = response.headers.get("x-hermes-session-id") ?? ""
@@ -119,5 +119,44 @@ describe("hermes serve", () => {
       assert.deepStrictEqual(yield* refused(`{ key_file: ${path}.none }`), [2, "", `Error: server.keys.dave: ${path}.none is missing or empty: write the key into it\n`])
       assert.deepStrictEqual(yield* refused("{ max_sessions: 1 }"), [2, "", "Error: server.keys.dave needs exactly one of key, key_env and key_file\n"])
       assert.deepStrictEqual(yield* refused(`{ key: short }`), [2, "", "Error: the server key \"dave\" has fewer than 16 characters: take a long random text\n"])
+    }), { timeout: 60_000 })
+
+  it.live("whoever has no key of the owner is refused everything but the check of life, on the loopback too", () =>
+    Effect.gen(function*() {
+      const { hermes, home } = yield* machine
+      const answers: Array<unknown> = []
+      const started = new Set<string>()
+      const play = async (url: string) => {
+        const ask = (path: string, init: RequestInit = {}) => fetch(url + path, init).then((response) => response.text().then(() => response))
+        const json = { "content-type": "application/json" }
+        const open = { method: "POST", body: JSON.stringify({ mode: "yolo" }), headers: json }
+        for (const path of ["/v1/models", "/v1/sessions", "/metrics", "/openapi.json", "/mcp"]) answers.push((await ask(path)).status)
+        const refused = await ask("/v1/sessions", open)
+        answers.push(refused.status, refused.headers.get("www-authenticate"))
+        answers.push((await ask("/v1/sessions", { ...open, headers: { ...json, authorization: "Bearer wrong" } })).status)
+        answers.push((await ask("/health")).status)
+        answers.push((await ask("/v1/sessions", { ...open, headers: { ...json, authorization: `Bearer ${serverKey(home)}` } })).status)
+      }
+      const serve = () => hermes(["serve", "--port", "0", "--provider", "offline"], {
+        onOutput: (text, child) => {
+          const url = /Serving the agent at (\S+)\/v1\n/.exec(text)?.[1]
+          if (url === undefined || started.has(url)) return
+          started.add(url)
+          void play(url).catch((error: unknown) => answers.push(String(error))).finally(() => child.kill("SIGTERM"))
+        }
+      })
+      const { code, stderr, stdout } = yield* serve()
+      assert.deepStrictEqual([code, answers], [0, [401, 401, 401, 401, 401, 401, "Bearer realm=\"hermes\"", 401, 200, 201]], `${stdout}${stderr}`)
+      const path = join(home, "server.key")
+      assert.strictEqual(statSync(path).mode & 0o777, 0o600)
+      const key = serverKey(home)
+      assert.match(key, /^[\w-]{43}$/u)
+      assert.notInclude(stdout + stderr, key)
+      assert.include(stderr, path)
+
+      chmodSync(path, 0o644)
+      const readable = yield* serve()
+      assert.strictEqual(readable.code, 2)
+      assert.include(readable.stderr, `${path}: is open to other users of this machine`)
     }), { timeout: 60_000 })
 })

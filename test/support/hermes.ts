@@ -1,7 +1,7 @@
 // The real program as a child process, with a home directory and an environment of its own.
 import * as Effect from "effect/Effect"
 import { type ChildProcess, spawn } from "node:child_process"
-import { mkdirSync, realpathSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { program } from "./builtProgram.ts"
 import { temporaryDirectory } from "./temporaryDirectory.ts"
@@ -106,6 +106,9 @@ export const machine = Effect.map(temporaryDirectory, (directory) => {
     hermes: (args: ReadonlyArray<string>, options: Partial<Options> = {}) => hermes(args, { home, cwd, ...options })
   }
 })
+
+/** The key that `hermes serve` made in a home directory. */
+export const serverKey = (home: string): string => readFileSync(join(home, "server.key"), "utf8").trim()
 
 /** The id in the line that announces a session. */
 export const sessionIdOf = (stderr: string): string => /^session_id: (\S+)$/m.exec(stderr)?.[1] ?? ""

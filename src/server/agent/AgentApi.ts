@@ -5,7 +5,7 @@
  *
  * The endpoints of OpenAI take any of its clients: `model` is `hermes` or one of `/v1/models`; the caller's own tools are handed back as
  * calls, those of the agent run here. Sampling parameters
- * are accepted and have no effect: the agent has its own. `/v1/sessions` is what they do not have: events as they happen, approvals, steering. A request
+ * are accepted and have no effect: the agent has its own. Fields that ask for something else are refused: see `OpenAiFields`. `/v1/sessions` is what they do not have: events as they happen, approvals, steering. A request
  * goes on with a session by the header `x-hermes-session-id`, by `previous_response_id`, or by the messages that it sends.
  * `/openapi.json` describes all of it but `/mcp`, which has a protocol of its own: it offers the agent as a tool over MCP.
  *

@@ -17,6 +17,7 @@ import * as Json from "../../domain/Json.ts"
 import * as ApiError from "../ApiError.ts"
 import type { Request } from "./AgentExchange.ts"
 import type { ClientTool } from "./ClientTools.ts"
+import * as OpenAiFields from "./OpenAiFields.ts"
 
 type Parsed<A> = Effect.Effect<A, ApiError.ApiError>
 
@@ -179,7 +180,7 @@ const toolsOf = Effect.fnUntraced(function*(body: Json.Fields): Effect.fn.Return
 /** Reads a request for a chat completion. */
 export const chatRequest = Effect.fnUntraced(function*(body: Json.Fields, session: string | undefined): Effect.fn.Return<Request, ApiError.ApiError> {
   if (!Array.isArray(body["messages"]) || body["messages"].length === 0) return yield* refuse("messages is a list of at least one message.")
-  if (body["n"] !== undefined && body["n"] !== 1) return yield* refuse("n is 1: an agent gives one answer.")
+  yield* OpenAiFields.admitFields(body, OpenAiFields.chatFields)
   const items = (yield* Effect.forEach(body["messages"], chatItem)).flat()
   return { ...yield* conversationOf(items), session, tools: yield* toolsOf(body), model: Json.string(body["model"]) }
 })
@@ -189,6 +190,7 @@ export const responseRequest = Effect.fnUntraced(function*(
   body: Json.Fields,
   previous: { readonly session: string; readonly position: number } | undefined
 ): Effect.fn.Return<Request, ApiError.ApiError> {
+  yield* OpenAiFields.admitFields(body, OpenAiFields.responseFields)
   const { input, instructions } = body
   const given = typeof input === "string" ? [{ role: "user", content: input }] : input
   if (!Array.isArray(given) || given.length === 0) return yield* refuse("input is a text, or a list of at least one item.")
