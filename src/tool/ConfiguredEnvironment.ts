@@ -331,7 +331,9 @@ export const status = Effect.fnUntraced(function*(given: Values, host: Host): Ef
   const [Sandbox, , Urls] = yield* parts
   const options = sandbox(settings, host, yield* Urls.fence)
   const wall = yield* Sandbox.Wall
-  const reason = options === undefined ? undefined : yield* Sandbox.obstacle(options)
+  const tried = yield* Effect.result(options === undefined ? Effect.undefined : Sandbox.obstacle(options))
+  if (tried._tag === "Failure") return { level: "problem", text: tried.failure.message }
+  const reason = tried.success
   if (reason === undefined) {
     const notes = [wall.untried, distrusted].filter((note) => note !== undefined)
     return { level: wall.untried === undefined ? "ok" : "warning", text: `${[`${wall.name}, ${options?.policy ?? ""}, ${networks[networkOf(settings.terminal.sandbox)]}`, ...notes].join(": ")}` }
