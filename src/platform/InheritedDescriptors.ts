@@ -14,6 +14,7 @@
  * Linux only: on macOS Node passes nothing on but the standard streams. A program that does not exist ends with code 127 here, where it
  * would not have started otherwise.
  */
+import * as Redacted from "effect/Redacted"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 
@@ -65,8 +66,10 @@ const nodeScript = [
   "process.exit(127)"
 ].join("\n")
 
+type Words = ChildProcess.StandardCommand["args"]
+
 /** The program and arguments that close descriptors and then become `command`. */
-const wrapWords = (command: string, args: ReadonlyArray<string>, descriptors: ReadonlyArray<number>): readonly [string, ReadonlyArray<string>] => {
+const wrapWords = (command: string, args: Words, descriptors: ReadonlyArray<number>): readonly [string, Words] => {
   const shell = bash.find((path) => existsSync(path))
   if (shell === undefined) return [process.execPath, ["-e", nodeScript, descriptors.join(","), command, ...args]]
   const closed = descriptors.map((descriptor) => `${descriptor}>&-`).join(" ")
@@ -74,12 +77,14 @@ const wrapWords = (command: string, args: ReadonlyArray<string>, descriptors: Re
   return [shell, ["-p", "-c", `exec ${closed}; exec -- "$@"`, "hermes", command, ...args]]
 }
 
+const joinWords = (words: Words): string => words.map((word) => Redacted.isRedacted(word) ? Redacted.value(word) : word).join(" ")
+
 /** The command as it starts without the descriptors. Pure but for the choice of the program that closes them. */
 export const closeFor = (command: ChildProcess.StandardCommand, descriptors: ReadonlyArray<number>): ChildProcess.Command => {
   if (descriptors.length === 0) return command
   const { shell, ...options } = command.options
   const [program, args] = shell === undefined || shell === false
     ? wrapWords(command.command, command.args, descriptors)
-    : wrapWords(shell === true ? "/bin/sh" : shell, ["-c", [command.command, ...command.args].join(" ")], descriptors)
+    : wrapWords(shell === true ? "/bin/sh" : shell, ["-c", joinWords([command.command, ...command.args])], descriptors)
   return ChildProcess.make(program, args, options)
 }
