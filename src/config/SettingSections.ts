@@ -243,7 +243,7 @@ export const terminal = F.defaulted({
   envPassthrough: F.withDefault(F.texts, []),
   /** Seconds that a single-query run waits for background processes that will report. */
   oneshotCompletionWaitSeconds: F.withDefault(F.number({ least: 0 }), 600),
-  /** Limits of one command and all that it starts; none where absent. */
+  /** Limits of one command and all that it starts; a sandbox bounds processes and memory where absent. */
   limits: F.defaulted({
     /** Processor time of all its processes together. */
     cpuSeconds: F.optional(F.seconds),

@@ -25,7 +25,8 @@ const programDirectories = ["/usr/bin", "/bin", "/usr/local/bin"]
 const findPrograms = Effect.fnUntraced(function*(fs: FileSystem.FileSystem) {
   const find = Effect.fnUntraced(function*(name: string) {
     for (const directory of programDirectories) {
-      if (yield* Effect.orElseSucceed(fs.exists(`${directory}/${name}`), () => false)) return `${directory}/${name}`
+      const isThere = yield* Effect.mapError(fs.exists(`${directory}/${name}`), ({ message }) => new NotBuilt({ reason: message, isPassing: true }))
+      if (isThere) return `${directory}/${name}`
     }
     return yield* new NotBuilt({ reason: `${name} is not installed` })
   })
@@ -123,7 +124,7 @@ const make: WallKind["make"] = (files) => Effect.map(findPrograms(files), ({ bwr
   const socket = typeof network === "string" ? undefined : `${base}/proxy`
   const proxy = socket === undefined || typeof network === "string"
     ? undefined
-    : yield* Effect.mapError(SandboxNetwork.proxy({ path: socket }, network), (reason) => new NotBuilt({ reason }))
+    : yield* Effect.mapError(SandboxNetwork.proxy({ path: socket }, network), (reason) => new NotBuilt({ reason, isPassing: true }))
   const joined = yield* namespace(spawner, bwrap, socket)
   return {
     ports: network === "all" ? "shared" : "own",

@@ -20,6 +20,7 @@ import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import { type ChildProcessHandle, ChildProcessSpawner, make as makeSpawner, makeHandle } from "effect/process/ChildProcessSpawner"
 import { ConfigError } from "../domain/AgentError.ts"
+import { machineMemory } from "../platform/CurrentProcess.ts"
 import { CommandEnvironment } from "./CommandEnvironment.ts"
 
 /** Limits of one command; none where absent. */
@@ -31,6 +32,9 @@ export interface Limits {
   readonly processes?: number | undefined
   readonly outputMb?: number | undefined
 }
+
+/** Limits of a command in a sandbox, where the settings have none: what no build needs, and the machine survives. */
+export const makeDefaults = (): Limits => ({ processes: 2000, memoryMb: Math.max(1000, Math.floor(machineMemory() * 0.75 / mega)) })
 
 const mega = 1024 * 1024
 const interval = "200 millis"
@@ -46,8 +50,14 @@ interface Usage {
 
 const field = (text: string, name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(text)?.[1] ?? 0)
 
+/** Memory of a process in MB as its share of what it has in common with others: a page of four processes counts a quarter for each. */
+const readShare = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, pid: number) {
+  const text = yield* Effect.orElseSucceed(fs.readFileString(`/proc/${pid}/smaps_rollup`), () => "")
+  return text === "" ? undefined : (field(text, "Pss_Anon") + field(text, "Pss_Shmem")) / 1024
+})
+
 /** Looks at a process and its descendants, and stops at more than `most`. */
-const look = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, root: number, most: number) {
+const look = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, root: number, most: number, countsShares = false) {
   // A process that is gone has nothing to say.
   const read = (path: string) => Effect.orElseSucceed(fs.readFileString(path), () => "")
   const queue = [root]
@@ -60,10 +70,11 @@ const look = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, root: number
     processes++
     // Own time and that of children that ended, behind the name, which may hold anything.
     cpu += stat.slice(stat.lastIndexOf(")") + 2).split(" ").slice(11, 15).reduce((sum, text) => sum + Number(text), 0)
-    memory += field(status, "RssAnon") + field(status, "RssShmem")
+    const own = (field(status, "RssAnon") + field(status, "RssShmem")) / 1024
+    memory += countsShares ? (yield* readShare(fs, pid)) ?? own : own
     queue.push(...children.flatMap((text) => text.trim().split(" ").filter((text) => text !== "").map(Number)))
   }
-  return { processes, cpuSeconds: cpu / ticks, memoryMb: memory / 1024 } satisfies Usage
+  return { processes, cpuSeconds: cpu / ticks, memoryMb: memory } satisfies Usage
 })
 
 /** Names the limit that a usage is over; undefined for none. */
@@ -79,9 +90,13 @@ const watched = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, handle: C
   const over = yield* Deferred.make<string>()
   const end = (reason: string) =>
     Effect.andThen(Deferred.succeed(over, reason), Effect.ignore(handle.kill({ killSignal: "SIGKILL" })))
-  const once = Effect.flatMap(look(fs, handle.pid, limits.processes ?? Infinity), (usage) => {
-    const reason = exceeded(usage, limits)
-    return reason === undefined ? Effect.void : end(reason)
+  const most = limits.processes ?? Infinity
+  const once = Effect.gen(function*() {
+    const usage = yield* look(fs, handle.pid, most)
+    // Memory that processes share was counted for each of them: it is counted once more, exactly, which takes longer.
+    const isOverMemory = limits.memoryMb !== undefined && usage.memoryMb > limits.memoryMb && usage.processes <= most
+    const reason = exceeded(isOverMemory ? yield* look(fs, handle.pid, most, true) : usage, limits)
+    if (reason !== undefined) yield* end(reason)
   })
   if (limits.cpuSeconds !== undefined || limits.memoryMb !== undefined || limits.processes !== undefined) {
     yield* Effect.forkScoped(Effect.repeat(once, Schedule.spaced(interval)))

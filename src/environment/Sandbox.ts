@@ -58,6 +58,7 @@ import * as TextCut from "../domain/TextCut.ts"
 import { nodePath, operatingSystem } from "../platform/CurrentProcess.ts"
 import * as PermissionMode from "../config/PermissionMode.ts"
 import { CallDirectory, CommandEnvironment, onThisMachine, type Service as Environment } from "./CommandEnvironment.ts"
+import * as AbandonedDirectories from "../platform/AbandonedDirectories.ts"
 import { bubblewrap } from "./Bubblewrap.ts"
 import * as PortForward from "./PortForward.ts"
 import * as NewRepository from "./NewRepository.ts"
@@ -114,6 +115,8 @@ const temporaryOf = ({ paths }: WallKind): string => paths === "mounted" ? "/tmp
 export const description = ({ network, policy }: Pick<Options, "network" | "policy">): Effect.Effect<string> =>
   Effect.map(Wall, (wall) => described(policy, typeof network === "string" ? network : "hosts", temporaryOf(wall)))
 
+const basePrefix = "hermes-sandbox-"
+
 /** Environment of a sandbox; nothing is started before the first command. */
 const build = Effect.fnUntraced(function*(options: Options) {
   const host = yield* FileSystem.FileSystem
@@ -121,7 +124,9 @@ const build = Effect.fnUntraced(function*(options: Options) {
   const outer = yield* ChildProcessSpawner
   const kind = yield* Wall
   const raise = yield* kind.make(host)
-  const base = yield* host.makeTempDirectoryScoped({ prefix: "hermes-sandbox-" }).pipe(Effect.flatMap(host.realPath))
+  const base = yield* host.makeTempDirectoryScoped({ prefix: basePrefix }).pipe(Effect.flatMap(host.realPath))
+  yield* AbandonedDirectories.markAsOwn(base)
+  yield* Effect.forkScoped(AbandonedDirectories.removeAbandoned(path.dirname(base), basePrefix))
   const { network } = options
   const wall = yield* raise({ spawner: outer, base, network })
   const temporary = yield* SandboxPlaces.makeTemporary(base, kind.paths)
@@ -188,14 +193,26 @@ const build = Effect.fnUntraced(function*(options: Options) {
     files: SandboxFiles.make(host, path, rules, Effect.map(temporary, ({ directory }) => directory))
   })
   return { base, environment }
-}, Effect.catchTag("PlatformError", ({ message }) => new NotBuilt({ reason: message })))
+}, Effect.catchTag(["PlatformError", "NotMarked"], ({ message }) => new NotBuilt({ reason: message, isPassing: true })))
+
+/** True of the output of a trial that failed for want of something that others use up: descriptors, processes, memory, space. */
+const saysExhausted = (output: string): boolean =>
+  /too many open files|resource temporarily unavailable|cannot allocate memory|cannot fork|\b(?:EMFILE|ENFILE|EAGAIN|ENOMEM)\b/i.test(output)
+
+/** The error of a sandbox that could not be tried. */
+const untried = (reason: string): ConfigError =>
+  new ConfigError({
+    path: "terminal.backend",
+    message: `terminal.backend: the sandbox could not be tried: ${reason}. Nothing runs without it: free files, processes or space ` +
+      "(ulimit -a, df) and start again, or set terminal.backend to local to run commands without a sandbox"
+  })
 
 /** Runs a command behind the wall; fails with the reason where the wall does not stand. */
 const tried = Effect.fnUntraced(function*({ spawner }: Environment, script: string, words: ReadonlyArray<string>) {
   const handle = yield* spawner.spawn(ChildProcess.make("/bin/sh", ["-c", script, "sh", ...words], { env: { PATH: "/usr/bin:/bin" }, stdin: "ignore" }))
   const [said, code] = yield* Effect.all([Stream.mkString(Stream.decodeText(handle.stderr)), handle.exitCode], { concurrency: 2 })
-  if (code !== 0) return yield* new NotBuilt({ reason: TextCut.head(said.trim(), 200) })
-}, Effect.scoped, Effect.catchTag("PlatformError", ({ message }) => new NotBuilt({ reason: message })))
+  if (code !== 0) return yield* new NotBuilt({ reason: TextCut.head(said.trim(), 200), isPassing: saysExhausted(said) })
+}, Effect.scoped, Effect.catchTag("PlatformError", ({ message }) => new NotBuilt({ reason: message, isPassing: true })))
 
 /** Reads what a file tool wrote (`$1`), and cannot write or read what only this program may (`$2`). */
 const trial = [
@@ -210,13 +227,16 @@ const triedWhole = Effect.fnUntraced(function*({ base, environment }: Effect.Suc
   const inside = yield* environment.files.makeTempFileScoped()
   yield* fs.writeFileString(`${base}/outside`, "hidden")
   yield* tried(environment, trial, [inside, `${base}/outside`])
-}, Effect.scoped, Effect.catchTag("PlatformError", ({ message }) => new NotBuilt({ reason: message })))
+}, Effect.scoped, Effect.catchTag("PlatformError", ({ message }) => new NotBuilt({ reason: message, isPassing: true })))
 
-/** The reason why this machine cannot build a sandbox; undefined where it can. Starts one, and ends it. */
-export const obstacle = (options: Options): Effect.Effect<string | undefined, never, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
+/**
+ * The reason why this machine cannot build a sandbox; undefined where it can. Starts one, and ends it. It fails where the trial itself
+ * could not be made, as without free descriptors or space: that says nothing about the machine.
+ */
+export const obstacle = (options: Options): Effect.Effect<string | undefined, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
   Effect.scoped(Effect.flatMap(build(options), triedWhole)).pipe(
     Effect.as(undefined),
-    Effect.catchTag("NotBuilt", ({ reason }) => Effect.succeed(reason))
+    Effect.catchTag("NotBuilt", ({ isPassing, reason }) => isPassing === true ? Effect.fail(untried(reason)) : Effect.succeed(reason))
   )
 
 const failingWith = (refused: (reason: string, wall: WallKind) => ConfigError) => ({ reason }: NotBuilt): Effect.Effect<never, ConfigError> =>

@@ -12,6 +12,7 @@ import { nodePath } from "../platform/CurrentProcess.ts"
 import { removeEmptyDirectory } from "../platform/HeldPath.ts"
 import { distrustPlaces } from "../platform/TrustedPrograms.ts"
 import { CallConversation, CallDirectory } from "./CommandEnvironment.ts"
+import * as HostSockets from "./HostSockets.ts"
 import { ordered, type Rule, within } from "./SandboxRules.ts"
 import type { WallKind } from "./SandboxWall.ts"
 import * as WorkingTree from "./WorkingTree.ts"
@@ -134,8 +135,12 @@ export const makeRules = Effect.fnUntraced(function*(options: Options, temporary
   const caughtUp = Effect.suspend(() =>
     Effect.forEach([...inner], ([tree, fiber]) => running > 0 ? Effect.flatMap(lookInto(tree), Fiber.join) : Fiber.join(fiber), { discard: true }))
 
+  const realRoot = Effect.fnUntraced(function*(directory: string) {
+    return yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () => directory)
+  })
+
   const ofTree = Effect.fnUntraced(function*(directory: string) {
-    const tree = yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () => directory)
+    const tree = yield* realRoot(directory)
     if (tree === "/") return []
     // It is seen even where a home directory lies in /tmp, which is another one inside.
     if (options.home !== undefined && within(options.home, tree)) return yield* present("read")(tree)
@@ -147,13 +152,20 @@ export const makeRules = Effect.fnUntraced(function*(options: Options, temporary
   /** The program of execute_code and of the network, where the directories for temporary files would hide it. */
   const hiddenPrograms = ["/tmp", "/var/tmp"].some((path) => within(nodePath, path)) ? [nodePath] : []
 
+  const coverSockets = Effect.fnUntraced(function*(directory: string | undefined) {
+    const trees = directory === undefined ? [] : [yield* realRoot(directory)]
+    const sockets = yield* HostSockets.listHidden(trees, options.writable)
+    return (yield* Effect.forEach(sockets, present("nothing"))).flat()
+  }, Effect.provideContext(services))
+
   const found = Effect.fnUntraced(function*(directory: string | undefined) {
     const lists = yield* Effect.all([
       directory === undefined ? Effect.succeed([]) : ofTree(directory),
       Effect.map(Effect.forEach(options.policy === "read-only" ? [] : options.writable, present("write")), (list) => list.flat()),
       // Sockets of services: a container daemon's gives away the machine.
       Effect.map(Effect.forEach(["/run", ...options.hidden], present("nothing")), (list) => list.flat()),
-      Effect.map(Effect.forEach([...options.shown, ...hiddenPrograms], present("read")), (list) => list.flat())
+      Effect.map(Effect.forEach([...options.shown, ...hiddenPrograms], present("read")), (list) => list.flat()),
+      coverSockets(directory)
     ], { concurrency: "unbounded" })
     return ordered([...(yield* temporary).rules, ...lists.flat()])
   })

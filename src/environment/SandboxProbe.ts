@@ -5,7 +5,7 @@
  *
  * The answer holds for as long as the machine is the same: the start of its kernel, the namespaces that this program runs in, and
  * the file of the program that builds the wall (where it stands on most machines). A machine that could not build one is tried again by each run, which costs a few milliseconds; a file that
- * cannot be read or written costs the same. The notice for the user is due once for each reason.
+ * cannot be read or written costs the same. A trial that could not be made (no free descriptors) is an error and no answer. The notice for the user is due once for each reason.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -34,9 +34,9 @@ const machineOf = Effect.fnUntraced(function*(fs: FileSystem.FileSystem) {
 })
 
 /** Returns what is known of this machine, or what `obstacle` finds now, which is kept in `file`. */
-export const find = Effect.fnUntraced(function*<R>(file: string, obstacle: Effect.Effect<string | undefined, never, R>): Effect.fn.Return<
+export const find = Effect.fnUntraced(function*<E, R>(file: string, obstacle: Effect.Effect<string | undefined, E, R>): Effect.fn.Return<
   Found,
-  never,
+  E,
   R | FileSystem.FileSystem
 > {
   const fs = yield* FileSystem.FileSystem

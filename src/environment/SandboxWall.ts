@@ -13,7 +13,11 @@ import type * as SandboxNetwork from "./SandboxNetwork.ts"
 import type { Rule } from "./SandboxRules.ts"
 
 /** A wall that does not stand. */
-export class NotBuilt extends Schema.TaggedError<NotBuilt>()("NotBuilt", { reason: Schema.String }) {}
+export class NotBuilt extends Schema.TaggedError<NotBuilt>()("NotBuilt", {
+  reason: Schema.String,
+  /** True where it says nothing about the machine: the trial could not be made, for want of descriptors, processes or space. */
+  isPassing: Schema.optionalKey(Schema.Boolean)
+}) {}
 
 /** Bounds of one command. */
 export interface Bounds {

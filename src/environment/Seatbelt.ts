@@ -138,7 +138,7 @@ const wordsOf = ({ args, command, options: { shell } }: ChildProcess.StandardCom
 const build = (program: string) => Effect.fnUntraced(function*({ base, network }: Site): Effect.fn.Return<Wall, NotBuilt, Scope.Scope> {
   const proxy = typeof network === "string"
     ? undefined
-    : yield* Effect.mapError(SandboxNetwork.proxy({ host: "127.0.0.1", port: 0 }, network), (reason) => new NotBuilt({ reason }))
+    : yield* Effect.mapError(SandboxNetwork.proxy({ host: "127.0.0.1", port: 0 }, network), (reason) => new NotBuilt({ reason, isPassing: true }))
   const reached: ProfileNetwork = typeof network === "string" ? network : { proxyPort: proxy?.port ?? 0 }
   return {
     ports: "shared",
@@ -154,7 +154,8 @@ const build = (program: string) => Effect.fnUntraced(function*({ base, network }
 })
 
 const make = (program: string): WallKind["make"] => Effect.fnUntraced(function*(files) {
-  if (!(yield* Effect.orElseSucceed(files.exists(program), () => false))) return yield* new NotBuilt({ reason: `${program} is missing` })
+  const isThere = yield* Effect.mapError(files.exists(program), ({ message }) => new NotBuilt({ reason: message, isPassing: true }))
+  if (!isThere) return yield* new NotBuilt({ reason: `${program} is missing` })
   return build(program)
 })
 

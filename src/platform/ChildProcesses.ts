@@ -38,6 +38,7 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildProcessSpawner"
 import { type ChildProcess as NodeProcess, spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
+import * as InheritedDescriptors from "./InheritedDescriptors.ts"
 
 /** The environment variable that marks a process and what it starts. */
 const markVariable = "HERMES_PROCESS_MARK"
@@ -185,14 +186,20 @@ const marked = (command: ChildProcess.Command, mark: string): ChildProcess.Comma
       detached: true
     })
 
+/** The command without the descriptors that this process inherited. */
+const withoutInherited = (command: ChildProcess.Command): ChildProcess.Command =>
+  command._tag === "PipedCommand"
+    ? ChildProcess.pipeTo(withoutInherited(command.left), withoutInherited(command.right), command.options)
+    : InheritedDescriptors.closeFor(command, InheritedDescriptors.listDescriptors())
+
 /** Guards the processes of another spawner. */
 const guarded = (inner: ChildProcessSpawner["Service"]): ChildProcessSpawner["Service"] =>
   makeSpawner(Effect.fnUntraced(function*(command) {
-    if (yield* Outlives) return yield* inner.spawn(command)
+    if (yield* Outlives) return yield* inner.spawn(withoutInherited(command))
     const mark = nextMark()
     // Released after the process, whose scope closes first.
     yield* Effect.acquireRelease(Effect.sync(() => enter(mark)), () => Effect.sync(() => leave(mark)))
-    const handle = yield* inner.spawn(marked(command, mark))
+    const handle = yield* inner.spawn(withoutInherited(marked(command, mark)))
     started(mark, handle.pid)
     return handle
   }))

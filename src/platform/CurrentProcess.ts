@@ -2,7 +2,7 @@
  * The process that this program is: its facts, its standard streams, its events and its end; and signals to other processes.
  */
 import { writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { tmpdir, totalmem } from "node:os"
 import * as Context from "effect/Context"
 
 /** Path of the Node that runs this program. */
@@ -20,6 +20,12 @@ export const operatingSystem: string = process.platform
 
 /** The working directory of this process. */
 export const workingDirectory = (): string => process.cwd()
+
+/** Memory in bytes that this process and others can use: that of the machine, or of the container around it. */
+export const machineMemory = (): number => {
+  const constrained = process.constrainedMemory()
+  return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem()
+}
 
 /** Directory for temporary files. */
 export const temporaryDirectory = (): string => tmpdir()

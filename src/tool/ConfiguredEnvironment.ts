@@ -160,6 +160,8 @@ export interface Choice {
   readonly layer: Layer.Layer<CommandEnvironment, ConfigError, Platform> | undefined
   /** Description for a model that works there. */
   readonly description: string | undefined
+  /** True of a sandbox of this machine, which has limits by default. */
+  readonly isSandbox?: boolean
   /** Working directory for that model, where it is on another machine. */
   readonly directory?: string | undefined
 }
@@ -201,12 +203,16 @@ const inFolder = Effect.fnUntraced(function*(settings: Values, host: Host) {
   }
 })
 
-/** The place with the limits of the settings; the code that only they need is loaded where there are some. */
+/** The place with the limits of the settings, and those of a sandbox; the code that only they need is loaded where there are some. */
 const within = Effect.fnUntraced(function*({ terminal: { limits: { cpuSeconds, memoryMb, outputMb, processes } } }: Values, choice: Choice): Effect.fn.Return<Choice> {
   const limits = { cpuSeconds, memoryMb, outputMb, processes }
-  if (Object.values(limits).every((limit) => limit === undefined)) return choice
-  const [{ layerLocal }, { layer }] = yield* Effect.promise(() => Promise.all([import("../environment/CommandEnvironment.ts"), import("../environment/ResourceLimits.ts")]))
-  return { ...choice, layer: layer(choice.layer ?? layerLocal, limits) }
+  const isBounded = choice.isSandbox === true && operatingSystem === "linux"
+  if (!isBounded && Object.values(limits).every((limit) => limit === undefined)) return choice
+  const [{ layerLocal }, { layer, makeDefaults }] = yield* Effect.promise(() =>
+    Promise.all([import("../environment/CommandEnvironment.ts"), import("../environment/ResourceLimits.ts")]))
+  const defaults = isBounded ? makeDefaults() : {}
+  const bounds = { ...limits, processes: processes ?? defaults.processes, memoryMb: memoryMb ?? defaults.memoryMb }
+  return { ...choice, layer: layer(choice.layer ?? layerLocal, bounds) }
 })
 
 /** The place that the settings choose; the code that only a sandbox needs is loaded where there may be one. */
@@ -224,7 +230,7 @@ const placeOf = Effect.fnUntraced(function*(given: Values, host: Host): Effect.f
   const wall = yield* Sandbox.Wall
   const found = yield* SandboxProbe.find(`${host.home.root}/sandbox.json`, Sandbox.obstacle(options))
   if (found._tag === "Works" && distrusted !== undefined) yield* Effect.logWarning(`commands and file tools only read here: ${distrusted}`)
-  if (found._tag === "Works") return { layer: Sandbox.layerTried(options), description: yield* Sandbox.description(options) }
+  if (found._tag === "Works") return { layer: Sandbox.layerTried(options), description: yield* Sandbox.description(options), isSandbox: true }
   if (!isOptional(settings)) return yield* Sandbox.refusal(found.reason, wall, backend === "sandbox" ? undefined : required)
   if (found.isNews) yield* Effect.logWarning(`commands run without a sandbox: ${found.reason}. Remedy: ${Sandbox.remedyOf(wall)} and end this notice`)
   return thisMachine
@@ -331,7 +337,9 @@ export const status = Effect.fnUntraced(function*(given: Values, host: Host): Ef
   const [Sandbox, , Urls] = yield* parts
   const options = sandbox(settings, host, yield* Urls.fence)
   const wall = yield* Sandbox.Wall
-  const reason = options === undefined ? undefined : yield* Sandbox.obstacle(options)
+  const tried = yield* Effect.result(options === undefined ? Effect.undefined : Sandbox.obstacle(options))
+  if (tried._tag === "Failure") return { level: "problem", text: tried.failure.message }
+  const reason = tried.success
   if (reason === undefined) {
     const notes = [wall.untried, distrusted].filter((note) => note !== undefined)
     return { level: wall.untried === undefined ? "ok" : "warning", text: `${[`${wall.name}, ${options?.policy ?? ""}, ${networks[networkOf(settings.terminal.sandbox)]}`, ...notes].join(": ")}` }

@@ -1,0 +1,90 @@
+/**
+ * Keeps the descriptors that this process inherited from its own parent out of the processes that it starts.
+ *
+ * **Details**
+ *
+ * `exec 200>>file; hermes …` leaves descriptor 200 open in this process, and the kernel passes it on to every program that is started: a
+ * command behind a sandbox could write a file that it cannot even see. Node closes the first 16 descriptors and everything that it opens
+ * itself; what lies higher was inherited. Such descriptors stay open here, because an argument such as `<(…)` names one. They
+ * are closed between the start of a process and its program, by bash or by Node. Without such descriptors, which is the usual case,
+ * nothing is added to the start of a process.
+ *
+ * **Gotchas**
+ *
+ * Linux only: on macOS Node passes nothing on but the standard streams. A program that does not exist ends with code 127 here, where it
+ * would not have started otherwise.
+ */
+import * as Redacted from "effect/Redacted"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+
+/** Flag of a descriptor that the kernel closes when a program starts (`O_CLOEXEC`). */
+const closedOnStart = 0o2000000
+
+/** Descriptors up to this one are closed by Node, or passed on by a caller of this process on purpose. */
+const lastOfNode = 15
+
+/** True of a descriptor that the next program would hold, by its lines of `/proc/self/fdinfo`. Pure. */
+export const isPassedOn = (info: string): boolean => {
+  const flags = /^flags:\s*([0-7]+)/m.exec(info)?.[1]
+  // A descriptor whose flags cannot be read is closed: closing one that is not passed on does no harm.
+  return flags === undefined || (Number.parseInt(flags, 8) & closedOnStart) === 0
+}
+
+const readInfo = (descriptor: number): string | undefined => {
+  try {
+    return readFileSync(`/proc/self/fdinfo/${descriptor}`, "utf8")
+  } catch (cause) {
+    // The one that listed the directory is closed by now.
+    return cause instanceof Error && "code" in cause && cause.code === "ENOENT" ? undefined : ""
+  }
+}
+
+const findDescriptors = (): ReadonlyArray<number> => {
+  if (process.platform !== "linux" || !existsSync("/proc/self/fdinfo")) return []
+  return readdirSync("/proc/self/fdinfo").map(Number).filter((descriptor) => {
+    if (descriptor <= lastOfNode) return false
+    const info = readInfo(descriptor)
+    return info !== undefined && isPassedOn(info)
+  })
+}
+
+let found: ReadonlyArray<number> | undefined
+
+/** Lists the inherited descriptors that the next program would hold. Looks once: what Node opens later is never passed on. */
+export const listDescriptors = (): ReadonlyArray<number> => found ??= findDescriptors()
+
+const bash = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"]
+
+/** Closes the descriptors of its first word and becomes the program of the others. */
+const nodeScript = [
+  "const [list, command, ...args] = process.argv.slice(1)",
+  "const fs = require('node:fs'), path = require('node:path')",
+  "for (const one of list.split(',')) try { fs.closeSync(Number(one)) } catch {}",
+  "const places = command.includes('/') ? [command] : (process.env.PATH || '/usr/bin:/bin').split(':').map((at) => path.join(at, command))",
+  "for (const at of places) if (fs.existsSync(at)) process.execve(at, [command, ...args], process.env)",
+  "process.exit(127)"
+].join("\n")
+
+type Words = ChildProcess.StandardCommand["args"]
+
+/** The program and arguments that close descriptors and then become `command`. */
+const wrapWords = (command: string, args: Words, descriptors: ReadonlyArray<number>): readonly [string, Words] => {
+  const shell = bash.find((path) => existsSync(path))
+  if (shell === undefined) return [process.execPath, ["-e", nodeScript, descriptors.join(","), command, ...args]]
+  const closed = descriptors.map((descriptor) => `${descriptor}>&-`).join(" ")
+  // -p: start-up files and functions of the environment are not read.
+  return [shell, ["-p", "-c", `exec ${closed}; exec -- "$@"`, "hermes", command, ...args]]
+}
+
+const joinWords = (words: Words): string => words.map((word) => Redacted.isRedacted(word) ? Redacted.value(word) : word).join(" ")
+
+/** The command as it starts without the descriptors. Pure but for the choice of the program that closes them. */
+export const closeFor = (command: ChildProcess.StandardCommand, descriptors: ReadonlyArray<number>): ChildProcess.Command => {
+  if (descriptors.length === 0) return command
+  const { shell, ...options } = command.options
+  const [program, args] = shell === undefined || shell === false
+    ? wrapWords(command.command, command.args, descriptors)
+    : wrapWords(shell === true ? "/bin/sh" : shell, ["-c", joinWords([command.command, ...command.args])], descriptors)
+  return ChildProcess.make(program, args, options)
+}
