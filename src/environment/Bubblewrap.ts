@@ -150,7 +150,8 @@ const make: WallKind["make"] = (files) => Effect.map(findPrograms(files), ({ bwr
   }
 }))
 
-const noWrite = /read-only file system|EROFS/i
+// A file that is held is a mount, which cannot be removed, and renamed into another one neither.
+const noWrite = /read-only file system|EROFS|device or resource busy|EBUSY|cross-device link|EXDEV/i
 const noNetwork = /could not resolve host|temporary failure in name resolution|network is unreachable|ENETUNREACH|EAI_AGAIN|ENOTFOUND/i
 
 /** Walls of bubblewrap. */

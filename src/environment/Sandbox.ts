@@ -64,6 +64,7 @@ import * as NewRepository from "./NewRepository.ts"
 import * as SandboxFiles from "./SandboxFiles.ts"
 import * as SandboxNetwork from "./SandboxNetwork.ts"
 import * as SandboxPlaces from "./SandboxPlaces.ts"
+import * as SandboxProgram from "./SandboxProgram.ts"
 import { described } from "./SandboxRules.ts"
 import { NotBuilt, type WallKind } from "./SandboxWall.ts"
 import { seatbelt } from "./Seatbelt.ts"
@@ -95,12 +96,18 @@ const unset = Object.fromEntries(
 )
 
 /** Explains the output of a command that this sandbox stopped; `refused` are the hosts that its proxy kept it from. */
-const explained = ({ network, policy }: Options, wall: WallKind): Environment["explain"] => (output, refused) => {
+const explained = (
+  { network, policy }: Options,
+  wall: WallKind,
+  describeProgram: () => string | undefined
+): Environment["explain"] => (output, refused) => {
   if (refused.length > 0) return { reason: `the sandbox did not let ${refused.join(", ")} be reached`, setting: "terminal.sandbox.hosts", isAsked: true }
   const part = wall.stoppedBy(output)
   if (part === "files") {
     const places = policy === "read-only" ? `in ${temporaryOf(wall)} only` : `below the working tree and in ${temporaryOf(wall)} only`
-    return { reason: `the sandbox lets commands write ${places}`, setting: "terminal.sandbox.write", isAsked: false }
+    const program = describeProgram()
+    const further = program === undefined ? "" : `; ${program}`
+    return { reason: `the sandbox lets commands write ${places}${further}`, setting: "terminal.sandbox.write", isAsked: false }
   }
   if (network === "all" || part === undefined) return undefined
   const reason = network === "none" ? "the sandbox has no network" : "the sandbox lets hosts be reached by HTTP through its proxy only"
@@ -125,9 +132,10 @@ const build = Effect.fnUntraced(function*(options: Options) {
   const { network } = options
   const wall = yield* raise({ spawner: outer, base, network })
   const temporary = yield* SandboxPlaces.makeTemporary(base, kind.paths)
-  const { caughtUp, forget, rules, whileRunning } = yield* SandboxPlaces.makeRules(options, temporary)
+  const { cacheVariables, caughtUp, forget, rules, watch, whileRunning } = yield* SandboxPlaces.makeRules(options, temporary, kind.paths)
   /** Rules for commands of an agent that plans. */
-  const readOnly = yield* SandboxPlaces.makeRules({ ...options, policy: "read-only" }, temporary)
+  let keptProgram: string | undefined
+  const readOnly = yield* SandboxPlaces.makeRules({ ...options, policy: "read-only" }, temporary, kind.paths)
 
   const rulesFor = Effect.fnUntraced(function*(policy: Options["policy"]) {
     if (policy === "read-only") return yield* readOnly.rules
@@ -141,7 +149,9 @@ const build = Effect.fnUntraced(function*(options: Options) {
     const policy = (yield* PermissionMode.current) === "plan" ? "read-only" : options.policy
     const { directory: tmp } = yield* temporary
     const directory = command.options.cwd ?? (yield* CallDirectory) ?? tmp
-    const start = yield* wall.confine(command, { rules: yield* rulesFor(policy), directory })
+    const bounds = yield* rulesFor(policy)
+    keptProgram = SandboxProgram.describeKept(bounds)
+    const start = yield* wall.confine(command, { rules: bounds, directory })
     const { shell: _, ...kept } = command.options
     return ChildProcess.make(start.program, start.args, {
       ...kept,
@@ -150,6 +160,7 @@ const build = Effect.fnUntraced(function*(options: Options) {
       env: {
         ...kept.env,
         ...unset,
+        ...policy === "read-only" ? {} : yield* cacheVariables,
         ...SandboxNetwork.variables(start.proxyPort, start.proxyPort === undefined ? undefined : yield* wall.caller),
         // The shell of macOS takes its own for here-documents.
         ...kind.paths === "mounted" ? {} : { TMPPREFIX: path.join(tmp, "zsh") },
@@ -176,7 +187,7 @@ const build = Effect.fnUntraced(function*(options: Options) {
     name: "sandbox",
     isConfined: true,
     description: yield* description(options),
-    explain: explained(options, kind),
+    explain: explained(options, kind, () => keptProgram),
     reach: typeof network === "string" ? network : "hosts",
     forward: (port) =>
       wall.ports === "shared"
@@ -185,7 +196,8 @@ const build = Effect.fnUntraced(function*(options: Options) {
     trees: { place: "here", spawner: outer, files: host },
     spawner,
     outside: { spawner: outer, files: host },
-    files: SandboxFiles.make(host, path, rules, Effect.map(temporary, ({ directory }) => directory))
+    files: SandboxFiles.make(host, path, rules, Effect.map(temporary, ({ directory }) => directory), watch.admit),
+    planted: { take: watch.takeSetAside, keep: watch.keep }
   })
   return { base, environment }
 }, Effect.catchTag("PlatformError", ({ message }) => new NotBuilt({ reason: message })))

@@ -1,0 +1,40 @@
+/**
+ * Rules that keep the running program as it is: a command that changes what its next start loads would run outside of every wall.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import { ordered, type Rule, ruleOf, within } from "./SandboxRules.ts"
+import { ruleAt } from "./WorkingTree.ts"
+
+/**
+ * Rules for the files of the program that other rules let be written. A file is left to them where `writable` names it, its directory, or
+ * a place below it.
+ */
+export const findRules = Effect.fnUntraced(function*(
+  files: ReadonlyArray<string>,
+  rules: ReadonlyArray<Rule>,
+  writable: ReadonlyArray<string>
+): Effect.fn.Return<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem | Path.Path> {
+  const path = yield* Path.Path
+  const sorted = ordered(rules)
+  const isNamed = (file: string) => writable.some((named) => named === path.dirname(file) || named === file)
+  const isWritten = (file: string) => {
+    const rule = ruleOf(sorted, file)
+    return rule?.allows === "write" && rule.source === undefined || rules.some(({ allows, path }) => allows === "write" && within(path, file))
+  }
+  const kept = files.filter((file) => isWritten(file) && !isNamed(file))
+  const found = yield* Effect.forEach(kept, (file) => ruleAt("read", file))
+  return found.flat().map((rule): Rule => ({ ...rule, keeps: "program" }))
+})
+
+/** Remedy where a command or a file tool wants to change the program. */
+export const remedy = "hermes itself is loaded from there: only terminal.sandbox.write lets it be changed, where it names that directory"
+
+/** Describes the files of the program that rules keep, for a command that failed at the wall; undefined where there are none. Pure. */
+export const describeKept = (rules: ReadonlyArray<Rule>): string | undefined => {
+  const kept = rules.filter(({ keeps }) => keeps === "program").map(({ path }) => path)
+  const [first] = kept
+  return first === undefined ? undefined : `${first}${kept.length === 1 ? "" : ` and ${kept.length - 1} more places`} cannot be written, because ${remedy}`
+}

@@ -1,0 +1,189 @@
+/**
+ * Looks after the working trees of a sandbox: what commands make there from which something would run later is set aside when the
+ * command has ended, and every few seconds while one runs.
+ *
+ * **Details**
+ *
+ * What was there before a command started is held by the rules of the wall. What is new afterwards was made by the command, but for
+ * files that file tools wrote with their own question. A look before a command takes what it finds as the user's.
+ *
+ * **Gotchas**
+ *
+ * While a command runs, a file of the user's that appears is taken for the command's: it is renamed, reported and can be kept.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import { isLaterPath } from "./LaterFiles.ts"
+import { within } from "./SandboxRules.ts"
+import { putBack, setAside, type SetAside } from "./SetAside.ts"
+import { describePlace, type LaterPlace, scanTree, type TreeScan } from "./TreeScan.ts"
+
+/** Time for which a look holds where nothing runs. */
+const lookMillis = 1000
+/** Shortest pause between looks while a command runs; a look may take a hundredth of the time. */
+const pauseMillis = 2000
+const pauseRatio = 100
+
+/** What is known of one tree. */
+interface TreeState {
+  readonly tree: string
+  readonly lock: Semaphore.Semaphore
+  /** Commands that may write the tree now. */
+  running: number
+  last: { readonly scan: TreeScan; readonly at: number; readonly took: number } | undefined
+  /** Links of the program in the tree, as they were at the first look. */
+  links: ReadonlyArray<LaterPlace>
+}
+
+/** Keeps watch over working trees. */
+export interface TreeWatch {
+  /** Looks through a tree, unless that was done just now. */
+  readonly lookThrough: (tree: string) => Effect.Effect<TreeScan>
+  /** The life of a command that may write a tree, until the scope ends. */
+  readonly whileRunning: (tree: string) => Effect.Effect<void, never, Scope.Scope>
+  /** Admits a file that a file tool writes. */
+  readonly admit: (place: string) => void
+  /** Files that were set aside since the last call. */
+  readonly takeSetAside: Effect.Effect<ReadonlyArray<SetAside>>
+  /** Gives a file back its name. */
+  readonly keep: (file: SetAside) => Effect.Effect<void, PlatformError>
+}
+
+/** Parts of a sandbox that a watch needs. */
+export interface Options {
+  readonly home: string | undefined
+  /** Links that lead to the program. */
+  readonly links: Effect.Effect<ReadonlyArray<string>>
+  /** Called when the findings in a tree changed. */
+  readonly onChange: () => void
+}
+
+const pauseFor = ({ last }: TreeState): number => Math.max(pauseMillis, pauseRatio * (last?.took ?? 0))
+
+const isSame = (one: LaterPlace, other: LaterPlace | undefined): boolean =>
+  other !== undefined && one.link === other.link && (one.link === undefined || one.isThere === other.isThere)
+
+const describeScan = ({ environmentFiles, laterPlaces, repositories }: TreeScan): string =>
+  JSON.stringify([repositories, laterPlaces.map(({ path }) => path).toSorted(), environmentFiles.toSorted()])
+
+/** Makes a watch that lasts as long as the scope. */
+export const make = Effect.fnUntraced(function*(
+  { home, links, onChange }: Options
+): Effect.fn.Return<TreeWatch, never, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+  const fs = yield* FileSystem.FileSystem
+  const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const scope = yield* Effect.scope
+  const states = new Map<string, TreeState>()
+  const admitted = new Set<string>()
+  let moved: ReadonlyArray<SetAside> = []
+
+  const findState = (tree: string): Effect.Effect<TreeState> =>
+    Effect.gen(function*() {
+      const known = states.get(tree)
+      if (known !== undefined) return known
+      const state: TreeState = { tree, lock: yield* Semaphore.make(1), running: 0, last: undefined, links: [] }
+      states.set(tree, state)
+      return state
+    })
+
+  /** Sets one file aside; true when it is gone from its place. */
+  const removePlanted = (place: string, original: string | undefined): Effect.Effect<boolean> =>
+    setAside(place, original).pipe(
+      Effect.map((file) => {
+        moved = [...moved, file]
+        return true
+      }),
+      Effect.catchIf(({ reason }) => reason._tag === "NotFound", () => Effect.succeed(true)),
+      Effect.catch(({ message }) =>
+        Effect.as(Effect.logWarning(`a command made ${place}, from which something runs later, and it could not be renamed: ${message}`), false)),
+      Effect.provideContext(services)
+    )
+
+  const restoreLink = Effect.fnUntraced(function*({ link, path }: LaterPlace) {
+    const now = yield* describePlace(path)
+    if (link === undefined || now.link === link) return
+    const isGone = !(yield* Effect.isSuccess(fs.lstat(path)))
+    if (isGone) yield* Effect.ignore(fs.symlink(link, path))
+    else yield* removePlanted(path, link)
+  }, Effect.provideContext(services))
+
+  /** Sets aside what is new in a tree; returns what may stay. */
+  const sweep = Effect.fnUntraced(function*({ links }: TreeState, before: TreeScan, found: TreeScan) {
+    const known = new Map(before.laterPlaces.map((place) => [place.path, place]))
+    const isAdmitted = (place: string) => [...admitted].some((file) => within(file, place))
+    const planted = found.laterPlaces.filter((place) => !isSame(place, known.get(place.path)) && !isAdmitted(place.path))
+    yield* Effect.forEach(planted, ({ path }) => removePlanted(path, known.get(path)?.link), { discard: true })
+    yield* Effect.forEach(links, restoreLink, { discard: true })
+    const gone = new Set(planted.map(({ path }) => path))
+    const restored = planted.flatMap(({ path }) => known.get(path)?.link === undefined ? [] : [known.get(path)])
+    const laterPlaces = [...found.laterPlaces.filter(({ path }) => !gone.has(path)), ...restored.filter((place) => place !== undefined)]
+    return { ...found, laterPlaces }
+  })
+
+  const look = Effect.fnUntraced(function*(state: TreeState) {
+    const start = yield* Clock.currentTimeMillis
+    const { last, running, tree } = state
+    if (last !== undefined && running === 0 && start < last.at + lookMillis) return last.scan
+    const found = yield* scanTree(tree, { first: last?.scan.directories ?? [], home })
+    if (last === undefined) state.links = yield* Effect.forEach((yield* links).filter((place) => within(place, tree)), describePlace)
+    const scan = last === undefined || running === 0 ? found : yield* sweep(state, last.scan, found)
+    if (running === 0) admitted.clear()
+    if (last !== undefined && describeScan(last.scan) !== describeScan(scan)) onChange()
+    const at = yield* Clock.currentTimeMillis
+    state.last = { scan, at, took: at - start }
+    return scan
+  }, Effect.provideContext(services))
+
+  const lookAt = (state: TreeState): Effect.Effect<TreeScan> => Effect.uninterruptible(state.lock.withPermit(Effect.suspend(() => look(state))))
+
+  const lookAgain = (state: TreeState): Effect.Effect<never> =>
+    Effect.forever(Effect.andThen(
+      Effect.suspend(() => Effect.sleep(pauseFor(state))),
+      // Another command looks too.
+      Effect.flatMap(Clock.currentTimeMillis, (now) => now < (state.last?.at ?? 0) + pauseFor(state) ? Effect.void : lookAt(state))
+    ))
+
+  const whileRunning = Effect.fnUntraced(function*(tree: string) {
+    const state = yield* findState(tree)
+    yield* Effect.acquireRelease(
+      Effect.suspend(() => {
+        state.running++
+        return Effect.forkIn(lookAgain(state), scope)
+      }),
+      (watcher) =>
+        Fiber.interrupt(watcher).pipe(
+          Effect.andThen(lookAt(state)),
+          Effect.andThen(Effect.sync(() => void state.running--))
+        )
+    )
+  })
+
+  return {
+    lookThrough: (tree) => Effect.flatMap(findState(tree), lookAt),
+    whileRunning,
+    admit: (place) => {
+      if (isLaterPath(place)) admitted.add(place)
+    },
+    takeSetAside: Effect.sync(() => {
+      const taken = moved
+      moved = []
+      return taken
+    }),
+    keep: Effect.fnUntraced(function*(file) {
+      yield* putBack(file)
+      const place = yield* describePlace(file.path)
+      for (const state of states.values()) {
+        if (state.last === undefined || !within(file.path, state.tree)) continue
+        const { scan } = state.last
+        state.last = { ...state.last, scan: { ...scan, laterPlaces: [...scan.laterPlaces, place] } }
+      }
+      onChange()
+    }, Effect.provideContext(services))
+  }
+})
