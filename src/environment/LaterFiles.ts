@@ -24,12 +24,16 @@ const names: ReadonlySet<string> = new Set([...wholeDirectories, ...files])
 const agentNames: ReadonlySet<string> = new Set(agentDirectories)
 const agentFile = /^(?:settings|hooks|mcp|config)/
 
+/** End of the name of a file that was set aside. */
+export const asideSuffix = ".set-aside"
+const isAside = /\.set-aside(?:-\d+)?$/
+
 /** True of a directory of another agent, of which only some files count. */
 export const isAgentDirectory = (name: string): boolean => agentNames.has(name.toLowerCase())
 
 /** True when a name in a directory is a file or a directory from which something runs later. */
 export const isLaterName = (name: string, directory: string): boolean =>
-  names.has(name.toLowerCase()) || isAgentDirectory(directory) && agentFile.test(name.toLowerCase())
+  names.has(name.toLowerCase()) || isAgentDirectory(directory) && agentFile.test(name.toLowerCase()) && !isAside.test(name)
 
 /** True when a path lies at or below such a file or directory. */
 export const isLaterPath = (path: string): boolean => {

@@ -13,6 +13,7 @@ import * as Path from "effect/Path"
 import { type PlatformError, systemError } from "effect/PlatformError"
 import type * as Scope from "effect/Scope"
 import * as HeldPath from "../platform/HeldPath.ts"
+import { asideSuffix } from "./LaterFiles.ts"
 
 /** A file or a directory that was renamed. */
 export interface SetAside {
@@ -22,7 +23,6 @@ export interface SetAside {
   readonly now: string
 }
 
-const suffix = ".set-aside"
 const maxNames = 100
 
 const replaced = (path: string): PlatformError =>
@@ -56,9 +56,9 @@ export const setAside = Effect.fnUntraced(function*(
   const directory = path.dirname(place)
   const name = path.basename(place)
   return yield* inDirectory(directory, Effect.fnUntraced(function*(at) {
-    const names = Array.from({ length: maxNames }, (_, number) => `${name}${suffix}${number === 0 ? "" : `-${number + 1}`}`)
+    const names = Array.from({ length: maxNames }, (_, number) => `${name}${asideSuffix}${number === 0 ? "" : `-${number + 1}`}`)
     const taken = new Set(yield* Effect.orElseSucceed(fs.readDirectory(at), () => []))
-    const free = names.find((candidate) => !taken.has(candidate)) ?? `${name}${suffix}`
+    const free = names.find((candidate) => !taken.has(candidate)) ?? `${name}${asideSuffix}`
     yield* whileWritable(at, fs.rename(path.join(at, name), path.join(at, free)))
     if (original !== undefined) yield* whileWritable(at, fs.symlink(original, path.join(at, name)))
     return { path: place, now: path.join(directory, free) }
