@@ -22,11 +22,15 @@ export const findRules = Effect.fnUntraced(function*(
   const isNamed = (file: string) => writable.some((named) => named === path.dirname(file) || named === file)
   const isWritten = (file: string) => {
     const rule = ruleOf(sorted, file)
-    return rule?.allows === "write" && rule.source === undefined || rules.some(({ allows, path }) => allows === "write" && within(path, file))
+    return rule?.allows === "write" && rule.source === undefined
   }
   const kept = files.filter((file) => isWritten(file) && !isNamed(file))
   const found = yield* Effect.forEach(kept, (file) => ruleAt("read", file))
-  return found.flat().map((rule): Rule => ({ ...rule, keeps: "program" }))
+  // A tree that lies in the program; packages and what tools put beside them are no part of it.
+  const inside = rules.filter((rule) =>
+    rule.allows === "write" && rule.source === undefined && !isNamed(rule.path) &&
+    files.some((file) => path.basename(file) !== "node_modules" && file !== rule.path && within(rule.path, file) && !isNamed(file)))
+  return [...found.flat(), ...inside.map(({ isFile, path }): Rule => ({ path, isFile, allows: "read" }))].map((rule): Rule => ({ ...rule, keeps: "program" }))
 })
 
 /** Remedy where a command or a file tool wants to change the program. */
