@@ -147,8 +147,9 @@ export const makeRules = Effect.fnUntraced(function*(options: Options, temporary
   const hiddenPrograms = ["/tmp", "/var/tmp"].some((path) => within(nodePath, path)) ? [nodePath] : []
 
   const findCaches = Effect.fnUntraced(function*(directory: string | undefined) {
-    const isOff = cachesOf === undefined || options.policy === "read-only"
-    return isOff ? noCaches : yield* cachesOf(directory === undefined ? undefined : yield* findTree(directory))
+    // A command without a project has none; a program of the user has its own.
+    const isNobody = directory === undefined && options.caches?.owner === undefined
+    return cachesOf === undefined || isNobody || options.policy === "read-only" ? noCaches : yield* cachesOf(directory === undefined ? undefined : yield* findTree(directory))
   })
 
   const found = Effect.fnUntraced(function*(directory: string | undefined) {

@@ -2,9 +2,12 @@
 // editor, git, npm, another agent and hermes again; a payload that runs then is a defect. Everything lies in a directory of the test, and
 // payloads write a mark there.
 import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
 import { spawnSync } from "node:child_process"
-import { chownSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { Agent, Approvals, Files, Runtime, Scripted, Terminal } from "../../src/index.ts"
+import * as InteractiveMode from "../../src/tool/approval/InteractiveMode.ts"
 import { makeLastingDirectory } from "../support/temporaryDirectory.ts"
 
 const stands = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]).status === 0
@@ -125,6 +128,19 @@ const run = (
   return ended.stdout.split("\n").filter((line) => line.startsWith("{")).map((line) => JSON.parse(line))
 }
 
+/** Attacks on a checkout in which hermes was started. */
+const checkoutAttacks: ReadonlyArray<string> = [
+  plant("dist/bin.js"),
+  plant("dist/new.js"),
+  plant("src/bin.js"),
+  `mv dist old; ${plant("dist/bin.js")}`,
+  `mv src old; ${plant("src/bin.js")}`,
+  `rm -rf dist src; ${plant("src/bin.js")}`,
+  plant("node_modules/effect/index.js"),
+  `mv node_modules old; ${plant("node_modules/effect/index.js")}`,
+  `cp src/bin.js t; echo ${payload} > t; mv t src/bin.js; ln -f t src/bin.js; ln -sf ../t src/bin.js`
+]
+
 const nobody = 65_534
 const isRoot = process.getuid?.() === 0
 
@@ -156,5 +172,42 @@ describe("nothing that a command plants runs later", () => {
         rmSync(at.home, { recursive: true, force: true })
       }
     }, 240_000)
+
+    it.skipIf(isSkipped)(`${name}, from a checkout`, () => {
+      const at = makeMachine(uid)
+      try {
+        put(join(at.tree, "package.json"), JSON.stringify({ name: "hermes-effect" }))
+        for (const file of ["dist/bin.js", "src/bin.js"]) put(join(at.tree, file), "exit 0\n")
+        if (uid !== undefined) spawnSync("chown", ["-R", `${uid}:${uid}`, at.home])
+        const outcomes = run(at, checkoutAttacks, { module: join(at.tree, "dist/bin.js"), uid })
+        assert.lengthOf(outcomes, checkoutAttacks.length)
+        assert.deepStrictEqual(readdirSync(at.home).filter((file) => file.startsWith("ran.")), [], outcomes.map(({ out }) => out).join("\n"))
+        assert.deepStrictEqual(["dist/bin.js", "src/bin.js", "node_modules/effect/index.js"].map((file) => readFileSync(join(at.tree, file), "utf8")), ["exit 0\n", "exit 0\n", "exit 0\n"])
+      } finally {
+        rmSync(at.home, { recursive: true, force: true })
+      }
+    }, 240_000)
   }
+
+  it.live("without a wall, where nobody can be asked", () =>
+    Effect.gen(function*() {
+      const at = yield* Effect.acquireRelease(
+        Effect.sync(() => makeMachine(undefined)),
+        ({ home }) => Effect.sync(() => rmSync(home, { recursive: true, force: true }))
+      )
+      const calls = files.flatMap((file) => [
+        { name: "terminal", params: { command: `echo x > ${file}` } },
+        { name: "write_file", params: { path: `packages/b/${file}`, content: "x" } }
+      ])
+      const script = Scripted.layer([...calls.map((call) => Scripted.complete({ toolCalls: [call] })), Scripted.complete("done")])
+      const runtime = Runtime.layer({ provider: script, cwd: at.tree, approvals: Approvals.layerDeny(), tools: [Files.toolset, Terminal.toolset] })
+      yield* Agent.run({ prompt: "go" }).pipe(
+        Effect.provide(runtime),
+        Effect.provideService(InteractiveMode.InteractiveMode, InteractiveMode.unattended("single query"))
+      )
+      const made = files.flatMap((file) => [file, `packages/b/${file}`]).filter((file) => existsSync(join(at.tree, file)))
+      // It was there before.
+      assert.deepStrictEqual(made, [".vscode/settings.json"])
+      assert.strictEqual(readFileSync(join(at.tree, ".vscode/settings.json"), "utf8"), "#theirs\n")
+    }), 120_000)
 })
