@@ -6,7 +6,9 @@
  *
  * The wall is bubblewrap on Linux (`Bubblewrap.ts`) and Seatbelt on macOS (`Seatbelt.ts`, which was not tried on a real machine); both
  * follow the same {@link SandboxRules}. What is fixed inside of the working tree is read-only: `.git/hooks`, `.git/config` (of
- * repositories below it too) and `.hermes`, from which something runs later. Where there is no `.git` or `.hermes`, an empty directory stands until the sandbox ends; a
+ * repositories below it too), `.hermes` and the settings of editors, shells, package managers and agents, from which something runs
+ * later; such a file that a command makes is renamed when the command has ended (`planted` of the environment). The files of the
+ * running program are read-only wherever they lie. Where there is no `.git` or `.hermes`, an empty directory stands until the sandbox ends; a
  * repository that a command makes there is kept without what runs programs (Linux), or cannot be made (macOS). A working tree that holds the user's home directory cannot be written.
  *
  * The wall is tried when the layer is built: where it does not stand, the layer fails with a `ConfigError` that says what is missing,

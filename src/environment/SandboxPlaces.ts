@@ -116,9 +116,10 @@ export const makeRules = Effect.fnUntraced(function*(options: Options, temporary
   const watch = yield* TreeWatch.make({
     home: options.home,
     links: Effect.map(program, ({ links }) => options.policy === "read-only" ? [] : links),
+    writable: options.writable,
     onChange: () => known.clear()
   })
-  const cachesOf = options.caches === undefined ? undefined : yield* SandboxCaches.make(options.caches, paths)
+  const openCaches = options.caches === undefined ? undefined : yield* SandboxCaches.make(options.caches, paths)
 
   const findTree = Effect.fnUntraced(function*(directory: string) {
     return yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () => directory)
@@ -147,9 +148,9 @@ export const makeRules = Effect.fnUntraced(function*(options: Options, temporary
   const hiddenPrograms = ["/tmp", "/var/tmp"].some((path) => within(nodePath, path)) ? [nodePath] : []
 
   const findCaches = Effect.fnUntraced(function*(directory: string | undefined) {
-    // A command without a project has none; a program of the user has its own.
-    const isNobody = directory === undefined && options.caches?.owner === undefined
-    return cachesOf === undefined || isNobody || options.policy === "read-only" ? noCaches : yield* cachesOf(directory === undefined ? undefined : yield* findTree(directory))
+    // A command without a project has no caches, a program of the user has some.
+    const isUnowned = directory === undefined && options.caches?.owner === undefined
+    return openCaches === undefined || isUnowned || options.policy === "read-only" ? noCaches : yield* openCaches(directory === undefined ? undefined : yield* findTree(directory))
   })
 
   const found = Effect.fnUntraced(function*(directory: string | undefined) {

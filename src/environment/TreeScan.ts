@@ -94,18 +94,17 @@ const lookAt = Effect.fnUntraced(function*(directory: string, tree: string): Eff
   const isRepository = own?.type === "File" || own?.type === "Directory" &&
       // A directory without a configuration is no repository.
       (yield* Effect.orElseSucceed(fs.exists(path.join(directory, ".git/config")), () => false))
-  const within = path.basename(directory)
+  const parent = path.basename(directory)
   const later = entries.success.filter(({ name, type }) =>
     // The one of the tree itself is reserved.
-    !(isTree && name === ".hermes") && (isLaterName(name, within) || isAgentDirectory(name) && type !== "Directory"))
-  const names = new Set(later.map(({ name }) => name))
+    !(isTree && name === ".hermes") && (isLaterName(name, parent) || isAgentDirectory(name) && type !== "Directory"))
   return {
     isRepository,
     later: later.map(({ name }) => path.join(directory, name)),
     environment: entries.success.flatMap(({ name, type }) =>
       isEnvironmentFile(name) && (isTree || type !== "Directory") ? [path.join(directory, name)] : []),
     below: entries.success.flatMap(({ name, type }) =>
-      type === "Directory" && !passedOver.has(name) && !names.has(name) ? [path.join(directory, name)] : [])
+      type === "Directory" && !passedOver.has(name) ? [path.join(directory, name)] : [])
   }
 })
 
@@ -114,6 +113,7 @@ export const scanTree = Effect.fnUntraced(function*(
   tree: string,
   { first = [], home }: { readonly first?: ReadonlyArray<string>; readonly home: string | undefined }
 ): Effect.fn.Return<TreeScan, never, FileSystem.FileSystem | Path.Path> {
+  const path = yield* Path.Path
   const seen = new Set<string>()
   const found: Array<Found> = []
   const repositories: Array<string> = []
@@ -126,7 +126,13 @@ export const scanTree = Effect.fnUntraced(function*(
     level = results.flatMap(({ below }) => below)
   }
   const hooks = yield* findHookDirectories(tree, repositories, home)
-  const later = [...new Set([...found.flatMap((each) => each.later), ...hooks])]
+  const named = new Set([...found.flatMap((each) => each.later), ...hooks])
+  // A place below another one is kept or renamed with that one.
+  const isInside = (place: string): boolean => {
+    for (let above = path.dirname(place); within(above, tree) && above !== tree; above = path.dirname(above)) if (named.has(above)) return true
+    return false
+  }
+  const later = Array.from(named).filter((place) => !isInside(place))
   return {
     directories: Array.from(seen),
     repositories: repositories.toSorted((one, other) => one.split("/").length - other.split("/").length),

@@ -1,11 +1,11 @@
 /**
- * Looks after the working trees of a sandbox: what commands make there from which something would run later is set aside when the
- * command has ended, and every few seconds while one runs.
+ * Looks after the working trees of a sandbox: files that commands make there and from which something would run later are set aside
+ * when the command has ended, and every few seconds while one runs.
  *
  * **Details**
  *
- * What was there before a command started is held by the rules of the wall. What is new afterwards was made by the command, but for
- * files that file tools wrote with their own question. A look before a command takes what it finds as the user's.
+ * The rules of the wall hold files that were there before a command started. New ones were made by the command, but for those that file
+ * tools wrote with their own question. A look before a command accepts everything that it finds as the user's.
  *
  * **Gotchas**
  *
@@ -30,7 +30,7 @@ const lookMillis = 1000
 const pauseMillis = 2000
 const pauseRatio = 100
 
-/** What is known of one tree. */
+/** State of one tree. */
 interface TreeState {
   readonly tree: string
   readonly lock: Semaphore.Semaphore
@@ -60,6 +60,8 @@ export interface Options {
   readonly home: string | undefined
   /** Links that lead to the program. */
   readonly links: Effect.Effect<ReadonlyArray<string>>
+  /** Places that the user lets commands write: below a tree they are not looked after. */
+  readonly writable: ReadonlyArray<string>
   /** Called when the findings in a tree changed. */
   readonly onChange: () => void
 }
@@ -74,7 +76,7 @@ const describeScan = ({ environmentFiles, laterPlaces, repositories }: TreeScan)
 
 /** Makes a watch that lasts as long as the scope. */
 export const make = Effect.fnUntraced(function*(
-  { home, links, onChange }: Options
+  { home, links, onChange, writable }: Options
 ): Effect.fn.Return<TreeWatch, never, FileSystem.FileSystem | Path.Path | Scope.Scope> {
   const fs = yield* FileSystem.FileSystem
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
@@ -95,6 +97,7 @@ export const make = Effect.fnUntraced(function*(
   /** Sets one file aside; true when it is gone from its place. */
   const removePlanted = (place: string, original: string | undefined): Effect.Effect<boolean> =>
     setAside(place, original).pipe(
+      Effect.tap(({ now }) => Effect.logWarning(`the sandbox renamed ${place} to ${now}: a command made it, and programs run something from it later`)),
       Effect.map((file) => {
         moved = [...moved, file]
         return true
@@ -130,7 +133,9 @@ export const make = Effect.fnUntraced(function*(
     const start = yield* Clock.currentTimeMillis
     const { last, running, tree } = state
     if (last !== undefined && running === 0 && start < last.at + lookMillis) return last.scan
-    const found = yield* scanTree(tree, { first: last?.scan.directories ?? [], home })
+    const given = writable.filter((place) => place !== tree && within(place, tree))
+    const all = yield* scanTree(tree, { first: last?.scan.directories ?? [], home })
+    const found = { ...all, laterPlaces: all.laterPlaces.filter(({ path }) => !given.some((place) => within(path, place))) }
     if (last === undefined) state.links = yield* Effect.forEach((yield* links).filter((place) => within(place, tree)), describePlace)
     const scan = last === undefined || running === 0 ? found : yield* sweep(state, last.scan, found)
     if (running === 0) admitted.clear()

@@ -18,7 +18,7 @@ import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import { nodePath } from "./CurrentProcess.ts"
 
-/** Where this program was loaded from. */
+/** Origin of a running program. */
 export interface LoadedProgram {
   /** File of a module of this package. */
   readonly module: string

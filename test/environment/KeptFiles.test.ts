@@ -123,6 +123,14 @@ describe("files from which something runs later", () => {
     assert.deepStrictEqual([readFileSync(join(project, ".envrc"), "utf8"), readFileSync(join(project, "packages/a/.vscode/tasks.json"), "utf8"), yield* moved], ["theirs", "theirs", []])
   }))
 
+  live("are left to commands where the settings name them", Effect.gen(function*() {
+    const home = yield* homeDirectory
+    put(join(home, "project/.vscode/settings.json"), "{}")
+    const { moved, project, sh } = yield* openSandbox(home, { writable: [home, join(home, "project/.vscode")] })
+    yield* sh("echo x > .vscode/settings.json; echo x > .vscode/tasks.json; echo x > .envrc")
+    assert.deepStrictEqual([readdirSync(join(project, ".vscode")).toSorted(), yield* moved], [["settings.json", "tasks.json"], [".envrc"]])
+  }))
+
   live("are set aside by name, one after the other, and given back", Effect.gen(function*() {
     const { environment, project, sh } = yield* openSandbox(yield* homeDirectory)
     yield* sh("echo one > .envrc")
@@ -144,9 +152,9 @@ describe("files from which something runs later", () => {
 describe("variables of a project", () => {
   live("are hidden at every depth, from commands and file tools", Effect.gen(function*() {
     const home = yield* homeDirectory
-    for (const name of [".env", "apps/web/.env.local", "apps/web/.env.example", "apps/api/deep/.env"]) put(join(home, "project", name), "PRIVATE=1")
+    for (const name of [".env", "apps/web/.env.local", "apps/web/.env.example", "apps/api/deep/.env", ".devcontainer/.env"]) put(join(home, "project", name), "PRIVATE=1")
     const { files, inProject, project, sh } = yield* openSandbox(home)
-    const { out } = yield* sh("cat .env apps/web/.env.local apps/api/deep/.env; mv apps b; cat b/*/.env* b/*/*/.env; cp -r . /tmp/all; cat /tmp/all/apps/web/.env.local; echo end")
+    const { out } = yield* sh("cat .env .devcontainer/.env apps/web/.env.local apps/api/deep/.env; mv apps b; cat b/*/.env* b/*/*/.env; cp -r . /tmp/all; cat /tmp/all/apps/web/.env.local; echo end")
     assert.notInclude(out, "PRIVATE")
     assert.strictEqual((yield* sh("cat apps/web/.env.example")).out, "PRIVATE=1")
     assert.match(yield* refused(inProject(files.readFileString(join(project, "apps/api/deep/.env")))), /^PermissionDenied/)

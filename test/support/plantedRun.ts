@@ -59,7 +59,7 @@ const program = Effect.gen(function*() {
       }))
       return yield* Stream.mkString(Stream.decodeText(handle.all))
     }))
-    console.log(JSON.stringify({ command, ...ran, moved, user }))
+    process.stdout.write(`${JSON.stringify({ command, ...ran, moved, user })}\n`)
   }
 }).pipe(
   Effect.scoped,
