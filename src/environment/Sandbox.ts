@@ -70,6 +70,7 @@ import * as SandboxProgram from "./SandboxProgram.ts"
 import { described } from "./SandboxRules.ts"
 import { NotBuilt, type WallKind } from "./SandboxWall.ts"
 import { seatbelt } from "./Seatbelt.ts"
+import * as SharedCaches from "./SharedCaches.ts"
 
 /** Bounds of a sandbox. Paths are absolute. */
 export interface Options extends SandboxPlaces.Options {
@@ -162,7 +163,7 @@ const build = Effect.fnUntraced(function*(options: Options) {
       env: {
         ...kept.env,
         ...unset,
-        ...policy === "read-only" ? {} : yield* cacheVariables,
+        ...policy === "read-only" ? {} : SharedCaches.omitGiven(yield* cacheVariables, kept.env),
         ...SandboxNetwork.variables(start.proxyPort, start.proxyPort === undefined ? undefined : yield* wall.caller),
         // The shell of macOS takes its own for here-documents.
         ...kind.paths === "mounted" ? {} : { TMPPREFIX: path.join(tmp, "zsh") },

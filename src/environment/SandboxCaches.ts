@@ -6,7 +6,8 @@
  *
  * They lie in one directory of the sandbox's owner, below it one for each working tree. Where a wall mounts, the project's cache stands
  * at the usual place of the shared one; a place that is not there, and every place behind a wall that cannot mount, is named by the
- * variables that package managers read. Large data that is downloaded once (browsers, models) is shown from the shared cache, read-only.
+ * variables that package managers read. Large data that is downloaded once (browsers, models) is shown from the shared cache, read-only,
+ * and so are the stores of package managers that can look into two places (`SharedCaches`).
  *
  * Caches of a project that was not used for 30 days are removed when another one is used.
  *
@@ -25,6 +26,7 @@ import type * as Scope from "effect/Scope"
 import * as Digest from "../platform/Digest.ts"
 import { type Rule, within } from "./SandboxRules.ts"
 import type { WallKind } from "./SandboxWall.ts"
+import { showShared } from "./SharedCaches.ts"
 import { ruleAt } from "./WorkingTree.ts"
 
 /** Caches of a sandbox. Paths are absolute. */
@@ -71,6 +73,12 @@ const parentOf = (place: string): string => place.slice(0, place.lastIndexOf("/"
 /** Variables that move a cache to a place; none for one that no variable moves. Pure. */
 export const readVariables = (name: string, place: string): Readonly<Record<string, string>> => variablesByPlace[name]?.(place) ?? {}
 
+/** Merges variables; arguments of one name are put together. */
+const mergeVariables = (list: ReadonlyArray<Readonly<Record<string, string>>>): Readonly<Record<string, string>> => {
+  const words = list.map(({ MAVEN_ARGS }) => MAVEN_ARGS).filter((word) => word !== undefined)
+  return { ...Object.assign({}, ...list), ...words.length === 0 ? {} : { MAVEN_ARGS: words.join(" ") } }
+}
+
 const keptMillis = 30 * 24 * 60 * 60 * 1000
 
 /** Removes caches that were not used for long. Directories of modules may be read-only (Go). */
@@ -109,11 +117,15 @@ export const make = Effect.fnUntraced(function*(
     const source = path.join(root, name)
     yield* fs.makeDirectory(source, { recursive: true, mode: 0o700 })
     const [usual] = paths === "mounted" ? yield* ruleAt("write", path.join(home, name)) : []
-    if (usual === undefined || usual.isFile === true) return { rules: [], variables: readVariables(name, source) }
+    const beside = yield* showShared({ name, home, root, paths })
+    if (usual === undefined || usual.isFile === true) {
+      return { rules: beside.rules, variables: mergeVariables([readVariables(name, source), beside.variables]) }
+    }
     const shared = name === ".cache" ? sharedData.map((data) => path.join(usual.path, data)) : []
     const shown = yield* Effect.forEach(shared, (place) => ruleAt("read", place))
     // A link in the cache leads elsewhere, where other rules hold.
-    return { rules: [{ ...usual, source }, ...shown.flat().filter((rule) => within(rule.path, usual.path))], variables: {} }
+    const inside = shown.flat().filter((rule) => within(rule.path, usual.path))
+    return { rules: [{ ...usual, source }, ...inside, ...beside.rules], variables: beside.variables }
   })
 
   const openCaches = Effect.fnUntraced(function*(tree: string | undefined) {
@@ -127,7 +139,7 @@ export const make = Effect.fnUntraced(function*(
     yield* Effect.forkIn(Effect.ignore(removeStale(directory, name)), scope)
     return {
       rules: [{ path: real, allows: "write" as const }, ...caches.flatMap(({ rules }) => rules)],
-      variables: Object.assign({}, ...caches.map(({ variables }) => variables))
+      variables: mergeVariables(caches.map(({ variables }) => variables))
     }
   }, Effect.provideContext(services))
 

@@ -243,6 +243,30 @@ describe("caches", () => {
     assert.strictEqual((yield* sh("cat ~/.npm/y 2>/dev/null; ls ~/.hermes/cache/sandbox | wc -l", join(home, "other"))).out, "1\n", "another project sees its own alone")
   }))
 
+  live("leave the user's stores of packages to be read beside those of the project", Effect.gen(function*() {
+    const home = yield* homeDirectory
+    put(join(home, "go/pkg/mod/cache/download/a/@v/list"), "v1")
+    put(join(home, ".config/go/env"), "GOPROXY=https://proxy.example\n")
+    put(join(home, ".m2/repository/a/a.jar"), "jar")
+    put(join(home, ".gradle/caches/modules-2/a"), "module")
+    put(join(home, ".cargo/registry/cache/index-1/a-1.crate"), "crate")
+    put(join(home, ".cargo/registry/src/index-1/a-1/lib.rs"), "source")
+    const places = ["go/pkg/mod", ".m2/repository", ".gradle/caches", ".cargo/registry"]
+    const { sh } = yield* openSandbox(home, { caches: { directory: join(home, ".hermes/cache/sandbox"), home, places } })
+    const { out } = yield* sh([
+      "first=${GOPROXY%%,*}; cat ${first#file://}/a/@v/list; echo; echo ${GOPROXY#*,}",
+      "tail=${MAVEN_ARGS#-Dmaven.repo.local.tail=}; cat $tail/a/a.jar; echo; cat $GRADLE_RO_DEP_CACHE/modules-2/a; echo",
+      "cat ~/.cargo/registry/cache/index-1/a-1.crate; echo; cat ~/.cargo/registry/src/index-1/a-1/lib.rs; echo",
+      "for f in ${first#file://}/a/@v/list $tail/a/a.jar $GRADLE_RO_DEP_CACHE/modules-2/a ~/.cargo/registry/cache/index-1/a-1.crate; do echo x 2>/dev/null > $f && echo WROTE; done",
+      "echo new > ~/.cargo/registry/cache/index-1/b-1.crate && rm ~/.cargo/registry/cache/index-1/a-1.crate && mkdir -p ~/go/pkg/mod/b && echo own"
+    ].join("\n"))
+    assert.deepStrictEqual(out.split("\n").filter((line) => /^[a-zA-Z0-9:./]+$/.test(line)), ["v1", "https://proxy.example", "jar", "module", "crate", "source", "own"], out)
+    assert.deepStrictEqual(
+      [readdirSync(join(home, ".cargo/registry/cache/index-1")), readFileSync(join(home, ".m2/repository/a/a.jar"), "utf8"), readdirSync(join(home, "go/pkg/mod"))],
+      [["a-1.crate"], "jar", ["cache"]]
+    )
+  }))
+
   live("of projects that were not used for a month are removed, with read-only directories", Effect.gen(function*() {
     const home = yield* homeDirectory
     const root = join(home, ".hermes/cache/sandbox")
