@@ -1,11 +1,12 @@
 /**
- * Names of files from which programs of the user run commands later without a question: a shell that enters a directory, an editor,
- * git, a package manager, another agent. One table for the wall, for the file tools and for the judge of commands. Pure.
+ * Names of files from which programs of the user run commands later without a question: a shell that enters a
+ * directory, an editor, git, a package manager, another agent. One table for the wall, for the file tools and for the
+ * judge of commands. Pure.
  *
  * **Gotchas**
  *
- * Files that only the build of the project runs (`package.json`, `Makefile`) are not among them: changing those is the task of a coding
- * agent.
+ * Files that only the build of the project runs (`package.json`, `Makefile`) are not among them: changing those is the
+ * task of a coding agent.
  */
 
 /** Directories of settings and hooks that count whole. */
@@ -15,9 +16,9 @@ const wholeDirectories = [".cursor", ".devcontainer", ".githooks", ".hermes", ".
 const agentDirectories = [".claude", ".codex", ".gemini"]
 
 const files = [
-  ".devcontainer.json", ".envrc", ".exrc", ".gitmodules", ".lefthook.yaml", ".lefthook.yml", ".mcp.json", ".mise.toml", ".npmrc", ".nvim.lua",
-  ".nvimrc", ".pnpmfile.cjs", ".pre-commit-config.yaml", ".vimrc", ".yarnrc", ".yarnrc.yml", "lefthook-local.yaml", "lefthook-local.yml",
-  "lefthook.yaml", "lefthook.yml", "mise.toml"
+  ".devcontainer.json", ".envrc", ".exrc", ".gitmodules", ".lefthook.yaml", ".lefthook.yml", ".mcp.json",
+  ".mise.toml", ".npmrc", ".nvim.lua", ".nvimrc", ".pnpmfile.cjs", ".pre-commit-config.yaml", ".vimrc", ".yarnrc",
+  ".yarnrc.yml", "lefthook-local.yaml", "lefthook-local.yml", "lefthook.yaml", "lefthook.yml", "mise.toml"
 ]
 
 const names: ReadonlySet<string> = new Set([...wholeDirectories, ...files])
@@ -33,7 +34,8 @@ export const isAgentDirectory = (name: string): boolean => agentNames.has(name.t
 
 /** True when a name in a directory is a file or a directory from which something runs later. */
 export const isLaterName = (name: string, directory: string): boolean =>
-  names.has(name.toLowerCase()) || isAgentDirectory(directory) && agentFile.test(name.toLowerCase()) && !isAside.test(name)
+  names.has(name.toLowerCase()) ||
+  isAgentDirectory(directory) && agentFile.test(name.toLowerCase()) && !isAside.test(name)
 
 /** True when a path lies at or below such a file or directory. */
 export const isLaterPath = (path: string): boolean => {

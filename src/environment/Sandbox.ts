@@ -6,9 +6,10 @@
  *
  * The wall is bubblewrap on Linux (`Bubblewrap.ts`) and Seatbelt on macOS (`Seatbelt.ts`, which was not tried on a real machine); both
  * follow the same {@link SandboxRules}. What is fixed inside of the working tree is read-only: `.git/hooks`, `.git/config` (of
- * repositories below it too), `.hermes` and the settings of editors, shells, package managers and agents, from which something runs
- * later; such a file that a command makes is renamed when the command has ended (`planted` of the environment). The files of the
- * running program are read-only wherever they lie. Where there is no `.git` or `.hermes`, an empty directory stands until the sandbox ends; a
+ * repositories below it too), `.hermes` and the settings of editors, shells, package managers and agents, from which
+ * something runs later; such a file that a command makes is renamed when the command has ended (`planted` of the
+ * environment). The files of the running program are read-only wherever they lie.
+ * Where there is no `.git` or `.hermes`, an empty directory stands until the sandbox ends; a
  * repository that a command makes there is kept without what runs programs (Linux), or cannot be made (macOS). A working tree that holds the user's home directory cannot be written.
  *
  * The wall is tried when the layer is built: where it does not stand, the layer fails with a `ConfigError` that says what is missing,
@@ -110,7 +111,8 @@ const explained = (
     const places = policy === "read-only" ? `in ${temporaryOf(wall)} only` : `below the working tree and in ${temporaryOf(wall)} only`
     const program = describeProgram()
     const further = program === undefined ? "" : `; ${program}`
-    return { reason: `the sandbox lets commands write ${places}${further}`, setting: "terminal.sandbox.write", isAsked: false }
+    const reason = `the sandbox lets commands write ${places}${further}`
+    return { reason, setting: "terminal.sandbox.write", isAsked: false }
   }
   if (network === "all" || part === undefined) return undefined
   const reason = network === "none" ? "the sandbox has no network" : "the sandbox lets hosts be reached by HTTP through its proxy only"
@@ -135,7 +137,8 @@ const build = Effect.fnUntraced(function*(options: Options) {
   const { network } = options
   const wall = yield* raise({ spawner: outer, base, network })
   const temporary = yield* SandboxPlaces.makeTemporary(base, kind.paths)
-  const { cacheVariables, caughtUp, forget, rules, watch, whileRunning } = yield* SandboxPlaces.makeRules(options, temporary, kind.paths)
+  const places = yield* SandboxPlaces.makeRules(options, temporary, kind.paths)
+  const { cacheVariables, caughtUp, forget, rules, watch, whileRunning } = places
   /** Rules for commands of an agent that plans. */
   let keptProgram: string | undefined
   const readOnly = yield* SandboxPlaces.makeRules({ ...options, policy: "read-only" }, temporary, kind.paths)

@@ -1,20 +1,21 @@
 /**
- * Caches of package managers, for each project its own: what a command writes there is read by later commands of the same project behind
- * the wall, and by no program of the user.
+ * Caches of package managers, for each project its own: what a command writes there is read by later commands of the
+ * same project behind the wall, and by no program of the user.
  *
  * **Details**
  *
- * They lie in one directory of the sandbox's owner, below it one for each working tree. Where a wall mounts, the project's cache stands
- * at the usual place of the shared one; a place that is not there, and every place behind a wall that cannot mount, is named by the
- * variables that package managers read. Large data that is downloaded once (browsers, models) is shown from the shared cache, read-only,
- * and so are the stores of package managers that can look into two places (`SharedCaches`).
+ * They lie in one directory of the sandbox's owner, below it one for each working tree. Where a wall mounts, the
+ * project's cache stands at the usual place of the shared one; a place that is not there, and every place behind a
+ * wall that cannot mount, is named by the variables that package managers read. Large data that is downloaded once
+ * (browsers, models) is shown from the shared cache, read-only, and so are the stores of package managers that can
+ * look into two places (`SharedCaches`).
  *
  * Caches of a project that was not used for 30 days are removed when another one is used.
  *
  * **Gotchas**
  *
- * Overlays of the kernel are not used: two commands of one project run at the same time, and the kernel leaves it open what two overlays
- * with one upper directory do.
+ * Overlays of the kernel are not used: two commands of one project run at the same time, and the kernel leaves it open
+ * what two overlays with one upper directory do.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

@@ -72,7 +72,8 @@ export const make = (
     if (runByGit.test(place)) return Effect.fail(denied(method, place, "git runs programs that are named there"))
     if (rule?.keeps === "program") return Effect.fail(denied(method, place, SandboxProgram.remedy))
     // File tools ask about a file from which something runs later before they write it.
-    if (allows !== "write" && rule?.keeps !== "later") return Effect.fail(denied(method, place, "the sandbox does not let it be written"))
+    const isOpen = allows === "write" || rule?.keeps === "later"
+    if (!isOpen) return Effect.fail(denied(method, place, "the sandbox does not let it be written"))
     return Effect.sync(() => admitWrite(place))
   }
 
@@ -142,7 +143,8 @@ export const make = (
     const list = yield* rules
     const target = yield* entry(method, given, "write")
     // A mount cannot be moved or removed, nor can a directory that holds one which is not written.
-    const kept = list.find((rule) => rule.keeps !== "later" && (rule.path === target.place || rule.allows !== "write" && within(rule.path, target.place)))
+    const kept = list.filter(({ keeps }) => keeps !== "later")
+      .find((rule) => rule.path === target.place || rule.allows !== "write" && within(rule.path, target.place))
     return kept === undefined ? target : yield* denied(method, given, `the sandbox keeps ${kept.path} in its place`)
   })
 

@@ -37,7 +37,7 @@ export interface Options {
   readonly shown: ReadonlyArray<string>
   /** True: the `.env` files of the working tree are hidden too, at every depth. */
   readonly hidesEnvFiles: boolean
-  /** Caches of package managers, for each project its own; without them there are none but those that are `writable`. */
+  /** Caches of package managers, for each project its own; without them there are those that are `writable`. */
   readonly caches?: SandboxCaches.Options | undefined
 }
 
@@ -78,7 +78,11 @@ export const makeTemporary = Effect.fnUntraced(function*(base: string, paths: Wa
 })
 
 /** Rules of the calls from each directory, for the files that exist now. */
-export const makeRules = Effect.fnUntraced(function*(options: Options, temporary: Effect.Effect<Temporary, PlatformError>, paths: WallKind["paths"]) {
+export const makeRules = Effect.fnUntraced(function*(
+  options: Options,
+  temporary: Effect.Effect<Temporary, PlatformError>,
+  paths: WallKind["paths"]
+) {
   const fs = yield* FileSystem.FileSystem
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const trees = yield* WorkingTree.make(options.home)
@@ -112,7 +116,8 @@ export const makeRules = Effect.fnUntraced(function*(options: Options, temporary
   const known = new Map<string, { readonly until: number; readonly list: ReadonlyArray<Rule> }>()
   const forget = Effect.sync(() => known.clear())
 
-  const program = yield* Effect.cached(Effect.provideContext(Effect.flatMap(CurrentProgram, findProgramFiles), services))
+  const findProgram = Effect.flatMap(CurrentProgram, findProgramFiles)
+  const program = yield* Effect.cached(Effect.provideContext(findProgram, services))
   const watch = yield* TreeWatch.make({
     home: options.home,
     links: Effect.map(program, ({ links }) => options.policy === "read-only" ? [] : links),
@@ -134,7 +139,8 @@ export const makeRules = Effect.fnUntraced(function*(options: Options, temporary
   })
 
   /** Waits until what commands made in the tree is known; one that runs may make it at any time. */
-  const caughtUp = Effect.flatMap(findWrittenTree, (tree) => tree === undefined ? Effect.void : Effect.asVoid(watch.lookThrough(tree)))
+  const caughtUp = Effect.flatMap(findWrittenTree, (tree) =>
+    tree === undefined ? Effect.void : Effect.asVoid(watch.lookThrough(tree)))
 
   const ofTree = Effect.fnUntraced(function*(directory: string) {
     const tree = yield* findTree(directory)
@@ -150,7 +156,8 @@ export const makeRules = Effect.fnUntraced(function*(options: Options, temporary
   const findCaches = Effect.fnUntraced(function*(directory: string | undefined) {
     // A command without a project has no caches, a program of the user has some.
     const isUnowned = directory === undefined && options.caches?.owner === undefined
-    return openCaches === undefined || isUnowned || options.policy === "read-only" ? noCaches : yield* openCaches(directory === undefined ? undefined : yield* findTree(directory))
+    if (openCaches === undefined || isUnowned || options.policy === "read-only") return noCaches
+    return yield* openCaches(directory === undefined ? undefined : yield* findTree(directory))
   })
 
   const found = Effect.fnUntraced(function*(directory: string | undefined) {
@@ -168,7 +175,8 @@ export const makeRules = Effect.fnUntraced(function*(options: Options, temporary
   }, Effect.provideContext(services))
 
   /** The life of a command that may make repositories and files that run later, until the scope ends. */
-  const whileRunning = Effect.flatMap(findWrittenTree, (tree) => tree === undefined ? Effect.void : watch.whileRunning(tree))
+  const whileRunning = Effect.flatMap(findWrittenTree, (tree) =>
+    tree === undefined ? Effect.void : watch.whileRunning(tree))
   const rules = Effect.gen(function*() {
     const directory = yield* CallDirectory
     const now = yield* Clock.currentTimeMillis
@@ -179,6 +187,6 @@ export const makeRules = Effect.fnUntraced(function*(options: Options, temporary
     known.set(key, { until: now + rulesMillis, list })
     return list
   })
-  const cacheVariables = Effect.flatMap(CallDirectory, (directory) => Effect.map(findCaches(directory), ({ variables }) => variables))
+  const cacheVariables = Effect.map(Effect.flatMap(CallDirectory, findCaches), ({ variables }) => variables)
   return { cacheVariables, caughtUp, forget, rules, watch, whileRunning }
 })

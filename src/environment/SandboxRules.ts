@@ -22,7 +22,10 @@ export interface Rule {
   readonly isFile?: boolean | undefined
   /** True where nothing is, and nothing may come: it cannot be mounted, so what a command makes there goes with the command. */
   readonly isAbsent?: boolean | undefined
-  /** Reason of a rule to read: files from which something `later` runs, which file tools write with a question; the running `program`. */
+  /**
+   * Reason of a rule to read: `later` for files from which something runs later, which file tools write with a question;
+   * `program` for the running program.
+   */
   readonly keeps?: "later" | "program" | undefined
 }
 

@@ -1,11 +1,11 @@
 /**
- * Takes the effect of files that commands planted, from which something would run later: each is renamed in its directory, so that
- * nothing reads it under its new name and nothing is lost.
+ * Takes the effect of files that commands planted, from which something would run later: each is renamed in its
+ * directory, so that nothing reads it under its new name and nothing is lost.
  *
  * **Details**
  *
- * The directory is held while the name in it changes, so that a process that puts a link in its place meanwhile leads to no other.
- * Where something stood before (a link of the program), that is put back.
+ * The directory is held while the name in it changes, so that a process that puts a link in its place meanwhile leads
+ * to no other. Where something stood before (a link of the program), that is put back.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -26,7 +26,13 @@ export interface SetAside {
 const maxNames = 100
 
 const replaced = (path: string): PlatformError =>
-  systemError({ _tag: "Busy", module: "FileSystem", method: "rename", pathOrDescriptor: path, description: "its directory was replaced meanwhile" })
+  systemError({
+    _tag: "Busy",
+    module: "FileSystem",
+    method: "rename",
+    pathOrDescriptor: path,
+    description: "its directory was replaced meanwhile"
+  })
 
 /** Works in a directory that is held, where it is the one at its path. */
 const inDirectory = <A, R>(
@@ -56,7 +62,7 @@ export const setAside = Effect.fnUntraced(function*(
   const directory = path.dirname(place)
   const name = path.basename(place)
   return yield* inDirectory(directory, Effect.fnUntraced(function*(at) {
-    const names = Array.from({ length: maxNames }, (_, number) => `${name}${asideSuffix}${number === 0 ? "" : `-${number + 1}`}`)
+    const names = Array.from({ length: maxNames }, (_, number) => name + asideSuffix + (number === 0 ? "" : `-${number + 1}`))
     const taken = new Set(yield* Effect.orElseSucceed(fs.readDirectory(at), () => []))
     const free = names.find((candidate) => !taken.has(candidate)) ?? `${name}${asideSuffix}`
     yield* whileWritable(at, fs.rename(path.join(at, name), path.join(at, free)))
@@ -74,7 +80,8 @@ export const putBack = Effect.fnUntraced(function*(
   yield* inDirectory(path.dirname(place), Effect.fnUntraced(function*(at) {
     const names = yield* fs.readDirectory(at)
     if (names.includes(path.basename(place))) {
-      return yield* systemError({ _tag: "AlreadyExists", module: "FileSystem", method: "rename", pathOrDescriptor: place })
+      const error = { _tag: "AlreadyExists", module: "FileSystem", method: "rename", pathOrDescriptor: place } as const
+      return yield* systemError(error)
     }
     yield* fs.rename(path.join(at, path.basename(now)), path.join(at, path.basename(place)))
   }))

@@ -1,12 +1,12 @@
 /**
- * Reads what the user's package managers fetched before: beside the project's own caches, which commands write, the shared ones are shown
- * read-only where a package manager can look into two places.
+ * Reads what the user's package managers fetched before: beside the project's own caches, which commands write, the
+ * shared ones are shown read-only where a package manager can look into two places.
  *
  * **Details**
  *
- * Go takes the shared module cache for a proxy, Maven for the tail of its local repository (3.9 and later), Gradle for its read-only
- * dependency cache. Cargo has no such setting: links in the project's registry lead to the shared files, and are replaced by what cargo
- * writes. npm and pip fetch again.
+ * Go takes the shared module cache for a proxy, Maven for the tail of its local repository (3.9 and later), Gradle for
+ * its read-only dependency cache. Cargo has no such setting: links in the project's registry lead to the shared files,
+ * and are replaced by what cargo writes. npm and pip fetch again.
  *
  * Source: `ARCHITECTURE.md` §7 ("walls").
  */

@@ -1,13 +1,15 @@
 /**
- * One look through a working tree for what the wall keeps in it: repositories, files from which something runs later, files of variables.
+ * One look through a working tree for what the wall keeps in it: repositories, files from which something runs later,
+ * files of variables.
  *
  * **Details**
  *
- * Directories are looked at from the root down, at most 1,000 of them; those of an earlier look come first, so that new ones cannot
- * push them out. Links are not followed. A directory that cannot be read counts as a place from which something runs later, because
- * its files can still be opened by name.
+ * Directories are looked at from the root down, at most 1,000 of them; those of an earlier look come first, so that
+ * new ones cannot push them out. Links are not followed. A directory that cannot be read counts as a place from which
+ * something runs later, because its files can still be opened by name.
  *
- * Directories that `core.hooksPath` names are found from the settings of the repositories and of the user, without `include`.
+ * Directories that `core.hooksPath` names are found from the settings of the repositories and of the user, without
+ * `include`.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -108,7 +110,10 @@ const lookAt = Effect.fnUntraced(function*(directory: string, tree: string): Eff
   }
 })
 
-/** Looks through a working tree; the directories of an earlier look come `first`. `home` has the user's settings of git. */
+/**
+ * Looks through a working tree; the directories of an earlier look come `first`. `home` has the user's settings of
+ * git.
+ */
 export const scanTree = Effect.fnUntraced(function*(
   tree: string,
   { first = [], home }: { readonly first?: ReadonlyArray<string>; readonly home: string | undefined }

@@ -1,15 +1,17 @@
 /**
- * Looks after the working trees of a sandbox: files that commands make there and from which something would run later are set aside
- * when the command has ended, and every few seconds while one runs.
+ * Looks after the working trees of a sandbox: files that commands make there and from which something would run later
+ * are set aside when the command has ended, and every few seconds while one runs.
  *
  * **Details**
  *
- * The rules of the wall hold files that were there before a command started. New ones were made by the command, but for those that file
- * tools wrote with their own question. A look before a command accepts everything that it finds as the user's.
+ * The rules of the wall hold files that were there before a command started. New ones were made by the command, but
+ * for those that file tools wrote with their own question. A look before a command accepts everything that it finds as
+ * the user's.
  *
  * **Gotchas**
  *
- * While a command runs, a file of the user's that appears is taken for the command's: it is renamed, reported and can be kept.
+ * While a command runs, a file of the user's that appears is taken for the command's: it is renamed, reported and can
+ * be kept.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

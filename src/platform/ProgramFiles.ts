@@ -1,11 +1,12 @@
 /**
- * Files that the next start of this program loads: its package, the packages that it depends on, the Node that runs it, and the symbolic
- * links that lead to its script.
+ * Files that the next start of this program loads: its package, the packages that it depends on, the Node that runs
+ * it, and the symbolic links that lead to its script.
  *
  * **Details**
  *
- * Of an installed package the whole directory counts. Of a checkout, in which people work, `src`, `dist`, `node_modules` and
- * `package.json` count. Dependencies are found as Node finds them, by the `node_modules` of the package and of the directories above.
+ * Of an installed package the whole directory counts. Of a checkout, in which people work, `src`, `dist`,
+ * `node_modules` and `package.json` count. Dependencies are found as Node finds them, by the `node_modules` of the
+ * package and of the directories above.
  *
  * **Gotchas**
  *

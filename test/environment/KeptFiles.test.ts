@@ -9,6 +9,7 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { bubblewrap } from "../../src/environment/Bubblewrap.ts"
 import { CallDirectory } from "../../src/environment/CommandEnvironment.ts"
 import { isLaterName, isLaterPath } from "../../src/environment/LaterFiles.ts"
 import * as Sandbox from "../../src/environment/Sandbox.ts"
@@ -291,6 +292,15 @@ describe("caches", () => {
 })
 
 describe("ordinary work", () => {
+  it("that a held file stops is told from work that fails", () => {
+    const stopped = (line: string) => bubblewrap.stoppedBy(`start\n${line}\nend`)
+    assert.deepStrictEqual(
+      ["mv: cannot move 'a' to 'b': Device or resource busy", "fatal: renaming 'a/x' failed: Invalid cross-device link", "EROFS: x", "EBUSY: .npmrc"].map(stopped),
+      ["files", "files", "files", "files"]
+    )
+    assert.deepStrictEqual(["warning: failed to remove .hermes/: Device or resource busy", "error: x"].map(stopped), [undefined, undefined])
+  })
+
   live("goes on: repositories are cloned and branches changed, files of a project move", Effect.gen(function*() {
     const home = yield* homeDirectory
     const source = join(home, "source")
