@@ -72,7 +72,8 @@ const variablesByPlace: Readonly<Record<string, (place: string) => Readonly<Reco
 const parentOf = (place: string): string => place.slice(0, place.lastIndexOf("/"))
 
 /** Variables that move a cache to a place; none for one that no variable moves. Pure. */
-export const readVariables = (name: string, place: string): Readonly<Record<string, string>> => variablesByPlace[name]?.(place) ?? {}
+export const readVariables = (name: string, place: string): Readonly<Record<string, string>> =>
+  variablesByPlace[name]?.(place) ?? {}
 
 /** Merges variables; arguments of one name are put together. */
 const mergeVariables = (list: ReadonlyArray<Readonly<Record<string, string>>>): Readonly<Record<string, string>> => {
@@ -107,7 +108,11 @@ const removeStale = Effect.fnUntraced(function*(directory: string, own: string) 
 export const make = Effect.fnUntraced(function*(
   { directory, home, owner = "", places }: Options,
   paths: WallKind["paths"]
-): Effect.fn.Return<(tree: string | undefined) => Effect.Effect<ProjectCaches, PlatformError>, never, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+): Effect.fn.Return<
+  (tree: string | undefined) => Effect.Effect<ProjectCaches, PlatformError>,
+  never,
+  FileSystem.FileSystem | Path.Path | Scope.Scope
+> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()

@@ -43,7 +43,9 @@ export const omitGiven = (
   variables: Readonly<Record<string, string>>,
   given: Readonly<Record<string, string | undefined>> = {}
 ): Readonly<Record<string, string>> =>
-  Object.fromEntries(Object.entries(variables).filter(([name]) => !additions.includes(name) || given[name] === undefined))
+  Object.fromEntries(
+    Object.entries(variables).filter(([name]) => !additions.includes(name) || given[name] === undefined)
+  )
 
 const supported = ["go/pkg/mod", ".m2/repository", ".gradle/caches", ".cargo/registry"]
 

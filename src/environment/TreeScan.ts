@@ -54,20 +54,27 @@ const readText = Effect.fnUntraced(function*(file: string) {
 })
 
 /** Describes what stands at a place. */
-export const describePlace = Effect.fnUntraced(function*(place: string): Effect.fn.Return<LaterPlace, never, FileSystem.FileSystem> {
+export const describePlace = Effect.fnUntraced(function*(
+  place: string
+): Effect.fn.Return<LaterPlace, never, FileSystem.FileSystem> {
   const fs = yield* FileSystem.FileSystem
   const link = yield* Effect.orElseSucceed(fs.readLink(place), () => undefined)
   return { path: place, link, isThere: yield* Effect.orElseSucceed(fs.exists(place), () => false) }
 })
 
 /** Finds directories of hooks below the tree that settings of git name. */
-const findHookDirectories = Effect.fnUntraced(function*(tree: string, repositories: ReadonlyArray<string>, home: string | undefined) {
+const findHookDirectories = Effect.fnUntraced(function*(
+  tree: string,
+  repositories: ReadonlyArray<string>,
+  home: string | undefined
+) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const shared = home === undefined ? [] : [".gitconfig", ".config/git/config"].map((name) => path.join(home, name))
   const ofUser = (yield* Effect.forEach(shared, readText)).flatMap(readHooksPaths)
   const named = yield* Effect.forEach([tree, ...repositories], Effect.fnUntraced(function*(root) {
-    const texts = yield* Effect.forEach(["config", "config.worktree"], (name) => readText(path.join(root, ".git", name)))
+    const files = ["config", "config.worktree"].map((name) => path.join(root, ".git", name))
+    const texts = yield* Effect.forEach(files, readText)
     return [...ofUser, ...texts.flatMap(readHooksPaths)].map((value) => path.resolve(root, value))
   }))
   const below = [...new Set(named.flat())].filter((place) => place !== tree && within(place, tree))
@@ -86,7 +93,10 @@ interface Found {
 
 const nothing: Found = { isRepository: false, later: [], environment: [], below: [] }
 
-const lookAt = Effect.fnUntraced(function*(directory: string, tree: string): Effect.fn.Return<Found, never, FileSystem.FileSystem | Path.Path> {
+const lookAt = Effect.fnUntraced(function*(
+  directory: string,
+  tree: string
+): Effect.fn.Return<Found, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const entries = yield* Effect.result(fs.readDirectoryEntries(directory))
@@ -134,8 +144,8 @@ export const scanTree = Effect.fnUntraced(function*(
   const named = new Set([...found.flatMap((each) => each.later), ...hooks])
   // A place below another one is kept or renamed with that one.
   const isInside = (place: string): boolean => {
-    for (let above = path.dirname(place); within(above, tree) && above !== tree; above = path.dirname(above)) if (named.has(above)) return true
-    return false
+    const above = path.dirname(place)
+    return within(above, tree) && above !== tree && (named.has(above) || isInside(above))
   }
   const later = Array.from(named).filter((place) => !isInside(place))
   return {

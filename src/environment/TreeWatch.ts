@@ -76,58 +76,80 @@ const isSame = (one: LaterPlace, other: LaterPlace | undefined): boolean =>
 const describeScan = ({ environmentFiles, laterPlaces, repositories }: TreeScan): string =>
   JSON.stringify([repositories, laterPlaces.map(({ path }) => path).toSorted(), environmentFiles.toSorted()])
 
+/** Files that were renamed, and files that may be there. */
+interface Ledger {
+  moved: ReadonlyArray<SetAside>
+  readonly admitted: Set<string>
+}
+
+/** Renames one planted file; `original` is the target of the link that stood there before. */
+const removePlanted = (ledger: Ledger, place: string, original: string | undefined) =>
+  setAside(place, original).pipe(
+    Effect.tap((file) => {
+      ledger.moved = [...ledger.moved, file]
+      return Effect.logWarning(
+        `the sandbox renamed ${place} to ${file.now}: a command made it, and programs run something from it later`
+      )
+    }),
+    Effect.catchIf(({ reason }) => reason._tag === "NotFound", () => Effect.void),
+    Effect.catch(({ message }) =>
+      Effect.logWarning(`a command made ${place}, from which something runs later; it could not be renamed: ${message}`))
+  )
+
+/** Puts a link of the program back where a command replaced it. */
+const restoreLink = Effect.fnUntraced(function*(ledger: Ledger, { link, path }: LaterPlace) {
+  const fs = yield* FileSystem.FileSystem
+  const now = yield* describePlace(path)
+  if (link === undefined || now.link === link) return
+  const isGone = !(yield* Effect.isSuccess(fs.lstat(path)))
+  if (isGone) yield* Effect.ignore(fs.symlink(link, path))
+  else yield* removePlanted(ledger, path, link)
+})
+
+/** Sets aside the new files of a tree; returns the findings that may stay. */
+const sweepTree = Effect.fnUntraced(function*(ledger: Ledger, { links }: TreeState, before: TreeScan, found: TreeScan) {
+  const known = new Map(before.laterPlaces.map((place) => [place.path, place]))
+  const isAdmitted = (place: string) => [...ledger.admitted].some((file) => within(file, place))
+  const isPlanted = (place: LaterPlace) => !isSame(place, known.get(place.path)) && !isAdmitted(place.path)
+  const planted = found.laterPlaces.filter(isPlanted)
+  yield* Effect.forEach(planted, ({ path }) => removePlanted(ledger, path, known.get(path)?.link), { discard: true })
+  yield* Effect.forEach(links, (link) => restoreLink(ledger, link), { discard: true })
+  const restored = planted.map(({ path }) => known.get(path)).filter((place) => place?.link !== undefined)
+  const kept = [...found.laterPlaces.filter((place) => !planted.includes(place)), ...restored]
+  return { ...found, laterPlaces: kept.filter((place) => place !== undefined) }
+})
+
+/** Adds a place to the findings of the trees that hold it. */
+const acceptPlace = (states: Iterable<TreeState>, place: LaterPlace): void => {
+  for (const state of states) {
+    if (state.last === undefined || !within(place.path, state.tree)) continue
+    const { scan } = state.last
+    state.last = { ...state.last, scan: { ...scan, laterPlaces: [...scan.laterPlaces, place] } }
+  }
+}
+
 /** Makes a watch that lasts as long as the scope. */
 export const make = Effect.fnUntraced(function*(
   { home, links, onChange, writable }: Options
 ): Effect.fn.Return<TreeWatch, never, FileSystem.FileSystem | Path.Path | Scope.Scope> {
-  const fs = yield* FileSystem.FileSystem
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const scope = yield* Effect.scope
   const states = new Map<string, TreeState>()
-  const admitted = new Set<string>()
-  let moved: ReadonlyArray<SetAside> = []
+  const ledger: Ledger = { moved: [], admitted: new Set() }
 
-  const findState = (tree: string): Effect.Effect<TreeState> =>
-    Effect.gen(function*() {
-      const known = states.get(tree)
-      if (known !== undefined) return known
-      const state: TreeState = { tree, lock: yield* Semaphore.make(1), running: 0, last: undefined, links: [] }
-      states.set(tree, state)
-      return state
-    })
+  const findState = Effect.fnUntraced(function*(tree: string) {
+    const known = states.get(tree)
+    if (known !== undefined) return known
+    const state: TreeState = { tree, lock: yield* Semaphore.make(1), running: 0, last: undefined, links: [] }
+    states.set(tree, state)
+    return state
+  })
 
-  /** Sets one file aside; true when it is gone from its place. */
-  const removePlanted = (place: string, original: string | undefined): Effect.Effect<boolean> =>
-    setAside(place, original).pipe(
-      Effect.tap(({ now }) => Effect.logWarning(`the sandbox renamed ${place} to ${now}: a command made it, and programs run something from it later`)),
-      Effect.map((file) => {
-        moved = [...moved, file]
-        return true
-      }),
-      Effect.catchIf(({ reason }) => reason._tag === "NotFound", () => Effect.succeed(true)),
-      Effect.catch(({ message }) =>
-        Effect.as(Effect.logWarning(`a command made ${place}, from which something runs later, and it could not be renamed: ${message}`), false)),
-      Effect.provideContext(services)
-    )
-
-  const restoreLink = Effect.fnUntraced(function*({ link, path }: LaterPlace) {
-    const now = yield* describePlace(path)
-    if (link === undefined || now.link === link) return
-    const isGone = !(yield* Effect.isSuccess(fs.lstat(path)))
-    if (isGone) yield* Effect.ignore(fs.symlink(link, path))
-    else yield* removePlanted(path, link)
-  }, Effect.provideContext(services))
-
-  /** Sets aside what is new in a tree; returns what may stay. */
-  const sweep = Effect.fnUntraced(function*({ links }: TreeState, before: TreeScan, found: TreeScan) {
-    const known = new Map(before.laterPlaces.map((place) => [place.path, place]))
-    const isAdmitted = (place: string) => [...admitted].some((file) => within(file, place))
-    const planted = found.laterPlaces.filter((place) => !isSame(place, known.get(place.path)) && !isAdmitted(place.path))
-    yield* Effect.forEach(planted, ({ path }) => removePlanted(path, known.get(path)?.link), { discard: true })
-    yield* Effect.forEach(links, restoreLink, { discard: true })
-    const gone = new Set(planted.map(({ path }) => path))
-    const restored = planted.flatMap(({ path }) => known.get(path)?.link === undefined ? [] : [known.get(path)])
-    const laterPlaces = [...found.laterPlaces.filter(({ path }) => !gone.has(path)), ...restored.filter((place) => place !== undefined)]
+  /** Looks through a tree, without the places that the user lets commands write. */
+  const scanWatched = Effect.fnUntraced(function*({ last, tree }: TreeState) {
+    const given = writable.filter((place) => place !== tree && within(place, tree))
+    const found = yield* scanTree(tree, { first: last?.scan.directories ?? [], home })
+    const laterPlaces = found.laterPlaces.filter(({ path }) => !given.some((place) => within(path, place)))
     return { ...found, laterPlaces }
   })
 
@@ -135,26 +157,30 @@ export const make = Effect.fnUntraced(function*(
     const start = yield* Clock.currentTimeMillis
     const { last, running, tree } = state
     if (last !== undefined && running === 0 && start < last.at + lookMillis) return last.scan
-    const given = writable.filter((place) => place !== tree && within(place, tree))
-    const all = yield* scanTree(tree, { first: last?.scan.directories ?? [], home })
-    const found = { ...all, laterPlaces: all.laterPlaces.filter(({ path }) => !given.some((place) => within(path, place))) }
-    if (last === undefined) state.links = yield* Effect.forEach((yield* links).filter((place) => within(place, tree)), describePlace)
-    const scan = last === undefined || running === 0 ? found : yield* sweep(state, last.scan, found)
-    if (running === 0) admitted.clear()
+    const found = yield* scanWatched(state)
+    if (last === undefined) {
+      const inside = (yield* links).filter((place) => within(place, tree))
+      state.links = yield* Effect.forEach(inside, describePlace)
+    }
+    const scan = last === undefined || running === 0 ? found : yield* sweepTree(ledger, state, last.scan, found)
+    if (running === 0) ledger.admitted.clear()
     if (last !== undefined && describeScan(last.scan) !== describeScan(scan)) onChange()
     const at = yield* Clock.currentTimeMillis
     state.last = { scan, at, took: at - start }
     return scan
   }, Effect.provideContext(services))
 
-  const lookAt = (state: TreeState): Effect.Effect<TreeScan> => Effect.uninterruptible(state.lock.withPermit(Effect.suspend(() => look(state))))
+  const lookOnce = (state: TreeState): Effect.Effect<TreeScan> =>
+    Effect.uninterruptible(state.lock.withPermit(Effect.suspend(() => look(state))))
+
+  /** Looks again where no other command did. */
+  const lookWhereDue = Effect.fnUntraced(function*(state: TreeState) {
+    const now = yield* Clock.currentTimeMillis
+    if (now >= (state.last?.at ?? 0) + pauseFor(state)) yield* lookOnce(state)
+  })
 
   const lookAgain = (state: TreeState): Effect.Effect<never> =>
-    Effect.forever(Effect.andThen(
-      Effect.suspend(() => Effect.sleep(pauseFor(state))),
-      // Another command looks too.
-      Effect.flatMap(Clock.currentTimeMillis, (now) => now < (state.last?.at ?? 0) + pauseFor(state) ? Effect.void : lookAt(state))
-    ))
+    Effect.forever(Effect.andThen(Effect.suspend(() => Effect.sleep(pauseFor(state))), lookWhereDue(state)))
 
   const whileRunning = Effect.fnUntraced(function*(tree: string) {
     const state = yield* findState(tree)
@@ -165,31 +191,26 @@ export const make = Effect.fnUntraced(function*(
       }),
       (watcher) =>
         Fiber.interrupt(watcher).pipe(
-          Effect.andThen(lookAt(state)),
+          Effect.andThen(lookOnce(state)),
           Effect.andThen(Effect.sync(() => void state.running--))
         )
     )
   })
 
   return {
-    lookThrough: (tree) => Effect.flatMap(findState(tree), lookAt),
+    lookThrough: (tree) => Effect.flatMap(findState(tree), lookOnce),
     whileRunning,
     admit: (place) => {
-      if (isLaterPath(place)) admitted.add(place)
+      if (isLaterPath(place)) ledger.admitted.add(place)
     },
     takeSetAside: Effect.sync(() => {
-      const taken = moved
-      moved = []
+      const taken = ledger.moved
+      ledger.moved = []
       return taken
     }),
     keep: Effect.fnUntraced(function*(file) {
       yield* putBack(file)
-      const place = yield* describePlace(file.path)
-      for (const state of states.values()) {
-        if (state.last === undefined || !within(file.path, state.tree)) continue
-        const { scan } = state.last
-        state.last = { ...state.last, scan: { ...scan, laterPlaces: [...scan.laterPlaces, place] } }
-      }
+      acceptPlace(states.values(), yield* describePlace(file.path))
       onChange()
     }, Effect.provideContext(services))
   }

@@ -133,7 +133,8 @@ const findLinks = Effect.fnUntraced(function*(file: string) {
   // As many as the kernel follows.
   for (let followed = 0; followed < 40; followed++) {
     const parents = listParents(path, place).toReversed()
-    const targets = yield* Effect.forEach(parents, (parent) => Effect.orElseSucceed(fs.readLink(parent), () => undefined))
+    const targets = yield* Effect.forEach(parents, (parent) =>
+      Effect.orElseSucceed(fs.readLink(parent), () => undefined))
     const first = targets.findIndex((target) => target !== undefined)
     const link = parents[first]
     const target = targets[first]
@@ -158,9 +159,11 @@ export const findProgramFiles = Effect.fnUntraced(function*(
     (directory) => Effect.orElseSucceed(fs.exists(path.join(directory, "package.json")), () => false)
   )
   const root = manifests[0]
-  if (root === undefined || (yield* readManifest(root)).name !== ownName) return { files: [file, executable], links: [] }
+  const isOwn = root !== undefined && (yield* readManifest(root)).name === ownName
+  if (!isOwn) return { files: [file, executable], links: [] }
   const isInstalled = path.basename(path.dirname(root)) === "node_modules"
-  const own = isInstalled ? [root] : ["dist", "node_modules", "package.json", "src"].map((name) => path.join(root, name))
+  const parts = ["dist", "node_modules", "package.json", "src"].map((name) => path.join(root, name))
+  const own = isInstalled ? [root] : parts
   const [dependencies, commands] = yield* Effect.all([findDependencies(root), findCommands(root)])
   // The script of an application that uses this package is its own.
   const isOwnScript = script !== undefined && `${yield* findReal(path.resolve(script))}/`.startsWith(`${root}/`)

@@ -26,17 +26,20 @@ export const listFiles = (files: ReadonlyArray<string>): string =>
   [...files.slice(0, maxNamed), ...files.length > maxNamed ? [`${files.length - maxNamed} more`] : []].join(", ")
 
 /** Settles what commands planted since the last call; returns a field of the result that says so to the model. */
-export const settlePlanted = Effect.fnUntraced(function*({ planted }: Environment): Effect.fn.Return<{ readonly set_aside?: string }> {
+export const settlePlanted = Effect.fnUntraced(function*(
+  { planted }: Environment
+): Effect.fn.Return<{ readonly set_aside?: string }> {
   const moved = planted === undefined ? [] : yield* planted.take
   if (planted === undefined || moved.length === 0) return {}
   const mayStay = yield* (yield* KeepRequest)(moved.map(({ path }) => path))
-  const results = yield* Effect.forEach(moved, (file) =>
-    mayStay ? Effect.match(planted.keep(file), { onFailure: () => file, onSuccess: () => undefined }) : Effect.succeed(file))
-  const left = results.filter((file) => file !== undefined)
-  if (left.length === 0) return { set_aside: `The user lets these files stay: ${listFiles(moved.map(({ path }) => path))}.` }
+  const left = mayStay ? yield* Effect.filter(moved, (file) => Effect.isFailure(planted.keep(file))) : moved
+  if (left.length === 0) {
+    return { set_aside: `The user lets these files stay: ${listFiles(moved.map(({ path }) => path))}.` }
+  }
   const names = listFiles(left.map(({ now, path }) => `${path} (now ${now.slice(now.lastIndexOf("/") + 1)})`))
   return {
     set_aside: `The sandbox renamed files from which programs of the user would run something later: ${names}. ` +
-      "Do not work around it: tell the user, who can rename what should stay. write_file asks the user before it writes such a file."
+      "Do not work around it: tell the user, who can rename what should stay. write_file asks the user before it writes " +
+      "such a file."
   }
 })
