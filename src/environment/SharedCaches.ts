@@ -41,7 +41,7 @@ const additions = ["GOPROXY", "GRADLE_RO_DEP_CACHE", "MAVEN_ARGS"]
 /** Leaves out variables that only add a place to read where the command has a value. Pure. */
 export const omitGiven = (
   variables: Readonly<Record<string, string>>,
-  given: Readonly<Record<string, string | undefined>> = {}
+  given: Readonly<Record<string, unknown>> = {}
 ): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(variables).filter(([name]) => !additions.includes(name) || given[name] === undefined)
