@@ -152,6 +152,9 @@ const make: WallKind["make"] = (files) => Effect.map(findPrograms(files), ({ bwr
 }))
 
 const noWrite = /read-only file system|EROFS/i
+// A file that is held is a mount: it cannot be removed or renamed, and nothing is renamed into its directory. The empty
+// `.hermes`, which `git clean` tries to remove, is a part of the wall.
+const noMove = /^(?!.*\.hermes\b).*(?:device or resource busy|EBUSY|cross-device link|EXDEV)/im
 const noNetwork = /could not resolve host|temporary failure in name resolution|network is unreachable|ENETUNREACH|EAI_AGAIN|ENOTFOUND/i
 
 /** Walls of bubblewrap. */
@@ -160,6 +163,9 @@ export const bubblewrap: WallKind = {
   requirement: "install the package bubblewrap and allow user namespaces",
   untried: undefined,
   paths: "mounted",
-  stoppedBy: (output) => noWrite.test(output) ? "files" : noNetwork.test(output) ? "network" : undefined,
+  stoppedBy: (output) => {
+    if (noWrite.test(output) || noMove.test(output)) return "files"
+    return noNetwork.test(output) ? "network" : undefined
+  },
   make
 }

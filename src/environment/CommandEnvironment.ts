@@ -33,6 +33,7 @@ import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { nodePath } from "../platform/CurrentProcess.ts"
 import { ProcessEnvironment } from "../platform/ProcessVariables.ts"
 import * as PortForward from "./PortForward.ts"
+import type { SetAside } from "./SetAside.ts"
 
 /** Reason for which an environment stopped a command. */
 export interface Explanation {
@@ -49,6 +50,14 @@ export interface TreeAccess {
   readonly place: "here" | "elsewhere"
   readonly spawner: ChildProcessSpawner["Service"]
   readonly files: FileSystem.FileSystem
+}
+
+/** Files from which something would run later, which commands made unasked. */
+export interface PlantedFiles {
+  /** Files that were renamed since the last call. */
+  readonly take: Effect.Effect<ReadonlyArray<SetAside>>
+  /** Gives a file back its name, for good. */
+  readonly keep: (file: SetAside) => Effect.Effect<void, PlatformError>
 }
 
 /** The place where commands run and files live. */
@@ -86,6 +95,8 @@ export interface Service {
   readonly outside: Pick<Service, "spawner" | "files"> | undefined
   /** Its files, as its processes see them. */
   readonly files: FileSystem.FileSystem
+  /** Files from which something would run later, where the environment renames those that commands make. */
+  readonly planted?: PlantedFiles | undefined
 }
 
 /** The place where commands run and files live. */

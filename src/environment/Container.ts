@@ -63,6 +63,7 @@ import { CallConversation, CallDirectory, CommandEnvironment } from "./CommandEn
 import * as RemoteEnvironment from "./RemoteEnvironment.ts"
 import * as RemoteShell from "./RemoteShell.ts"
 import { ordered, type Rule, within } from "./SandboxRules.ts"
+import { scanTree } from "./TreeScan.ts"
 import * as WorkingTree from "./WorkingTree.ts"
 
 /** Containers of an environment. Paths are absolute. */
@@ -294,10 +295,11 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     if (tree === "/" || options.home !== undefined && within(options.home, tree)) {
       return yield* RemoteEnvironment.unreachable(`${tree} holds your home directory and is not given to a container: start in the directory of a project`)
     }
-    if (options.workspace === "copy" || options.policy === "read-only") return yield* WorkingTree.rulesOf(tree, options)
+    const scan = yield* scanTree(tree, { home: options.home })
+    if (options.workspace === "copy" || options.policy === "read-only") return yield* WorkingTree.rulesOf(tree, { ...options, scan })
     const scope = yield* Effect.scope
     const atEnd = (effect: Effect.Effect<void, PlatformError>) => Scope.addFinalizer(scope, Effect.ignore(effect))
-    return yield* WorkingTree.rulesOf(tree, { ...options, nested: yield* WorkingTree.nestedIn(tree) }, {
+    return yield* WorkingTree.rulesOf(tree, { ...options, scan }, {
       // Empty until the container ends, so that nothing can be put in its place.
       reserved: (directory) =>
         Effect.flatMap(WorkingTree.ruleAt("read", directory), (found) => {
@@ -365,7 +367,9 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     const names = (yield* fs.readDirectory(tree)).filter((entry) => !hidden.includes(path.join(tree, entry))).map((entry) => `./${entry}`)
     if (names.length === 0) return
     const tar = yield* TrustedPrograms.find("tar")
-    const archive = outer.spawn(ChildProcess.make(tar, ["-C", tree, "-cf", "-", "--", ...names], { stdin: "ignore", stderr: "ignore" }))
+    const excluded = hidden.map((place) => `--exclude=./${path.relative(tree, place).replace(/[\\*?[\]]/g, "\\$&")}`)
+    const words = ["-C", tree, ...excluded, "-cf", "-", "--", ...names]
+    const archive = outer.spawn(ChildProcess.make(tar, words, { stdin: "ignore", stderr: "ignore" }))
     yield* done(["exec", "--interactive", name, "tar", "-C", tree, "-xf", "-"], Stream.unwrap(Effect.map(archive, ({ stdout }) => stdout)))
   })
 

@@ -6,7 +6,10 @@
  *
  * The wall is bubblewrap on Linux (`Bubblewrap.ts`) and Seatbelt on macOS (`Seatbelt.ts`, which was not tried on a real machine); both
  * follow the same {@link SandboxRules}. What is fixed inside of the working tree is read-only: `.git/hooks`, `.git/config` (of
- * repositories below it too) and `.hermes`, from which something runs later. Where there is no `.git` or `.hermes`, an empty directory stands until the sandbox ends; a
+ * repositories below it too), `.hermes` and the settings of editors, shells, package managers and agents, from which
+ * something runs later; such a file that a command makes is renamed when the command has ended (`planted` of the
+ * environment). The files of the running program are read-only wherever they lie.
+ * Where there is no `.git` or `.hermes`, an empty directory stands until the sandbox ends; a
  * repository that a command makes there is kept without what runs programs (Linux), or cannot be made (macOS). A working tree that holds the user's home directory cannot be written.
  *
  * The wall is tried when the layer is built: where it does not stand, the layer fails with a `ConfigError` that says what is missing,
@@ -65,9 +68,11 @@ import * as NewRepository from "./NewRepository.ts"
 import * as SandboxFiles from "./SandboxFiles.ts"
 import * as SandboxNetwork from "./SandboxNetwork.ts"
 import * as SandboxPlaces from "./SandboxPlaces.ts"
+import * as SandboxProgram from "./SandboxProgram.ts"
 import { described } from "./SandboxRules.ts"
 import { NotBuilt, type WallKind } from "./SandboxWall.ts"
 import { seatbelt } from "./Seatbelt.ts"
+import * as SharedCaches from "./SharedCaches.ts"
 
 /** Bounds of a sandbox. Paths are absolute. */
 export interface Options extends SandboxPlaces.Options {
@@ -96,12 +101,19 @@ const unset = Object.fromEntries(
 )
 
 /** Explains the output of a command that this sandbox stopped; `refused` are the hosts that its proxy kept it from. */
-const explained = ({ network, policy }: Options, wall: WallKind): Environment["explain"] => (output, refused) => {
+const explained = (
+  { network, policy }: Options,
+  wall: WallKind,
+  describeProgram: () => string | undefined
+): Environment["explain"] => (output, refused) => {
   if (refused.length > 0) return { reason: `the sandbox did not let ${refused.join(", ")} be reached`, setting: "terminal.sandbox.hosts", isAsked: true }
   const part = wall.stoppedBy(output)
   if (part === "files") {
     const places = policy === "read-only" ? `in ${temporaryOf(wall)} only` : `below the working tree and in ${temporaryOf(wall)} only`
-    return { reason: `the sandbox lets commands write ${places}`, setting: "terminal.sandbox.write", isAsked: false }
+    const program = describeProgram()
+    const further = program === undefined ? "" : `; ${program}`
+    const reason = `the sandbox lets commands write ${places}${further}`
+    return { reason, setting: "terminal.sandbox.write", isAsked: false }
   }
   if (network === "all" || part === undefined) return undefined
   const reason = network === "none" ? "the sandbox has no network" : "the sandbox lets hosts be reached by HTTP through its proxy only"
@@ -130,9 +142,11 @@ const build = Effect.fnUntraced(function*(options: Options) {
   const { network } = options
   const wall = yield* raise({ spawner: outer, base, network })
   const temporary = yield* SandboxPlaces.makeTemporary(base, kind.paths)
-  const { caughtUp, forget, rules, whileRunning } = yield* SandboxPlaces.makeRules(options, temporary)
+  const places = yield* SandboxPlaces.makeRules(options, temporary, kind.paths)
+  const { cacheVariables, caughtUp, forget, rules, watch, whileRunning } = places
   /** Rules for commands of an agent that plans. */
-  const readOnly = yield* SandboxPlaces.makeRules({ ...options, policy: "read-only" }, temporary)
+  let keptProgram: string | undefined
+  const readOnly = yield* SandboxPlaces.makeRules({ ...options, policy: "read-only" }, temporary, kind.paths)
 
   const rulesFor = Effect.fnUntraced(function*(policy: Options["policy"]) {
     if (policy === "read-only") return yield* readOnly.rules
@@ -146,7 +160,9 @@ const build = Effect.fnUntraced(function*(options: Options) {
     const policy = (yield* PermissionMode.current) === "plan" ? "read-only" : options.policy
     const { directory: tmp } = yield* temporary
     const directory = command.options.cwd ?? (yield* CallDirectory) ?? tmp
-    const start = yield* wall.confine(command, { rules: yield* rulesFor(policy), directory })
+    const bounds = yield* rulesFor(policy)
+    keptProgram = SandboxProgram.describeKept(bounds)
+    const start = yield* wall.confine(command, { rules: bounds, directory })
     const { shell: _, ...kept } = command.options
     return ChildProcess.make(start.program, start.args, {
       ...kept,
@@ -155,6 +171,7 @@ const build = Effect.fnUntraced(function*(options: Options) {
       env: {
         ...kept.env,
         ...unset,
+        ...policy === "read-only" ? {} : SharedCaches.omitGiven(yield* cacheVariables, kept.env),
         ...SandboxNetwork.variables(start.proxyPort, start.proxyPort === undefined ? undefined : yield* wall.caller),
         // The shell of macOS takes its own for here-documents.
         ...kind.paths === "mounted" ? {} : { TMPPREFIX: path.join(tmp, "zsh") },
@@ -181,7 +198,7 @@ const build = Effect.fnUntraced(function*(options: Options) {
     name: "sandbox",
     isConfined: true,
     description: yield* description(options),
-    explain: explained(options, kind),
+    explain: explained(options, kind, () => keptProgram),
     reach: typeof network === "string" ? network : "hosts",
     forward: (port) =>
       wall.ports === "shared"
@@ -190,7 +207,8 @@ const build = Effect.fnUntraced(function*(options: Options) {
     trees: { place: "here", spawner: outer, files: host },
     spawner,
     outside: { spawner: outer, files: host },
-    files: SandboxFiles.make(host, path, rules, Effect.map(temporary, ({ directory }) => directory))
+    files: SandboxFiles.make(host, path, rules, Effect.map(temporary, ({ directory }) => directory), watch.admit),
+    planted: { take: watch.takeSetAside, keep: watch.keep }
   })
   return { base, environment }
 }, Effect.catchTag(["PlatformError", "NotMarked"], ({ message }) => new NotBuilt({ reason: message, isPassing: true })))

@@ -27,6 +27,7 @@ import { type PlatformError, systemError } from "effect/PlatformError"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as HeldPath from "../platform/HeldPath.ts"
+import * as SandboxProgram from "./SandboxProgram.ts"
 import { inSandbox, onHost, type Rule, ruleOf, within } from "./SandboxRules.ts"
 
 type Access = "read" | "write"
@@ -60,14 +61,20 @@ export const make = (
   host: FileSystem.FileSystem,
   path: Path.Path,
   rules: Effect.Effect<ReadonlyArray<Rule>, PlatformError>,
-  temporary: Effect.Effect<string, PlatformError>
+  temporary: Effect.Effect<string, PlatformError>,
+  admitWrite: (place: string) => void = () => {}
 ): FileSystem.FileSystem => {
   const judged = (list: ReadonlyArray<Rule>, method: string, place: string, access: Access): Effect.Effect<void, PlatformError> => {
-    const allows = otherProcess.test(place) ? "nothing" : ruleOf(list, place)?.allows ?? "read"
+    const rule = ruleOf(list, place)
+    const allows = otherProcess.test(place) ? "nothing" : rule?.allows ?? "read"
     if (allows === "nothing") return Effect.fail(denied(method, place, "the sandbox hides it"))
     if (access === "read") return Effect.void
     if (runByGit.test(place)) return Effect.fail(denied(method, place, "git runs programs that are named there"))
-    return allows === "write" ? Effect.void : Effect.fail(denied(method, place, "the sandbox does not let it be written"))
+    if (rule?.keeps === "program") return Effect.fail(denied(method, place, SandboxProgram.remedy))
+    // File tools ask about a file from which something runs later before they write it.
+    const isOpen = allows === "write" || rule?.keeps === "later"
+    if (!isOpen) return Effect.fail(denied(method, place, "the sandbox does not let it be written"))
+    return Effect.sync(() => admitWrite(place))
   }
 
   /** Holds what is at a path, and finds where that is in the sandbox. */
@@ -136,7 +143,8 @@ export const make = (
     const list = yield* rules
     const target = yield* entry(method, given, "write")
     // A mount cannot be moved or removed, nor can a directory that holds one which is not written.
-    const kept = list.find((rule) => rule.path === target.place || rule.allows !== "write" && within(rule.path, target.place))
+    const kept = list.filter(({ keeps }) => keeps !== "later")
+      .find((rule) => rule.path === target.place || rule.allows !== "write" && within(rule.path, target.place))
     return kept === undefined ? target : yield* denied(method, given, `the sandbox keeps ${kept.path} in its place`)
   })
 

@@ -4,18 +4,23 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import { nodePath } from "../platform/CurrentProcess.ts"
 import { removeEmptyDirectory } from "../platform/HeldPath.ts"
+import { CurrentProgram, findProgramFiles } from "../platform/ProgramFiles.ts"
 import { distrustPlaces } from "../platform/TrustedPrograms.ts"
 import { CallConversation, CallDirectory } from "./CommandEnvironment.ts"
 import * as HostSockets from "./HostSockets.ts"
+import * as SandboxCaches from "./SandboxCaches.ts"
+import * as SandboxProgram from "./SandboxProgram.ts"
 import { ordered, type Rule, within } from "./SandboxRules.ts"
 import type { WallKind } from "./SandboxWall.ts"
+import * as TreeWatch from "./TreeWatch.ts"
 import * as WorkingTree from "./WorkingTree.ts"
+
+const noCaches: SandboxCaches.ProjectCaches = { rules: [], variables: {} }
 
 /** Bounds of what the commands of a sandbox read and write. Paths are absolute. */
 export interface Options {
@@ -26,14 +31,16 @@ export interface Options {
   readonly policy: "read-only" | "workspace-write"
   /** The user's home directory. A tree that holds it is not written. */
   readonly home: string | undefined
-  /** Directories that are written besides: caches of package managers. Those that do not exist are left out. */
+  /** Directories that are written besides. Those that do not exist are left out. */
   readonly writable: ReadonlyArray<string>
   /** Files and directories that are not seen. Those that do not exist are left out. */
   readonly hidden: ReadonlyArray<string>
   /** Directories below hidden ones that can be read. */
   readonly shown: ReadonlyArray<string>
-  /** True: the `.env` files of the working tree are hidden too. */
+  /** True: the `.env` files of the working tree are hidden too, at every depth. */
   readonly hidesEnvFiles: boolean
+  /** Caches of package managers, for each project its own; without them there are those that are `writable`. */
+  readonly caches?: SandboxCaches.Options | undefined
 }
 
 /**
@@ -73,7 +80,11 @@ export const makeTemporary = Effect.fnUntraced(function*(base: string, paths: Wa
 })
 
 /** Rules of the calls from each directory, for the files that exist now. */
-export const makeRules = Effect.fnUntraced(function*(options: Options, temporary: Effect.Effect<Temporary, PlatformError>) {
+export const makeRules = Effect.fnUntraced(function*(
+  options: Options,
+  temporary: Effect.Effect<Temporary, PlatformError>,
+  paths: WallKind["paths"]
+) {
   const fs = yield* FileSystem.FileSystem
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const trees = yield* WorkingTree.make(options.home)
@@ -109,76 +120,75 @@ export const makeRules = Effect.fnUntraced(function*(options: Options, temporary
   const known = new Map<string, { readonly until: number; readonly list: ReadonlyArray<Rule> }>()
   const forget = Effect.sync(() => known.clear())
 
-  const scope = yield* Effect.scope
-  /** Repositories below each tree: looked for once more after each command, while nobody waits for it. */
-  const inner = new Map<string, Fiber.Fiber<ReadonlyArray<string>>>()
-  const names = new Map<string, string>()
-  let running = 0
-
-  const lookInto = Effect.fnUntraced(function*(tree: string) {
-    const look = Effect.map(WorkingTree.nestedIn(tree), (found) => {
-      const now = found.join("\0")
-      if (names.get(tree) !== now) known.clear()
-      names.set(tree, now)
-      return found
-    })
-    const fiber = yield* Effect.forkIn(Effect.provideContext(look, services), scope)
-    inner.set(tree, fiber)
-    return fiber
+  const findProgram = Effect.flatMap(CurrentProgram, findProgramFiles)
+  const program = yield* Effect.cached(Effect.provideContext(findProgram, services))
+  const watch = yield* TreeWatch.make({
+    home: options.home,
+    links: Effect.map(program, ({ links }) => options.policy === "read-only" ? [] : links),
+    writable: options.writable,
+    onChange: () => known.clear()
   })
+  const openCaches = options.caches === undefined ? undefined : yield* SandboxCaches.make(options.caches, paths)
 
-  const nestedOf = Effect.fnUntraced(function*(tree: string) {
-    return yield* Fiber.join(inner.get(tree) ?? (yield* lookInto(tree)))
-  })
-
-  /** Waits until the repositories that commands made are known; one that runs may make them at any time. */
-  const caughtUp = Effect.suspend(() =>
-    Effect.forEach([...inner], ([tree, fiber]) => running > 0 ? Effect.flatMap(lookInto(tree), Fiber.join) : Fiber.join(fiber), { discard: true }))
-
-  const realRoot = Effect.fnUntraced(function*(directory: string) {
+  const findTree = Effect.fnUntraced(function*(directory: string) {
     return yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () => directory)
   })
 
+  /** The tree that commands of the call may write; undefined where they may write none. */
+  const findWrittenTree = Effect.gen(function*() {
+    const directory = yield* CallDirectory
+    const tree = directory === undefined || options.policy === "read-only" ? undefined : yield* findTree(directory)
+    const holdsHome = tree === "/" || tree !== undefined && options.home !== undefined && within(options.home, tree)
+    return holdsHome ? undefined : tree
+  })
+
+  /** Waits until what commands made in the tree is known; one that runs may make it at any time. */
+  const caughtUp = Effect.flatMap(findWrittenTree, (tree) =>
+    tree === undefined ? Effect.void : Effect.asVoid(watch.lookThrough(tree)))
+
   const ofTree = Effect.fnUntraced(function*(directory: string) {
-    const tree = yield* realRoot(directory)
+    const tree = yield* findTree(directory)
     if (tree === "/") return []
     // It is seen even where a home directory lies in /tmp, which is another one inside.
     if (options.home !== undefined && within(options.home, tree)) return yield* present("read")(tree)
     if (options.policy === "workspace-write") distrustPlaces([tree])
-    const nested = options.policy === "read-only" ? [] : yield* nestedOf(tree)
-    return yield* WorkingTree.rulesOf(tree, { ...options, nested }, { reserved, absent })
+    return yield* WorkingTree.rulesOf(tree, { ...options, scan: yield* watch.lookThrough(tree) }, { reserved, absent })
   }, Effect.provideContext(services))
 
   /** The program of execute_code and of the network, where the directories for temporary files would hide it. */
   const hiddenPrograms = ["/tmp", "/var/tmp"].some((path) => within(nodePath, path)) ? [nodePath] : []
 
   const coverSockets = Effect.fnUntraced(function*(directory: string | undefined) {
-    const trees = directory === undefined ? [] : [yield* realRoot(directory)]
+    const trees = directory === undefined ? [] : [yield* findTree(directory)]
     const sockets = yield* HostSockets.listHidden(trees, options.writable)
     return (yield* Effect.forEach(sockets, present("nothing"))).flat()
   }, Effect.provideContext(services))
 
+  const findCaches = Effect.fnUntraced(function*(directory: string | undefined) {
+    // A command without a project has no caches, a program of the user has some.
+    const isUnowned = directory === undefined && options.caches?.owner === undefined
+    if (openCaches === undefined || isUnowned || options.policy === "read-only") return noCaches
+    return yield* openCaches(directory === undefined ? undefined : yield* findTree(directory))
+  })
+
   const found = Effect.fnUntraced(function*(directory: string | undefined) {
     const lists = yield* Effect.all([
       directory === undefined ? Effect.succeed([]) : ofTree(directory),
+      Effect.map(findCaches(directory), ({ rules }) => rules),
       Effect.map(Effect.forEach(options.policy === "read-only" ? [] : options.writable, present("write")), (list) => list.flat()),
       // Sockets of services: a container daemon's gives away the machine.
       Effect.map(Effect.forEach(["/run", ...options.hidden], present("nothing")), (list) => list.flat()),
       Effect.map(Effect.forEach([...options.shown, ...hiddenPrograms], present("read")), (list) => list.flat()),
       coverSockets(directory)
     ], { concurrency: "unbounded" })
-    return ordered([...(yield* temporary).rules, ...lists.flat()])
-  })
+    const list = [...(yield* temporary).rules, ...lists.flat()]
+    const { files } = yield* program
+    return ordered([...list, ...yield* SandboxProgram.findRules(files, list, options.writable)])
+  }, Effect.provideContext(services))
 
-  /** The life of a command that may make repositories, until the scope ends. */
-  const whileRunning = Effect.acquireRelease(
-    Effect.sync(() => void running++),
-    () =>
-      Effect.suspend(() => {
-        running--
-        return Effect.forEach([...inner.keys()], lookInto, { discard: true })
-      })
-  )
+  /** The life of a command that may make repositories and files that run later, until the scope ends. */
+  const whileRunning = Effect.flatMap(findWrittenTree, (tree) =>
+    tree === undefined ? Effect.void : watch.whileRunning(tree))
   const rules = Effect.gen(function*() {
     const directory = yield* CallDirectory
     const now = yield* Clock.currentTimeMillis
@@ -189,5 +199,6 @@ export const makeRules = Effect.fnUntraced(function*(options: Options, temporary
     known.set(key, { until: now + rulesMillis, list })
     return list
   })
-  return { caughtUp, forget, rules, whileRunning }
+  const cacheVariables = Effect.map(Effect.flatMap(CallDirectory, findCaches), ({ variables }) => variables)
+  return { cacheVariables, caughtUp, forget, rules, watch, whileRunning }
 })

@@ -22,6 +22,11 @@ export interface Rule {
   readonly isFile?: boolean | undefined
   /** True where nothing is, and nothing may come: it cannot be mounted, so what a command makes there goes with the command. */
   readonly isAbsent?: boolean | undefined
+  /**
+   * Reason of a rule to read: `later` for files from which something runs later, which file tools write with a question;
+   * `program` for the running program.
+   */
+  readonly keeps?: "later" | "program" | undefined
 }
 
 const strictness: Readonly<Record<Rule["allows"], number>> = { write: 0, read: 1, nothing: 2 }

@@ -7,7 +7,9 @@ import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as GitDirectory from "../platform/GitDirectory.ts"
-import type { Rule } from "./SandboxRules.ts"
+import { isEnvironmentFile } from "./LaterFiles.ts"
+import { type Rule, within } from "./SandboxRules.ts"
+import type { TreeScan } from "./TreeScan.ts"
 
 /** Finds working trees, each once. */
 export interface WorkingTrees {
@@ -97,34 +99,6 @@ export const gitFiles = Effect.fnUntraced(function*(tree: string): Effect.fn.Ret
   return back === own ? yield* of(repository, linked) : alone
 })
 
-/** Directories that are looked into for repositories below a tree. */
-const maxDirectories = 1_000
-const passedOver = new Set([".git", ".hermes", "node_modules", ".venv", "__pycache__"])
-
-/**
- * Repositories and linked trees that stand below a working tree, the outer ones first, as far as a walk within bounds finds them. Links
- * are not followed.
- */
-export const nestedIn = Effect.fnUntraced(function*(tree: string): Effect.fn.Return<ReadonlyArray<string>, never, FileSystem.FileSystem | Path.Path> {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const found: Array<string> = []
-  let left = maxDirectories
-  for (let level: ReadonlyArray<string> = [tree]; level.length > 0 && left > 0;) {
-    const looked = level.slice(0, left)
-    left -= looked.length
-    const below = yield* Effect.forEach(looked, Effect.fnUntraced(function*(directory) {
-      const entries = yield* fs.readDirectoryEntries(directory)
-      const own = directory === tree ? undefined : entries.find(({ name }) => name === ".git")
-      // A directory without a configuration is no repository.
-      if (own?.type === "File" || own?.type === "Directory" && (yield* fs.exists(path.join(directory, ".git/config")))) found.push(directory)
-      return entries.flatMap(({ name, type }) => type === "Directory" && !passedOver.has(name) ? [path.join(directory, name)] : [])
-    }, Effect.orElseSucceed(() => [])), { concurrency: 16 })
-    level = below.flat()
-  }
-  return found
-})
-
 /** A rule at the real path of a file or a directory; none where nothing is there. */
 export const ruleAt = Effect.fnUntraced(function*(allows: Rule["allows"], named: string): Effect.fn.Return<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem> {
   const fs = yield* FileSystem.FileSystem
@@ -138,8 +112,6 @@ export const ruleAt = Effect.fnUntraced(function*(allows: Rule["allows"], named:
   )
 })
 
-const isEnvironmentFile = (name: string): boolean => /^\.env(?:\.|$)/.test(name) && !/\.(?:example|sample|template|dist|defaults)$/.test(name)
-
 /** Rules for what must not be made; an environment that cannot prevent that keeps what is there. */
 interface Keeping {
   readonly reserved: (directory: string) => Effect.Effect<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem>
@@ -148,28 +120,38 @@ interface Keeping {
 
 const whatIsThere: Keeping = { reserved: (directory) => ruleAt("read", directory), absent: (file) => ruleAt("read", file) }
 
+/** Rules for files from which something runs later: links to a place outside of the tree need none. */
+const findLaterRules = Effect.fnUntraced(function*(tree: string, { laterPlaces }: Pick<TreeScan, "laterPlaces">) {
+  const fs = yield* FileSystem.FileSystem
+  const root = yield* Effect.orElseSucceed(fs.realPath(tree), () => tree)
+  const rules = yield* Effect.forEach(laterPlaces, ({ path }) => ruleAt("read", path))
+  return rules.flat().filter(({ path }) => path !== root && within(path, root)).map((rule): Rule => ({ ...rule, keeps: "later" }))
+})
+
 /** Rules for a working tree and for what is fixed or hidden in it, for the files that exist now. */
 export const rulesOf = Effect.fnUntraced(function*(
   tree: string,
-  { hidesEnvFiles, nested = [], policy }: {
+  { hidesEnvFiles, policy, scan }: {
     readonly policy: "read-only" | "workspace-write"
     readonly hidesEnvFiles: boolean
-    /** Repositories below the tree, whose settings and hooks stay as they are. */
-    readonly nested?: ReadonlyArray<string>
+    /** Findings below the tree; without them only what lies in its root counts. */
+    readonly scan?: Pick<TreeScan, "environmentFiles" | "laterPlaces" | "repositories"> | undefined
   },
   { absent, reserved }: Keeping = whatIsThere
 ): Effect.fn.Return<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const git = yield* gitFiles(tree)
-  const inner = yield* Effect.forEach(nested, gitFiles)
-  const hidden = hidesEnvFiles ? (yield* fs.readDirectory(tree)).filter(isEnvironmentFile) : []
+  const isRead = policy === "read-only"
+  const inner = yield* Effect.forEach(isRead ? [] : scan?.repositories ?? [], gitFiles)
+  const inRoot = Effect.map(fs.readDirectory(tree), (names) => names.filter(isEnvironmentFile).map((name) => path.join(tree, name)))
+  const hidden = !hidesEnvFiles ? [] : scan?.environmentFiles ?? (yield* inRoot)
   const lists = yield* Effect.all([
-    Effect.forEach([tree, ...git.directories], (named) => ruleAt(policy === "read-only" ? "read" : "write", named)),
+    Effect.forEach([tree, ...git.directories], (named) => ruleAt(isRead ? "read" : "write", named)),
     Effect.forEach([git, ...inner].flatMap(({ fixed }) => fixed), (named) => ruleAt("read", named)),
     Effect.forEach([...[git, ...inner].flatMap((each) => each.reserved), path.join(tree, ".hermes")], reserved),
     Effect.forEach([git, ...inner].flatMap((each) => each.absent), absent),
-    Effect.forEach(hidden, (name) => ruleAt("nothing", path.join(tree, name)))
+    Effect.forEach(hidden, (named) => ruleAt("nothing", named))
   ])
-  return lists.flat(2)
+  return [...lists.flat(2), ...isRead || scan === undefined ? [] : yield* findLaterRules(tree, scan)]
 })

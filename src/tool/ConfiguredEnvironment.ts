@@ -96,22 +96,32 @@ interface Bounds extends Pick<Sandbox.Options, "policy"> {
   readonly setting: string
 }
 
+const isWithin = (path: string, root: string): boolean => path === root || path.startsWith(`${root}/`)
+
 /** A sandbox with the files of `terminal.sandbox` and of the user's directories. */
 const optionsOf = (
   { hosts, network, policy, setting }: Bounds,
   { terminal: { sandbox: { hide, hideEnvFiles, write } } }: Values,
   { environment, home }: Host,
-  fence: Pick<Urls.Service, "admit">
+  fence: Pick<Urls.Service, "admit">,
+  owner?: string
 ): Sandbox.Options => {
   const userHome = environment.get("HOME")
   const { caches, hidden } = userPlaces(operatingSystem)
   const below = (names: ReadonlyArray<string>) => userHome === undefined ? [] : names.map((name) => `${userHome}/${name}`)
-  const expanded = (paths: ReadonlyArray<string>) => paths.map((path) => Places.expandHome(path, userHome))
+  const expanded = (paths: ReadonlyArray<string>) => paths.map((path) => Places.expandHome(path, userHome).replace(/(?<=.)\/+$/, ""))
   return {
     policy,
     network: network === "hosts" ? hostsOf(hosts, setting, fence) : network,
     home: userHome,
-    writable: [...below(caches), ...expanded(write)],
+    writable: expanded(write),
+    // One that the settings let be written is the shared one.
+    caches: userHome === undefined ? undefined : {
+      directory: `${home.root}/cache/sandbox`,
+      home: userHome,
+      places: caches.filter((name) => !expanded(write).some((named) => isWithin(`${userHome}/${name}`, named))),
+      owner
+    },
     hidden: [...below([...credentialDirectories, ...credentialFiles, ...hidden]), ...machineSecrets, home.root, ...expanded(hide)],
     shown: [home.skills],
     hidesEnvFiles: hideEnvFiles
@@ -146,7 +156,7 @@ export const programs = Effect.fnUntraced(function*(settings: Values, host: Host
       if (own === "full") return yield* ChildProcessSpawner
       const bounds = typeof own === "string" ? { policy: own, network, hosts } : { network, hosts, ...own }
       const [Sandbox, , Urls] = yield* parts
-      const options = optionsOf({ ...bounds, setting: `${setting}.hosts` }, settings, host, yield* Urls.fence)
+      const options = optionsOf({ ...bounds, setting: `${setting}.hosts` }, settings, host, yield* Urls.fence, setting)
       const { spawner } = yield* Sandbox.make(options, (reason, { requirement }) =>
         new ConfigError({ path: setting, message: `${setting}: the sandbox cannot start: ${reason}. ${requirement.charAt(0).toUpperCase()}${requirement.slice(1)}, or set it to full to run this program without a sandbox.` }))
       return spawner

@@ -238,3 +238,38 @@ describe("a command that the sandbox of macOS stopped", () => {
       assert.strictEqual(starts().slice(before).filter(([, , ...words]) => words.join(" ").includes("HERMES_SANDBOX")).length, 2)
     }))
 })
+
+describe("a file that a command planted", () => {
+  const line = "mkdir .vscode && echo '{}' > .vscode/tasks.json"
+
+  it.live.skipIf(!stands)("stays when that is approved, and is held from then on", () =>
+    Effect.gen(function*() {
+      const home = yield* project
+      const { asked, results } = yield* commands(home, [line, "echo x > .vscode/tasks.json"], answering("once"))
+      assert.deepStrictEqual(asked[0]?.keys, [`keep ${home}/project/.vscode, from which programs run something later, and which a command made`])
+      assert.match(results[0] ?? "", /"set_aside":"The user lets these files stay: [^"]*\.vscode\."/)
+      assert.deepStrictEqual(asked[1]?.keys.map((key) => key.slice(0, 26)), ["run outside of the sandbox"], "a change of it is stopped at the wall")
+      assert.isTrue(existsSync(join(home, "project/.vscode/tasks.json")))
+    }))
+
+  it.live.skipIf(!stands)("is renamed without a yes, and the model is told; a file tool writes it with its own question", () =>
+    Effect.gen(function*() {
+      for (const approvals of [answering("deny"), () => Approvals.layerDeny(), () => Approvals.layerDeny({ yolo: true })]) {
+        const home = yield* project
+        const { results } = yield* commands(home, [line], approvals)
+        assert.match(results[0] ?? "", /"set_aside":"The sandbox renamed files [^"]*project\/\.vscode \(now \.vscode\.set-aside\)\. Do not work around it/)
+        assert.deepStrictEqual(["project/.vscode", "project/.vscode.set-aside/tasks.json"].map((name) => existsSync(join(home, name))), [false, true])
+      }
+    }))
+
+  it.live.skipIf(!stands)("by a script and by a process in the background is set aside too", () =>
+    Effect.gen(function*() {
+      const home = yield* project
+      const script: Call = { name: "execute_code", params: { language: "javascript", code: `import { writeFileSync } from "node:fs"; writeFileSync(".envrc", "")` } }
+      const background: Call = { name: "terminal", params: { command: "echo x > .npmrc", background: true } }
+      const { results } = yield* commands(home, [script, background, { name: "process", params: { action: "wait", session_id: "proc_" } }], () => Approvals.layerDeny())
+      assert.match(results[0] ?? "", /\.envrc \(now \.envrc\.set-aside\)/)
+      assert.match(results[2] ?? "", /\.npmrc \(now \.npmrc\.set-aside\)/)
+      assert.isFalse(existsSync(join(home, "project/.npmrc")))
+    }))
+})

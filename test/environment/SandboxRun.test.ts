@@ -91,7 +91,11 @@ describe("terminal.sandbox", () => {
       assert.isObject(options?.network)
       assert.strictEqual((yield* mapped({ terminal: { sandbox: { policy: "read-only" } } }))?.network, "none")
       assert.includeMembers([...options?.hidden ?? []], ["/home/ada/.ssh", "/home/ada/.aws", "/home/ada/.npmrc", "/home/ada/.mozilla", "/home/ada/.hermes", "/srv/private"])
-      assert.includeMembers([...options?.writable ?? []], ["/home/ada/.cache", "/home/ada/build"])
+      assert.deepStrictEqual(options?.writable, ["/home/ada/build"])
+      assert.deepInclude(options?.caches, { directory: "/home/ada/.hermes/cache/sandbox", home: "/home/ada" })
+      assert.includeMembers([...options?.caches?.places ?? []], [".cache", ".npm"])
+      const shared = yield* mapped({ terminal: { sandbox: { write: ["~/.cache/", "~/go"] } } })
+      assert.notIncludeMembers([...shared?.caches?.places ?? []], [".cache", "go/pkg/mod"], "a cache that is named is the shared one")
     }))
 
   it.effect("admits the hosts that it names, at public addresses", () =>

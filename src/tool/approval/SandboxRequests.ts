@@ -24,6 +24,7 @@ import type { ToolArguments } from "../../middleware/Kind.ts"
 import type * as Approvals from "../Approvals.ts"
 import * as ApprovalTarget from "./ApprovalTarget.ts"
 import * as InteractiveMode from "./InteractiveMode.ts"
+import { KeepRequest, listFiles } from "./PlantedRequests.ts"
 import type { Concern } from "./Question.ts"
 import * as RepositorySettings from "../fence/RepositorySettings.ts"
 import { ToolContext } from "../ToolContext.ts"
@@ -104,8 +105,14 @@ export const serve = <A, E, R>(run: Effect.Effect<A, E, R>, approvals: Approvals
         services
       )
     }
+    const keep = (files: ReadonlyArray<string>) => {
+      const concern = { key: `keep ${listFiles(files)}, from which programs run something later, and which a command made`, permanent: false }
+      const asked = approvals.request({ tool: call.tool, command: command.text(), concerns: [concern], sessionKey: call.sessionKey })
+      return Effect.provideContext(Effect.map(asked, ({ by, outcome }) => outcome !== "deny" && outcome !== "timeout" && !opensNothing(by)), services)
+    }
     return run.pipe(
       Effect.provideService(HostRequests, requests),
+      Effect.provideService(KeepRequest, keep),
       Effect.provideService(RunOutside, outside),
       Effect.ensuring(Effect.sync(() => {
         isServed = false

@@ -45,6 +45,7 @@ import * as ChangeRecording from "../ChangeRecording.ts"
 import * as Ids from "../../domain/Ids.ts"
 import { NestedCalls, StopRequested, ToolContext } from "../ToolContext.ts"
 import { CommandEnvironment, HostRequests } from "../../environment/CommandEnvironment.ts"
+import { settlePlanted } from "../approval/PlantedRequests.ts"
 import { whereStopped } from "../approval/SandboxRequests.ts"
 import * as Toolset from "../Toolset.ts"
 import { CodeSettings } from "./BuiltinSettings.ts"
@@ -79,7 +80,8 @@ export const tool = Tool.make("execute_code", {
     duration_seconds: Schema.Finite,
     error: Schema.optionalKey(Schema.String),
     /** Reason that a confined environment stopped the script. */
-    sandbox_note: Schema.optionalKey(Schema.String)
+    sandbox_note: Schema.optionalKey(Schema.String),
+    set_aside: Schema.optionalKey(Schema.String)
   }),
   failure: Problem.Failure,
   failureMode: "return",
@@ -191,7 +193,8 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
     Context.add(FileSystem.FileSystem, outside.files)
   )
   const execute = Effect.fnUntraced(function*(params: typeof tool.parametersSchema.Type) {
-    const result = yield* observed(run(params, environment.node)).pipe(Effect.provideContext(services))
+    const ended = yield* observed(run(params, environment.node)).pipe(Effect.provideContext(services))
+    const result = { ...ended, ...yield* settlePlanted(environment) }
     if (result.status !== "error") return result
     const stopped = yield* whereStopped(environment, `${result.error}\n${result.output}`, (yield* HostRequests)?.refused ?? []).pipe(
       Effect.provideContext(services)

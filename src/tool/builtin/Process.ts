@@ -13,6 +13,7 @@ import * as Tool from "effect/ai/Tool"
 import { RedactSecrets } from "../../domain/Redaction.ts"
 import { CommandEnvironment } from "../../environment/CommandEnvironment.ts"
 import { InputArguments, OwnApproval, Timeout } from "../Annotations.ts"
+import { settlePlanted } from "../approval/PlantedRequests.ts"
 import { whereStopped } from "../approval/SandboxRequests.ts"
 import { StopRequested, ToolContext } from "../ToolContext.ts"
 import type { BackgroundProcess } from "./terminal/BackgroundProcess.ts"
@@ -85,7 +86,8 @@ const Result = Schema.Struct({
   showing: Schema.optionalKey(Schema.String),
   note: Schema.optionalKey(Schema.String),
   /** Reason that a confined environment stopped the process, and what became of it. */
-  sandbox_note: Schema.optionalKey(Schema.String)
+  sandbox_note: Schema.optionalKey(Schema.String),
+  set_aside: Schema.optionalKey(Schema.String)
 })
 /** See {@link Result}. */
 type Result = typeof Result.Type
@@ -266,11 +268,11 @@ export const handler = Effect.gen(function*() {
     })
     switch (action) {
       case "poll":
-        return { ...yield* poll(process), ...yield* stoppedAtWall(process) }
+        return { ...yield* poll(process), ...yield* settlePlanted(environment), ...yield* stoppedAtWall(process) }
       case "log":
-        return { ...yield* log(process, params), ...yield* stoppedAtWall(process) }
+        return { ...yield* log(process, params), ...yield* settlePlanted(environment), ...yield* stoppedAtWall(process) }
       case "wait":
-        return { ...yield* wait(process, params.timeout), ...yield* stoppedAtWall(process) }
+        return { ...yield* wait(process, params.timeout), ...yield* settlePlanted(environment), ...yield* stoppedAtWall(process) }
       case "kill":
         return yield* kill(process)
       case "close":

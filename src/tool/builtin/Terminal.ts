@@ -44,6 +44,7 @@ import { RedactSecrets } from "../../domain/Redaction.ts"
 import * as Annotations from "../Annotations.ts"
 import * as ChangeRecording from "../ChangeRecording.ts"
 import * as Danger from "../danger/Danger.ts"
+import { settlePlanted } from "../approval/PlantedRequests.ts"
 import { whereStopped } from "../approval/SandboxRequests.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
 import { StopRequested, ToolContext } from "../ToolContext.ts"
@@ -209,6 +210,7 @@ export const Result = Schema.Struct({
   sandbox_note: Schema.optionalKey(Schema.String),
   /** Change of the environment: it was started again, it ended under the command. */
   environment_note: Schema.optionalKey(Schema.String),
+  set_aside: Schema.optionalKey(Schema.String),
   notify_on_complete: Schema.optionalKey(Schema.Boolean),
   watch_patterns: Schema.optionalKey(Schema.Array(Schema.String)),
   hint: Schema.optionalKey(Schema.String)
@@ -387,7 +389,7 @@ const make = Effect.gen(function*() {
       return { finished, shown: { ...resultOf(finished, commands, seconds), ...ptyNote(params.pty, terminal) } }
     })
     const { finished, shown } = yield* runIn(shell)
-    const result = { ...shown, ...yield* environmentNote }
+    const result = { ...shown, ...yield* environmentNote, ...yield* settlePlanted(environment) }
     const stopped = exitCode(finished.outcome) === 0 || finished.outcome._tag === "Stopped"
       ? undefined
       : yield* Effect.provideService(

@@ -2,6 +2,7 @@
  * Files that hold secrets or from which something runs later, by their paths: one table for the file tools that open them, for the sandbox
  * that hides them and for the judge of commands that name them. Only the text counts; links are followed where files are opened.
  */
+import { isLaterPath } from "../../environment/LaterFiles.ts"
 
 /** A path without `.`, `..`, doubled slashes and a glob or slash at its end; relative ones start in `cwd` when it is known. */
 export const tidy = (path: string, cwd?: string): string => {
@@ -30,9 +31,8 @@ const startupFile = new RegExp(
 const programDirectory = new RegExp(String.raw`^${home}\/(?:\.local\/|\.cargo\/|\.bun\/|go\/)?bin(?:\/|$)`)
 const launchAgents = new RegExp(String.raw`^${home}\/library\/launchagents\/`)
 const gitSettings = new RegExp(String.raw`^${home}\/\.(?:gitconfig|config\/git\/)`)
-/** Files of a project from which a tool, an editor or another agent runs commands unasked. */
-const projectHooks =
-  /(?:^|\/)(?:\.git\/(?:hooks(?:\/|$)|config$|modules\/.*\/hooks\/)|\.husky\/|\.githooks\/|\.vscode\/(?:tasks|settings|launch)\.json$|\.devcontainer\/|\.pre-commit-config\.yaml$|lefthook(?:-local)?\.ya?ml$|\.envrc$|\.(?:claude|cursor|gemini|codex|hermes)\/(?:settings|hooks|mcp|config)[^/]*$|\.mcp\.json$)/
+/** Files of git from which it runs commands; those of other tools are a table that the sandbox shares. */
+const repositoryHooks = /(?:^|\/)\.git\/(?:hooks(?:\/|$)|config$|modules\/.*\/hooks\/)/
 
 /** A place from which something runs later without a question, whoever wrote it there. */
 export const runsLater = (path: string): string | undefined => {
@@ -40,7 +40,7 @@ export const runsLater = (path: string): string | undefined => {
   if (startupFile.test(tidied) || launchAgents.test(tidied)) return "a file that runs when a shell or session starts"
   if (programDirectory.test(tidied)) return "a directory of programs in the search path"
   if (gitSettings.test(tidied)) return "git hooks or git configuration"
-  return projectHooks.test(tidied) ? "a file from which tools run commands (hooks, tasks, settings of an editor or an agent)" : undefined
+  return repositoryHooks.test(tidied) || isLaterPath(tidied) ? "a file from which tools run commands (hooks, tasks, settings of an editor or an agent)" : undefined
 }
 
 /** Directories below a home directory that hold keys, tokens, and settings of how they are used, whole. */

@@ -1,0 +1,53 @@
+/**
+ * Rules that keep the running program as it is: a command that changes what its next start loads would run outside of
+ * every wall.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import { ordered, type Rule, ruleOf, within } from "./SandboxRules.ts"
+import { ruleAt } from "./WorkingTree.ts"
+
+/**
+ * Rules for the files of the program that other rules let be written. A file is left to them where `writable` names
+ * it, its directory, or a place below it.
+ */
+export const findRules = Effect.fnUntraced(function*(
+  files: ReadonlyArray<string>,
+  rules: ReadonlyArray<Rule>,
+  writable: ReadonlyArray<string>
+): Effect.fn.Return<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem | Path.Path> {
+  const path = yield* Path.Path
+  const sorted = ordered(rules)
+  const isNamed = (file: string) => writable.some((named) => named === path.dirname(file) || named === file)
+  const isWritten = (file: string) => {
+    const rule = ruleOf(sorted, file)
+    return rule?.allows === "write" && rule.source === undefined
+  }
+  const kept = files.filter((file) => isWritten(file) && !isNamed(file))
+  const found = yield* Effect.forEach(kept, (file) => ruleAt("read", file))
+  // A tree that lies in the program; packages and what tools put beside them are no part of it.
+  const parts = files.filter((file) => path.basename(file) !== "node_modules" && !isNamed(file))
+  const inside = rules.filter((rule) =>
+    rule.allows === "write" && rule.source === undefined && !isNamed(rule.path) &&
+    parts.some((file) => file !== rule.path && within(rule.path, file)))
+  const all = [...found.flat(), ...inside.map(({ isFile, path }): Rule => ({ path, isFile, allows: "read" }))]
+  return all.map((rule): Rule => ({ ...rule, keeps: "program" }))
+})
+
+/** Remedy where a command or a file tool wants to change the program. */
+export const remedy =
+  "hermes itself is loaded from there: only terminal.sandbox.write lets it be changed, where it names that directory"
+
+/**
+ * Describes the files of the program that rules keep, for a command that failed at the wall; undefined where there are
+ * none. Pure.
+ */
+export const describeKept = (rules: ReadonlyArray<Rule>): string | undefined => {
+  const kept = rules.filter(({ keeps }) => keeps === "program").map(({ path }) => path)
+  const [first] = kept
+  if (first === undefined) return undefined
+  const further = kept.length === 1 ? "" : ` and ${kept.length - 1} more places`
+  return `${first}${further} cannot be written, because ${remedy}`
+}

@@ -1,0 +1,108 @@
+/**
+ * Reads what the user's package managers fetched before: beside the project's own caches, which commands write, the
+ * shared ones are shown read-only where a package manager can look into two places.
+ *
+ * **Details**
+ *
+ * Go takes the shared module cache for a proxy, Maven for the tail of its local repository (3.9 and later), Gradle for
+ * its read-only dependency cache. Cargo has no such setting: links in the project's registry lead to the shared files,
+ * and are replaced by what cargo writes. npm and pip fetch again.
+ *
+ * Source: `ARCHITECTURE.md` §7 ("walls").
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import type { Rule } from "./SandboxRules.ts"
+import type { WallKind } from "./SandboxWall.ts"
+import { ruleAt } from "./WorkingTree.ts"
+
+/** A shared cache beside the one of a project. */
+export interface SharedCache {
+  readonly rules: ReadonlyArray<Rule>
+  readonly variables: Readonly<Record<string, string>>
+}
+
+const nothing: SharedCache = { rules: [], variables: {} }
+
+/** Place of a shared cache and of the project's own. Paths are absolute. */
+export interface Options {
+  /** Place below the home directory. */
+  readonly name: string
+  readonly home: string
+  /** Directory of the project's caches. */
+  readonly root: string
+  readonly paths: WallKind["paths"]
+}
+
+const additions = ["GOPROXY", "GRADLE_RO_DEP_CACHE", "MAVEN_ARGS"]
+
+/** Leaves out variables that only add a place to read where the command has a value. Pure. */
+export const omitGiven = (
+  variables: Readonly<Record<string, string>>,
+  given: Readonly<Record<string, unknown>> = {}
+): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(variables).filter(([name]) => !additions.includes(name) || given[name] === undefined)
+  )
+
+const supported = ["go/pkg/mod", ".m2/repository", ".gradle/caches", ".cargo/registry"]
+
+/** Proxies of Go that the user set for all projects, else its default. */
+const readGoProxies = Effect.fnUntraced(function*(home: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const settings = yield* Effect.forEach([".config/go/env", "Library/Application Support/go/env"], (name) =>
+    Effect.orElseSucceed(fs.readFileString(path.join(home, name)), () => ""))
+  return /^GOPROXY=(\S+)/m.exec(settings.join("\n"))?.[1] ?? "https://proxy.golang.org,direct"
+})
+
+/** Most links that are made for a project. */
+const maxLinks = 20_000
+
+/** Fills an empty registry of cargo with links to the shared one; unpacked crates are linked whole. */
+const linkRegistry = Effect.fnUntraced(function*(from: string, leadsTo: string, own: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  if ((yield* fs.readDirectory(own)).length > 0) return
+  let left = maxLinks
+  const link = (name: string, depth: number): Effect.Effect<void, PlatformError> =>
+    Effect.gen(function*() {
+      const entries = yield* fs.readDirectoryEntries(path.join(from, name))
+      yield* Effect.forEach(entries, (entry) => {
+        const inner = path.join(name, entry.name)
+        const isUnit = depth === 2 && inner.startsWith("src/")
+        if (entry.type === "Directory" && !isUnit) {
+          return Effect.andThen(fs.makeDirectory(path.join(own, inner)), link(inner, depth + 1))
+        }
+        left--
+        return left < 0 ? Effect.void : fs.symlink(path.join(leadsTo, inner), path.join(own, inner))
+      }, { concurrency: 8, discard: true })
+    })
+  yield* link("", 0)
+})
+
+/** Shows a shared cache; one that is not there, or that no package manager reads beside its own, is not shown. */
+export const showShared = Effect.fnUntraced(function*(
+  { home, name, paths, root }: Options
+): Effect.fn.Return<SharedCache, PlatformError, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const [usual] = supported.includes(name) ? yield* ruleAt("read", path.join(home, name)) : []
+  if (usual === undefined || usual.isFile === true) return nothing
+  const place = paths === "mounted" ? path.join(root, "shared", name) : usual.path
+  if (paths === "mounted") yield* fs.makeDirectory(place, { recursive: true, mode: 0o700 })
+  const rules: ReadonlyArray<Rule> = paths === "mounted" ? [{ path: place, source: usual.path, allows: "read" }] : []
+  switch (name) {
+    case "go/pkg/mod":
+      return { rules, variables: { GOPROXY: `file://${place}/cache/download,${yield* readGoProxies(home)}` } }
+    case ".m2/repository":
+      return { rules, variables: { MAVEN_ARGS: `-Dmaven.repo.local.tail=${place}` } }
+    case ".gradle/caches":
+      return { rules, variables: { GRADLE_RO_DEP_CACHE: place } }
+    default:
+      yield* linkRegistry(usual.path, place, path.join(root, name))
+      return { rules, variables: {} }
+  }
+})

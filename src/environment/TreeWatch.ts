@@ -1,0 +1,217 @@
+/**
+ * Looks after the working trees of a sandbox: files that commands make there and from which something would run later
+ * are set aside when the command has ended, and every few seconds while one runs.
+ *
+ * **Details**
+ *
+ * The rules of the wall hold files that were there before a command started. New ones were made by the command, but
+ * for those that file tools wrote with their own question. A look before a command accepts everything that it finds as
+ * the user's.
+ *
+ * **Gotchas**
+ *
+ * While a command runs, a file of the user's that appears is taken for the command's: it is renamed, reported and can
+ * be kept.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import { isLaterPath } from "./LaterFiles.ts"
+import { within } from "./SandboxRules.ts"
+import { putBack, setAside, type SetAside } from "./SetAside.ts"
+import { describePlace, type LaterPlace, scanTree, type TreeScan } from "./TreeScan.ts"
+
+/** Time for which a look holds where nothing runs. */
+const lookMillis = 1000
+/** Shortest pause between looks while a command runs; a look may take a hundredth of the time. */
+const pauseMillis = 2000
+const pauseRatio = 100
+
+/** State of one tree. */
+interface TreeState {
+  readonly tree: string
+  readonly lock: Semaphore.Semaphore
+  /** Commands that may write the tree now. */
+  running: number
+  last: { readonly scan: TreeScan; readonly at: number; readonly took: number } | undefined
+  /** Links of the program in the tree, as they were at the first look. */
+  links: ReadonlyArray<LaterPlace>
+}
+
+/** Keeps watch over working trees. */
+export interface TreeWatch {
+  /** Looks through a tree, unless that was done just now. */
+  readonly lookThrough: (tree: string) => Effect.Effect<TreeScan>
+  /** The life of a command that may write a tree, until the scope ends. */
+  readonly whileRunning: (tree: string) => Effect.Effect<void, never, Scope.Scope>
+  /** Admits a file that a file tool writes. */
+  readonly admit: (place: string) => void
+  /** Files that were set aside since the last call. */
+  readonly takeSetAside: Effect.Effect<ReadonlyArray<SetAside>>
+  /** Gives a file back its name. */
+  readonly keep: (file: SetAside) => Effect.Effect<void, PlatformError>
+}
+
+/** Parts of a sandbox that a watch needs. */
+export interface Options {
+  readonly home: string | undefined
+  /** Links that lead to the program. */
+  readonly links: Effect.Effect<ReadonlyArray<string>>
+  /** Places that the user lets commands write: below a tree they are not looked after. */
+  readonly writable: ReadonlyArray<string>
+  /** Called when the findings in a tree changed. */
+  readonly onChange: () => void
+}
+
+const pauseFor = ({ last }: TreeState): number => Math.max(pauseMillis, pauseRatio * (last?.took ?? 0))
+
+const isSame = (one: LaterPlace, other: LaterPlace | undefined): boolean =>
+  other !== undefined && one.link === other.link && (one.link === undefined || one.isThere === other.isThere)
+
+const describeScan = ({ environmentFiles, laterPlaces, repositories }: TreeScan): string =>
+  JSON.stringify([repositories, laterPlaces.map(({ path }) => path).toSorted(), environmentFiles.toSorted()])
+
+/** Files that were renamed, and files that may be there. */
+interface Ledger {
+  moved: ReadonlyArray<SetAside>
+  readonly admitted: Set<string>
+}
+
+/** Renames one planted file; `original` is the target of the link that stood there before. */
+const removePlanted = (ledger: Ledger, place: string, original: string | undefined) =>
+  setAside(place, original).pipe(
+    Effect.tap((file) => {
+      ledger.moved = [...ledger.moved, file]
+      return Effect.logWarning(
+        `the sandbox renamed ${place} to ${file.now}: a command made it, and programs run something from it later`
+      )
+    }),
+    Effect.catchIf(({ reason }) => reason._tag === "NotFound", () => Effect.void),
+    Effect.catch(({ message }) =>
+      Effect.logWarning(`a command made ${place}, from which something runs later; it could not be renamed: ${message}`))
+  )
+
+/** Puts a link of the program back where a command replaced it. */
+const restoreLink = Effect.fnUntraced(function*(ledger: Ledger, { link, path }: LaterPlace) {
+  const fs = yield* FileSystem.FileSystem
+  const now = yield* describePlace(path)
+  if (link === undefined || now.link === link) return
+  const isGone = !(yield* Effect.isSuccess(fs.lstat(path)))
+  if (isGone) yield* Effect.ignore(fs.symlink(link, path))
+  else yield* removePlanted(ledger, path, link)
+})
+
+/** Sets aside the new files of a tree; returns the findings that may stay. */
+const sweepTree = Effect.fnUntraced(function*(ledger: Ledger, { links }: TreeState, before: TreeScan, found: TreeScan) {
+  const known = new Map(before.laterPlaces.map((place) => [place.path, place]))
+  const isAdmitted = (place: string) => [...ledger.admitted].some((file) => within(file, place))
+  const isPlanted = (place: LaterPlace) => !isSame(place, known.get(place.path)) && !isAdmitted(place.path)
+  const planted = found.laterPlaces.filter(isPlanted)
+  yield* Effect.forEach(planted, ({ path }) => removePlanted(ledger, path, known.get(path)?.link), { discard: true })
+  yield* Effect.forEach(links, (link) => restoreLink(ledger, link), { discard: true })
+  const restored = planted.map(({ path }) => known.get(path)).filter((place) => place?.link !== undefined)
+  const kept = [...found.laterPlaces.filter((place) => !planted.includes(place)), ...restored]
+  return { ...found, laterPlaces: kept.filter((place) => place !== undefined) }
+})
+
+/** Adds a place to the findings of the trees that hold it. */
+const acceptPlace = (states: Iterable<TreeState>, place: LaterPlace): void => {
+  for (const state of states) {
+    if (state.last === undefined || !within(place.path, state.tree)) continue
+    const { scan } = state.last
+    state.last = { ...state.last, scan: { ...scan, laterPlaces: [...scan.laterPlaces, place] } }
+  }
+}
+
+/** Makes a watch that lasts as long as the scope. */
+export const make = Effect.fnUntraced(function*(
+  { home, links, onChange, writable }: Options
+): Effect.fn.Return<TreeWatch, never, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+  const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const scope = yield* Effect.scope
+  const states = new Map<string, TreeState>()
+  const ledger: Ledger = { moved: [], admitted: new Set() }
+
+  const findState = Effect.fnUntraced(function*(tree: string) {
+    const known = states.get(tree)
+    if (known !== undefined) return known
+    const state: TreeState = { tree, lock: yield* Semaphore.make(1), running: 0, last: undefined, links: [] }
+    states.set(tree, state)
+    return state
+  })
+
+  /** Looks through a tree, without the places that the user lets commands write. */
+  const scanWatched = Effect.fnUntraced(function*({ last, tree }: TreeState) {
+    const given = writable.filter((place) => place !== tree && within(place, tree))
+    const found = yield* scanTree(tree, { first: last?.scan.directories ?? [], home })
+    const laterPlaces = found.laterPlaces.filter(({ path }) => !given.some((place) => within(path, place)))
+    return { ...found, laterPlaces }
+  })
+
+  const look = Effect.fnUntraced(function*(state: TreeState) {
+    const start = yield* Clock.currentTimeMillis
+    const { last, running, tree } = state
+    if (last !== undefined && running === 0 && start < last.at + lookMillis) return last.scan
+    const found = yield* scanWatched(state)
+    if (last === undefined) {
+      const inside = (yield* links).filter((place) => within(place, tree))
+      state.links = yield* Effect.forEach(inside, describePlace)
+    }
+    const scan = last === undefined || running === 0 ? found : yield* sweepTree(ledger, state, last.scan, found)
+    if (running === 0) ledger.admitted.clear()
+    if (last !== undefined && describeScan(last.scan) !== describeScan(scan)) onChange()
+    const at = yield* Clock.currentTimeMillis
+    state.last = { scan, at, took: at - start }
+    return scan
+  }, Effect.provideContext(services))
+
+  const lookOnce = (state: TreeState): Effect.Effect<TreeScan> =>
+    Effect.uninterruptible(state.lock.withPermit(Effect.suspend(() => look(state))))
+
+  /** Looks again where no other command did. */
+  const lookWhereDue = Effect.fnUntraced(function*(state: TreeState) {
+    const now = yield* Clock.currentTimeMillis
+    if (now >= (state.last?.at ?? 0) + pauseFor(state)) yield* lookOnce(state)
+  })
+
+  const lookAgain = (state: TreeState): Effect.Effect<never> =>
+    Effect.forever(Effect.andThen(Effect.suspend(() => Effect.sleep(pauseFor(state))), lookWhereDue(state)))
+
+  const whileRunning = Effect.fnUntraced(function*(tree: string) {
+    const state = yield* findState(tree)
+    yield* Effect.acquireRelease(
+      Effect.suspend(() => {
+        state.running++
+        return Effect.forkIn(lookAgain(state), scope)
+      }),
+      (watcher) =>
+        Fiber.interrupt(watcher).pipe(
+          Effect.andThen(lookOnce(state)),
+          Effect.andThen(Effect.sync(() => void state.running--))
+        )
+    )
+  })
+
+  return {
+    lookThrough: (tree) => Effect.flatMap(findState(tree), lookOnce),
+    whileRunning,
+    admit: (place) => {
+      if (isLaterPath(place)) ledger.admitted.add(place)
+    },
+    takeSetAside: Effect.sync(() => {
+      const taken = ledger.moved
+      ledger.moved = []
+      return taken
+    }),
+    keep: Effect.fnUntraced(function*(file) {
+      yield* putBack(file)
+      acceptPlace(states.values(), yield* describePlace(file.path))
+      onChange()
+    }, Effect.provideContext(services))
+  }
+})

@@ -1,0 +1,175 @@
+/**
+ * Files that the next start of this program loads: its package, the packages that it depends on, the Node that runs
+ * it, and the symbolic links that lead to its script.
+ *
+ * **Details**
+ *
+ * Of an installed package the whole directory counts. Of a checkout, in which people work, `src`, `dist`,
+ * `node_modules` and `package.json` count. Dependencies are found as Node finds them, by the `node_modules` of the
+ * package and of the directories above.
+ *
+ * **Gotchas**
+ *
+ * In a bundle of an application only the file of the bundle counts.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import { nodePath } from "./CurrentProcess.ts"
+
+/** Origin of a running program. */
+export interface LoadedProgram {
+  /** File of a module of this package. */
+  readonly module: string
+  /** Script that Node was started with, as it was named. */
+  readonly script: string | undefined
+  /** Executable of Node. */
+  readonly node: string
+}
+
+/** The program that runs; a test puts another one in its place. */
+export const CurrentProgram = Context.Reference<LoadedProgram>("hermes-effect/platform/CurrentProgram", {
+  defaultValue: () => ({ module: import.meta.filename, script: process.argv[1], node: nodePath })
+})
+
+/** Files of a program. All paths are absolute. */
+export interface ProgramFiles {
+  /** Files and directories, without links. */
+  readonly files: ReadonlyArray<string>
+  /** Symbolic links on the way to its script. */
+  readonly links: ReadonlyArray<string>
+}
+
+const ownName = "hermes-effect"
+const maxPackages = 300
+
+const names = Schema.optionalKey(Schema.Record(Schema.String, Schema.String))
+const Manifest = Schema.fromJsonString(Schema.Struct({
+  name: Schema.optionalKey(Schema.String),
+  dependencies: names,
+  optionalDependencies: names,
+  peerDependencies: names
+}))
+
+const undecoded: typeof Manifest.Type = {}
+
+/** Reads the manifest of a package; an unreadable one names nothing. */
+const readManifest = Effect.fnUntraced(function*(directory: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  return yield* Effect.orElseSucceed(
+    Effect.flatMap(fs.readFileString(path.join(directory, "package.json")), Schema.decodeEffect(Manifest)),
+    () => undecoded
+  )
+})
+
+/** Directories from a path up to the root. */
+const listParents = (path: Path.Path, start: string): ReadonlyArray<string> => {
+  const parent = path.dirname(start)
+  return parent === start ? [start] : [start, ...listParents(path, parent)]
+}
+
+/** Tests if a path is a symbolic link. */
+const isLink = Effect.fnUntraced(function*(place: string) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* Effect.isSuccess(fs.readLink(place))
+})
+
+/** Finds the packages that a package loads, each by its real path, and the links to them. */
+const findDependencies = Effect.fnUntraced(function*(root: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const found = new Set<string>()
+  const links = new Set<string>()
+
+  const resolve = Effect.fnUntraced(function*(name: string, from: string) {
+    for (const directory of listParents(path, from)) {
+      const place = path.join(directory, "node_modules", name)
+      const real = yield* Effect.orElseSucceed(fs.realPath(place), () => undefined)
+      if (real === undefined) continue
+      if (yield* isLink(place)) links.add(place)
+      return real
+    }
+    return undefined
+  })
+
+  let level: ReadonlyArray<string> = [root]
+  while (level.length > 0 && found.size < maxPackages) {
+    const next = yield* Effect.forEach(level, Effect.fnUntraced(function*(directory) {
+      const { dependencies, optionalDependencies, peerDependencies } = yield* readManifest(directory)
+      const wanted = Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies })
+      return yield* Effect.forEach(wanted, (name) => resolve(name, directory), { concurrency: 8 })
+    }), { concurrency: 8 })
+    const fresh = new Set(next.flat().filter((directory) => directory !== undefined && !found.has(directory)))
+    level = Array.from(fresh).filter((directory) => directory !== undefined)
+    level.forEach((directory) => found.add(directory))
+  }
+  return { files: Array.from(found), links: Array.from(links) }
+})
+
+/** Finds what package managers put above a package for it: its command, and a link to it. */
+const findCommands = Effect.fnUntraced(function*(root: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const places = listParents(path, path.dirname(root)).flatMap((directory) =>
+    [".bin/hermes", ownName].map((name) => path.join(directory, "node_modules", name)))
+  const present = yield* Effect.filter(
+    places.filter((place) => place !== root),
+    (place) => Effect.isSuccess(fs.lstat(place))
+  )
+  const links = yield* Effect.filter(present, isLink)
+  const files = present.filter((place) => !links.includes(place))
+  return { files, links }
+})
+
+/** Finds the symbolic links on the way to a file. */
+const findLinks = Effect.fnUntraced(function*(file: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const links: Array<string> = []
+  let place = file
+  // As many as the kernel follows.
+  for (let followed = 0; followed < 40; followed++) {
+    const parents = listParents(path, place).toReversed()
+    const targets = yield* Effect.forEach(parents, (parent) =>
+      Effect.orElseSucceed(fs.readLink(parent), () => undefined))
+    const first = targets.findIndex((target) => target !== undefined)
+    const link = parents[first]
+    const target = targets[first]
+    if (link === undefined || target === undefined) return links
+    links.push(link)
+    place = path.join(path.resolve(path.dirname(link), target), path.relative(link, place))
+  }
+  return links
+})
+
+/** Finds the files of a program. */
+export const findProgramFiles = Effect.fnUntraced(function*(
+  { module, node, script }: LoadedProgram
+): Effect.fn.Return<ProgramFiles, never, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const findReal = (place: string) => Effect.orElseSucceed(fs.realPath(place), () => place)
+  const file = yield* findReal(module)
+  const executable = yield* findReal(node)
+  const manifests = yield* Effect.filter(
+    listParents(path, path.dirname(file)),
+    (directory) => Effect.orElseSucceed(fs.exists(path.join(directory, "package.json")), () => false)
+  )
+  const root = manifests[0]
+  const isOwn = root !== undefined && (yield* readManifest(root)).name === ownName
+  if (!isOwn) return { files: [file, executable], links: [] }
+  const isInstalled = path.basename(path.dirname(root)) === "node_modules"
+  const parts = ["dist", "node_modules", "package.json", "src"].map((name) => path.join(root, name))
+  const own = isInstalled ? [root] : parts
+  const [dependencies, commands] = yield* Effect.all([findDependencies(root), findCommands(root)])
+  // The script of an application that uses this package is its own.
+  const isOwnScript = script !== undefined && `${yield* findReal(path.resolve(script))}/`.startsWith(`${root}/`)
+  const links = isOwnScript ? yield* findLinks(path.resolve(script)) : []
+  return {
+    files: [...new Set([...own, executable, ...dependencies.files, ...commands.files])],
+    links: [...new Set([...links, ...dependencies.links, ...commands.links])]
+  }
+})
