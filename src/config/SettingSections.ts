@@ -289,7 +289,7 @@ export const terminal = F.defaulted({
     policy: F.optional(F.choice(["workspace-write", "read-only", "full"])),
     /** Absent: `hosts` where the policy is `workspace-write`, else `none`. */
     network: F.optional(F.choice(["none", "hosts", "all"])),
-    /** Hosts that are reached without a question where the network is `hosts`: `example.com`, `*.example.com`. */
+    /** Hosts that web tools, and commands where the network is `hosts`, reach without a question: `example.com`, `*.example.com`. */
     hosts: F.withDefault(F.texts, []),
     /** Directories that are written besides the working tree. */
     write: F.withDefault(F.paths, []),
@@ -471,8 +471,8 @@ export const permissions = F.defaulted({ allow: rules, ask: rules, deny: rules }
 /** `security`. Secrets are redacted unless this says otherwise; the periods differ, and this is the safer one. */
 export const security = F.defaulted({
   allowPrivateUrls: F.withDefault(F.wordyFlag, false),
-  /** `ask` before web tools, curl and wget reach a host that nobody approved. */
-  unknownHosts: F.withDefault(F.choice(["allow", "ask"]), "allow"),
+  /** `ask` before web tools and commands reach a host that is neither listed (`permissions.allow`, `terminal.sandbox.hosts`) nor approved. */
+  unknownHosts: F.withDefault(F.choice(["allow", "ask"]), "ask"),
   redactSecrets: F.withDefault(F.wordyFlag, true),
   /** Directories that file tools may write to; anywhere when empty. */
   writeSafeRoot: F.withDefault(F.paths, []),

@@ -84,7 +84,8 @@ export const toolPorts = (settings: Values, environment: Environment["Service"],
         Layer.succeed(urls.UrlPolicy, {
           ...urls.strict,
           allowPrivate: settings.security.allowPrivateUrls,
-          unknownHosts: settings.security.unknownHosts
+          unknownHosts: settings.security.unknownHosts,
+          hosts: settings.terminal.sandbox.hosts
         }),
         Layer.succeed(search.WebSearch, search.fromEnvironment((name) =>
           // `TAVILY_API_KEY` and `TAVILY_BASE_URL` belong together.

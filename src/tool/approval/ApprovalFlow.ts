@@ -61,8 +61,9 @@ const timedOut = (keys: ReadonlyArray<string>): string =>
   `BLOCKED: the approval request was not answered in time (${because(keys)}); silence is not consent. ${noWayAround}`
 
 /** Nobody can be asked. */
-const unattended = (keys: ReadonlyArray<string>, who: string): string =>
-  `BLOCKED: this needs an approval (${because(keys)}), and no user can be asked here (${who}). Find another way that needs no approval, or leave it undone and say so.`
+const unattended = ({ keys, remedies = [] }: Pick<Question, "keys" | "remedies">, who: string): string =>
+  `BLOCKED: this needs an approval (${because(keys)}), and no user can be asked here (${who}). Find another way that needs no approval, or leave it undone and say so` +
+  (remedies.length === 0 ? "." : `; the user decides: ${because(remedies)}.`)
 
 /** The judge said no; from the third denial in a row on, the model is told to stop. */
 const judged = (keys: ReadonlyArray<string>, inARow: number): string =>
@@ -138,6 +139,7 @@ const prefixOf = (concerns: ReadonlyArray<Concern>): Target | undefined =>
 const questionOf = ({ command, target, tool }: Request, concerns: ReadonlyArray<Concern>, ids: Ids, rules: OfferedRules | undefined): Question => {
   const keys = concerns.map(({ key }) => key)
   const targets = targetsOf(concerns, target)
+  const remedies = concerns.flatMap(({ remedy }) => remedy ?? [])
   const previews = [...new Set(concerns.flatMap(({ preview }) => preview ?? []))]
   return {
     session_id: ids.session_id,
@@ -147,6 +149,7 @@ const questionOf = ({ command, target, tool }: Request, concerns: ReadonlyArray<
     command: shown(command),
     description: keys.join("; "),
     keys,
+    ...remedies.length === 0 ? {} : { remedies },
     ...previews.length === 0 ? {} : { preview: previews.join("") },
     targets: targets.map(({ kind, text }) => ({ kind, text: shown(text) })),
     prefix: prefixOf(concerns),
@@ -162,8 +165,11 @@ const isJudged = (mode: Mode, presence: Presence): boolean =>
 /** Decided without a question, and told to whoever reads the log. */
 const alone = (question: Question, who: string, outcome: "once" | "deny"): Effect.Effect<JudgedAnswer> =>
   Effect.as(
-    Effect.logWarning(`approval ${outcome === "once" ? "given" : "denied"} without a question (${who}): ${question.description}`),
-    { outcome, by: "unattended", message: unattended(question.keys, who), choice: outcome }
+    Effect.logWarning([
+      `approval ${outcome === "once" ? "given" : "denied"} without a question (${who}): ${question.description}`,
+      ...outcome === "once" ? [] : question.remedies ?? []
+    ].join("; ")),
+    { outcome, by: "unattended", message: unattended(question, who), choice: outcome }
   )
 
 const asked = (who: Approver, timeout: Policy["timeout"], question: Question): Effect.Effect<JudgedAnswer> =>

@@ -12,6 +12,7 @@
 import * as Effect from "effect/Effect"
 import { writtenBy } from "../builtin/file/Fence.ts"
 import * as Boundary from "../fence/Boundary.ts"
+import * as EgressGate from "../fence/EgressGate.ts"
 import * as HostApproval from "../fence/HostApproval.ts"
 import * as Urls from "../fence/Urls.ts"
 import { ToolContext } from "../ToolContext.ts"
@@ -33,13 +34,8 @@ export const undecided: CallJudgement = { denied: undefined, asked: undefined, a
 /** Tools that only read, by name, where nothing is said of them. */
 const readers: ReadonlySet<string> = new Set(["read_file", "search_files", "session_search", "skills_list", "skill_view", "web_search", "web_extract"])
 
-const addressesOf = ({ args, tool }: Pick<Call, "args" | "tool">): ReadonlyArray<string> => {
-  const given: unknown = tool === "web_extract" ? args["urls"] : tool === "vision_analyze" ? [args["image_url"]] : []
-  return Array.isArray(given) ? given.filter((address): address is string => typeof address === "string") : []
-}
-
 const hostsOf = (call: Pick<Call, "args" | "tool">, lines: ReadonlyArray<string>): ReadonlyArray<string> => [
-  ...addressesOf(call).flatMap((address) => URL.canParse(address) ? [Urls.hostWithPort(new URL(address))] : []),
+  ...EgressGate.selectWebAddresses(call.tool, call.args).flatMap((address) => URL.canParse(address) ? [Urls.hostWithPort(new URL(address))] : []),
   ...lines.flatMap(HostApproval.ofLine).flatMap(({ target }) => target?.kind === "host" ? [target.text] : [])
 ]
 

@@ -31,7 +31,7 @@ import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as OptionalPackage from "../../platform/OptionalPackage.ts"
 import { Timeout } from "../Annotations.ts"
-import * as HostApproval from "../fence/HostApproval.ts"
+import * as EgressGate from "../fence/EgressGate.ts"
 import { within } from "../../platform/TimeLimit.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
@@ -286,7 +286,7 @@ const searchSet = Toolset.make("web", searching, searching.toLayer({ web_search:
 const extractSet = Toolset.make("web", extracting, extracting.toLayer({ web_extract: extract }))
 
 /** The toolset `web`. */
-export const toolset: Toolset.Toolset = HostApproval.guardAddresses(Toolset.fromBound<never, never>(
+export const toolset: Toolset.Toolset = EgressGate.guardAddresses(Toolset.fromBound<never, never>(
   "web",
   [searchTool, extractTool],
   Effect.flatMap(WebSearch, (provider) =>
