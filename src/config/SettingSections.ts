@@ -354,12 +354,14 @@ export const mcpServer = F.openSection({
   ),
   supportsParallelToolCalls: F.withDefault(F.flag, false),
   /**
-   * Tools that run without an approval, besides those that the server states to be read-only or not destructive:
-   * `tools` are names or globs on the server's own tool names, `full` is all of them, `untrusted` is none but the read-only.
+   * Tools that run without an approval; none when absent, whatever the server says of them. `tools` are names or globs on the server's own
+   * tool names, `annotations` are those that the server states to be read-only or not destructive, `full` is all of them, `untrusted` none.
    */
   trust: F.optional(
-    Schema.Union([F.choice(["full", "untrusted"]), F.openSection({ tools: F.withDefault(F.texts, []) })])
-      .annotate({ expected: "full, untrusted, or tools: a list of tool names" })
+    Schema.Union([
+      F.choice(["full", "annotations", "untrusted"]),
+      F.openSection({ tools: F.withDefault(F.texts, []), annotations: F.withDefault(F.flag, false) })
+    ]).annotate({ expected: "full, annotations, untrusted, or tools: a list of tool names" })
   ),
   /** Marks a server that wants a login (`hermes mcp login`), and what is known for it. */
   oauth: F.optional(Schema.Union([

@@ -161,9 +161,9 @@ export const make = (options: Options): Service => {
     request: Effect.fnUntraced(function*(request) {
       const { ids, session } = yield* sessionOf(request.sessionKey)
       const mode = modeOf(session, yield* PermissionMode.current)
-      const ruled = permissions === undefined ? undefined : yield* PermissionCalls.ofRequest(permissions, request.concerns)
+      const ruled = permissions === undefined ? undefined : yield* PermissionCalls.ofRequest(permissions, request)
       if (ruled !== undefined) return ruled
-      const free = lifted(mode)
+      const free = request.isListed === true && permissions === undefined ? "allow-list" : lifted(mode)
       if (free !== undefined) return { outcome: "once", by: free }
       const target = { kind: "call", text: `${request.tool} ${request.command}` } as const
       const concerns = request.concerns.map((concern) => ({ ...concern, isRuled: concern.permanent && concern.target?.kind === "host" }))

@@ -16,7 +16,7 @@ import * as EgressGate from "../fence/EgressGate.ts"
 import * as HostApproval from "../fence/HostApproval.ts"
 import * as Urls from "../fence/Urls.ts"
 import { ToolContext } from "../ToolContext.ts"
-import type { Call, Permit } from "./ApprovalPolicy.ts"
+import type { Call, Permit, Request } from "./ApprovalPolicy.ts"
 import type { ApprovalTarget } from "./ApprovalTarget.ts"
 import * as Permissions from "./Permissions.ts"
 import type { Target } from "./AllowList.ts"
@@ -79,7 +79,7 @@ export const judge = Effect.fnUntraced(function*(permissions: Permissions.Servic
   const cwd = context._tag === "Some" ? context.value.cwd : undefined
   const rules = yield* permissions.of(cwd)
   if (rules.rules.length === 0) return undecided
-  const needsHosts = rules.rules.some(({ pattern }) => pattern._tag === "Host")
+  const needsHosts = rules.rules.some(({ pattern, tool }) => pattern._tag === "Host" || tool === "web")
   const judged = yield* Permissions.judge(rules, callOf(call, target, cwd, onlyReads(call, target), needsHosts), permissions)
   return needsHosts ? { ...judged, allowsHost: (host) => allowsHost(rules, host) } : judged
 })
@@ -157,7 +157,7 @@ export const isLifted = (tool: string, { key, permanent, target }: Concern): boo
 /** The answer of the rules to a question about hosts; undefined where they have none. */
 export const ofRequest = Effect.fnUntraced(function*(
   permissions: Permissions.Service,
-  concerns: ReadonlyArray<Concern>
+  { concerns, isListed = false }: Pick<Request, "concerns" | "isListed">
 ): Effect.fn.Return<{ readonly outcome: Outcome; readonly by: Permit["by"]; readonly reason?: string } | undefined> {
   const hosts = concerns.flatMap(({ target }) => target?.kind === "host" ? [target.text] : [])
   if (hosts.length === 0 || hosts.length < concerns.length) return undefined
@@ -166,7 +166,8 @@ export const ofRequest = Effect.fnUntraced(function*(
   const judged = hosts.map((host) => Permissions.ofHost(rules, host))
   const denied = judged.find((one) => one.denied !== undefined)?.denied
   if (denied !== undefined) return { outcome: "deny", by: "permission", reason: `the rule ${denied.text} (${denied.source})` }
-  return judged.every(({ allowed, asked }) => allowed !== undefined && asked === undefined) ? { outcome: "once", by: "permission" } : undefined
+  const isAllowed = judged.every(({ allowed, asked }) => asked === undefined && (isListed || allowed !== undefined))
+  return isAllowed ? { outcome: "once", by: "permission" } : undefined
 })
 
 /** Rules that an approval of hosts for good may be kept as. */

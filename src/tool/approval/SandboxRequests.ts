@@ -86,8 +86,8 @@ export const serve = <A, E, R>(run: Effect.Effect<A, E, R>, approvals: Approvals
     let isServed = true
     const command = ApprovalTarget.of(call.tool, call.args, call.runs)
     const ofOrigin = ({ args, tool }: Origin) => ({ target: ApprovalTarget.of(tool, args), asked: { ...call, tool, args, runs: undefined, concerns: undefined } })
-    const askForHost = (name: string) => {
-      const asked = approvals.request({ tool: call.tool, command: command.text(), concerns: [EgressGate.hostConcern(name)], sessionKey: call.sessionKey })
+    const askForHost = (name: string, isListed = false) => {
+      const asked = approvals.request({ tool: call.tool, command: command.text(), concerns: [EgressGate.hostConcern(name)], isListed, sessionKey: call.sessionKey })
       const answer = isServed ? asked : Effect.provideService(asked, InteractiveMode.InteractiveMode, InteractiveMode.unattended("background process"))
       return Effect.provideContext(Effect.map(answer, ({ by, outcome }) => ({ by, isAllowed: outcome !== "deny" && outcome !== "timeout" })), services)
     }
@@ -107,7 +107,7 @@ export const serve = <A, E, R>(run: Effect.Effect<A, E, R>, approvals: Approvals
     }
     return run.pipe(
       Effect.provideService(HostRequests, requests),
-      Effect.provideService(EgressGate.FurtherHosts, (host) => Effect.map(askForHost(host), ({ isAllowed }) => isAllowed)),
+      Effect.provideService(EgressGate.FurtherHosts, (host, isListed) => Effect.map(askForHost(host, isListed), ({ isAllowed }) => isAllowed)),
       Effect.provideService(RunOutside, outside),
       Effect.ensuring(Effect.sync(() => {
         isServed = false

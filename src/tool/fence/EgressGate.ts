@@ -20,6 +20,7 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import type { Values } from "../../config/Settings.ts"
 import type { ToolArguments } from "../../middleware/Kind.ts"
 import type { Concern } from "../approval/Question.ts"
 import * as PermissionRule from "../approval/PermissionRule.ts"
@@ -41,13 +42,27 @@ export const hostConcern = (host: string): Concern => ({
 export const withoutRepetitions = (concerns: ReadonlyArray<Concern>): ReadonlyArray<Concern> =>
   Array.from(new Map(concerns.map((concern) => [concern.key, concern])).values())
 
+const hostPattern = (rule: string, list: PermissionRule.List) => {
+  const parsed = PermissionRule.parse(rule, list)
+  return parsed._tag === "Success" && parsed.success.tool === "web" && parsed.success.pattern._tag === "Host" ? parsed.success.pattern : undefined
+}
+
+/** The hosts that the settings list: those of `terminal.sandbox.hosts`, and of the rules `web(HOST)` of `permissions.allow`. */
+export const hostsOfSettings = ({ permissions, terminal }: Pick<Values, "permissions" | "terminal">): ReadonlyArray<string> => [
+  ...terminal.sandbox.hosts,
+  ...permissions.allow.flatMap((rule) => hostPattern(rule, "allow") === undefined ? [] : [rule.trim().slice("web(".length, -1).trim()])
+]
+
 /** True when the policy lists a host: `example.com`, `*.example.com`, `localhost:8080`. Without a port, the standard ones are meant. */
 export const isListed = ({ hosts }: Pick<Urls.Policy, "hosts">, host: string): boolean =>
   hosts.some((listed) => {
-    const rule = PermissionRule.parse(`web(${listed})`, "allow")
-    return rule._tag === "Success" && rule.success.pattern._tag === "Host" &&
-      PermissionRule.matchesHost(rule.success.pattern, "allow", host)
+    const pattern = hostPattern(`web(${listed})`, "allow")
+    return pattern !== undefined && PermissionRule.matchesHost(pattern, "allow", host)
   })
+
+/** True when a host is reached without a question, as far as the policy decides. */
+export const isOpenFor = (policy: Pick<Urls.Policy, "hosts" | "unknownHosts">, host: string): boolean =>
+  policy.unknownHosts === "allow" || isListed(policy, host)
 
 /** An address without its fragment, which is never sent; undefined for text that is not an address. */
 const canonicalAddress = (text: string): string | undefined => {
@@ -75,8 +90,11 @@ export const TypedAddresses = Context.Reference<ReadonlySet<string>>("hermes-eff
   defaultValue: () => new Set()
 })
 
-/** Asks whether the tool call that is served may reach a host that its arguments do not name; absent, it may not. */
-export const FurtherHosts = Context.Reference<((host: string) => Effect.Effect<boolean>) | undefined>(
+/**
+ * Decides whether the tool call that is served may reach a host that its arguments do not name: rules of `permissions` first, then the
+ * list (`isListed`), what was approved before, and the user. Absent outside of a tool call, where nobody is asked.
+ */
+export const FurtherHosts = Context.Reference<((host: string, isListed: boolean) => Effect.Effect<boolean>) | undefined>(
   "hermes-effect/tool/fence/FurtherHosts",
   { defaultValue: () => undefined }
 )
@@ -100,13 +118,13 @@ export const findConcerns = (
 /** Decides about a host that a request is sent on to while a call runs: listed, or approved now. */
 export const admitFurtherHost = Effect.fnUntraced(function*(host: string): Effect.fn.Return<boolean> {
   const policy = yield* Urls.UrlPolicy
-  const ask = yield* FurtherHosts
-  if (ask !== undefined) return policy.unknownHosts === "allow" || isListed(policy, host) || (yield* ask(host))
-  return policy.unknownHosts === "allow" || isListed(policy, host)
+  const decide = yield* FurtherHosts
+  const isOpen = isOpenFor(policy, host)
+  return decide === undefined ? isOpen : yield* decide(host, isOpen)
 })
 
 /** Selects the addresses among the arguments of a call; none for another tool. */
-type AddressSelector = (tool: string, args: ToolArguments) => ReadonlyArray<string>
+export type AddressSelector = (tool: string, args: ToolArguments) => ReadonlyArray<string>
 
 const texts = (value: unknown): ReadonlyArray<string> =>
   Array.isArray(value) ? value.filter((text): text is string => typeof text === "string") : typeof value === "string" ? [value] : []

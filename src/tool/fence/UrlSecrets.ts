@@ -14,7 +14,7 @@
  * A model can be told to encode in unforeseen ways. This keeps secrets from leaving by accident and by the usual tricks; the question
  * about the host is the boundary.
  */
-import * as Encoding from "effect/encoding/Base64"
+import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 import { redactText } from "../../domain/Redaction.ts"
 import { current } from "../../domain/Secrets.ts"
@@ -46,19 +46,24 @@ const decodeAll = (text: string): ReadonlyArray<string> => {
 /** Fewer characters of an encoded word hide no key. */
 const shortestWord = 16
 
-const isReadable = (text: string): boolean => text.length >= 8 && /^[\t\n\r -~]*$/.test(text)
+const decodeHex = (word: string): ReadonlyArray<string> =>
+  /^[0-9a-f]+$/i.test(word) ? [decodeLatin1(Uint8Array.from(word.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16)))] : []
 
-/** The texts that words of base64 and hexadecimal stand for. */
-const decodeWords = (text: string): ReadonlyArray<string> =>
-  (text.match(/[\w+/-]+/g) ?? []).filter((word) => word.length >= shortestWord).flatMap((word) => {
-    const hex = word.length % 2 === 0 && /^[0-9a-f]+$/i.test(word)
-      ? [decodeLatin1(Uint8Array.from(word.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16)))]
-      : []
-    const plain = word.replaceAll("-", "+").replaceAll("_", "/")
-    const whole = plain.length % 4 === 1 ? plain.slice(0, -1) : plain
-    const decoded = Result.getSuccess(Encoding.decode(whole.padEnd(Math.ceil(whole.length / 4) * 4, "=")))
-    return [...hex, ...decoded._tag === "Some" ? [decodeLatin1(decoded.value)] : []].filter(isReadable)
+/** Decodes a word at each of the four places at which a group of base64 may begin. */
+const decodeBase64 = (word: string): ReadonlyArray<string> =>
+  [0, 1, 2, 3].flatMap((offset) => {
+    const letters = word.slice(offset).replaceAll("-", "+").replaceAll("_", "/")
+    const whole = letters.length % 4 === 1 ? letters.slice(0, -1) : letters
+    const decoded = Result.getSuccess(Base64.decode(whole.padEnd(Math.ceil(whole.length / 4) * 4, "=")))
+    return decoded._tag === "Some" ? [decodeLatin1(decoded.value)] : []
   })
+
+/** The readable texts that words of base64 and hexadecimal stand for. A slash separates words, or is a letter of base64. */
+const decodeWords = (text: string): ReadonlyArray<string> =>
+  [...text.includes("/") ? text.match(/[\w+/-]+/g) ?? [] : [], ...text.match(/[\w+-]+/g) ?? []]
+    .filter((word) => word.length >= shortestWord)
+    .flatMap((word) => [...decodeHex(word), ...decodeBase64(word)])
+    .flatMap((decoded) => decoded.match(/[ -~]{8,}/g) ?? [])
 
 /** True when an address carries a secret: one that the runtime holds, or one of a known shape. */
 export const carriesSecret = (written: string, url: URL): boolean => {
