@@ -82,12 +82,7 @@ export const toolPorts = (settings: Values, environment: Environment["Service"],
       Layer.mergeAll(
         cron.layer(home.cron).pipe(Layer.provide([leasesIn(home.database), ChildProcesses.layer])),
         Layer.sync(CronDefaults, () => ({ timezone: settings.cron.timezone, model: currentModel(settings, environment) })),
-        Layer.succeed(urls.UrlPolicy, {
-          ...urls.strict,
-          allowPrivate: settings.security.allowPrivateUrls,
-          unknownHosts: settings.security.unknownHosts,
-          hosts: gate.hostsOfSettings(settings)
-        }),
+        Layer.succeed(urls.UrlPolicy, gate.policyFromSettings(settings)),
         Layer.succeed(search.WebSearch, search.fromEnvironment((name) =>
           // `TAVILY_API_KEY` and `TAVILY_BASE_URL` belong together.
           besideAddress(environment, [`${name.slice(0, name.indexOf("_"))}_BASE_URL`])(name))),

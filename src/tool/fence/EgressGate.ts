@@ -47,11 +47,23 @@ const hostPattern = (rule: string, list: PermissionRule.List) => {
   return parsed._tag === "Success" && parsed.success.tool === "web" && parsed.success.pattern._tag === "Host" ? parsed.success.pattern : undefined
 }
 
-/** The hosts that the settings list: those of `terminal.sandbox.hosts`, and of the rules `web(HOST)` of `permissions.allow`. */
-export const hostsOfSettings = ({ permissions, terminal }: Pick<Values, "permissions" | "terminal">): ReadonlyArray<string> => [
-  ...terminal.sandbox.hosts,
-  ...permissions.allow.flatMap((rule) => hostPattern(rule, "allow") === undefined ? [] : [rule.trim().slice("web(".length, -1).trim()])
-]
+/**
+ * Makes the policy of the settings. They list the hosts of `terminal.sandbox.hosts` and of the rules `web(HOST)` of `permissions.allow`,
+ * but for those that a rule of `deny` or `ask` names too.
+ */
+export const policyFromSettings = (
+  { permissions: { allow, ask, deny }, security, terminal }: Pick<Values, "permissions" | "security" | "terminal">
+): Urls.Policy => {
+  const named = (rules: ReadonlyArray<string>): ReadonlyArray<string> =>
+    rules.flatMap((rule) => hostPattern(rule, "allow") === undefined ? [] : [rule.trim().slice("web(".length, -1).trim()])
+  const excluded = new Set(named([...ask, ...deny]))
+  return {
+    ...Urls.strict,
+    allowPrivate: security.allowPrivateUrls,
+    unknownHosts: security.unknownHosts,
+    hosts: [...terminal.sandbox.hosts, ...named(allow)].filter((host) => !excluded.has(host))
+  }
+}
 
 /** True when the policy lists a host: `example.com`, `*.example.com`, `localhost:8080`. Without a port, the standard ones are meant. */
 export const isListed = ({ hosts }: Pick<Urls.Policy, "hosts">, host: string): boolean =>
