@@ -22,15 +22,17 @@ import type { RunEvent } from "../../domain/RunEvent.ts"
 /** Characters that are held back at most. */
 export const maxHeld = 4_096
 
+const [opening, backslash, closing] = [0x5b, 0x5c, 0x5d]
+
 /** The text of a bracket that opens at `at`, and the place behind it; undefined where its end is to come, or too far away. */
 const readBracket = (text: string, at: number): { readonly label: string; readonly end: number } | undefined => {
   let depth = 0
   const most = Math.min(text.length, at + maxHeld)
   for (let index = at; index < most; index++) {
-    const letter = text[index]
-    if (letter === "\\") index++
-    else if (letter === "[") depth++
-    else if (letter === "]" && --depth === 0) return { label: text.slice(at + 1, index), end: index + 1 }
+    const code = text.charCodeAt(index)
+    if (code === backslash) index++
+    else if (code === opening) depth++
+    else if (code === closing && --depth === 0) return { label: text.slice(at + 1, index), end: index + 1 }
   }
   return undefined
 }

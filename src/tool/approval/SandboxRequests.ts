@@ -93,8 +93,8 @@ export const serve = <A, E, R>(run: Effect.Effect<A, E, R>, approvals: Approvals
     }
     const requests: HostRequests = {
       refused: new Set(),
-      ask: (host, port) =>
-        Effect.map(askForHost(standardPorts.includes(port) ? host : `${host}:${port}`), ({ by, isAllowed }) => isAllowed && !opensNothing(by))
+      ask: (host, port, isListed) =>
+        Effect.map(askForHost(standardPorts.includes(port) ? host : `${host}:${port}`, isListed), ({ by, isAllowed }) => isAllowed && !opensNothing(by))
     }
     const outside = (reason: string, origin: Origin | undefined, further: ReadonlyArray<Concern>) => {
       const { asked, target } = origin === undefined ? { asked: call, target: command } : ofOrigin(origin)

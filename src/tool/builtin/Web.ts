@@ -38,6 +38,7 @@ import * as Toolset from "../Toolset.ts"
 import * as Problem from "./file/Problem.ts"
 import { SideModel } from "./SideModel.ts"
 import * as Fetch from "../fence/Fetch.ts"
+import * as UrlSecrets from "../fence/UrlSecrets.ts"
 import { WebSearch } from "./SearchProvider.ts"
 
 // The text of a page: what Readability finds to be its article, with headings, lists, links and code kept as Markdown. The
@@ -229,6 +230,7 @@ const search = Effect.fnUntraced(function*({ query }: { readonly query: string }
     return yield* Problem.fail("there is no search engine", { hint: "set TAVILY_API_KEY, EXA_API_KEY or BRAVE_API_KEY" })
   }
   if (query.trim() === "") return yield* Problem.fail("the query is empty")
+  if (UrlSecrets.carriesSecret(query)) return yield* Problem.fail("the query carries a secret, which would end up in the logs of others")
   const web = yield* Effect.catch(provider.search(query.trim(), maxResults), ({ message }) => Problem.fail(message))
   return { success: true as const, data: { web } }
 }, Problem.answer)

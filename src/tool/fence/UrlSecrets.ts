@@ -65,10 +65,13 @@ const decodeWords = (text: string): ReadonlyArray<string> =>
     .flatMap((word) => [...decodeHex(word), ...decodeBase64(word)])
     .flatMap((decoded) => decoded.match(/[ -~]{8,}/g) ?? [])
 
-/** True when an address carries a secret: one that the runtime holds, or one of a known shape. */
-export const carriesSecret = (written: string, url: URL): boolean => {
+/**
+ * True when one of some texts, such as an address as it was written and as it is sent, carries a secret: one that the runtime holds, or
+ * one of a known shape.
+ */
+export const carriesSecret = (...texts: ReadonlyArray<string>): boolean => {
   const secrets = current()
-  const forms = [...new Set([written.slice(0, maxChars), url.href.slice(0, maxChars)].flatMap(decodeAll))]
+  const forms = [...new Set(texts.flatMap((text) => decodeAll(text.slice(0, maxChars))))]
   const isSecret = (text: string): boolean => redactText(text, secrets) !== text
   if (forms.some((form) => isSecret(form) || decodeWords(form).some(isSecret))) return true
   return forms.some((form) => {

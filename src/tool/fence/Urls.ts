@@ -225,7 +225,7 @@ export const read = (text: string, policy: Policy): { readonly url: URL; readonl
   const host = hostOf(url)
   if (host === "") return block(text, "it has no host")
   if (url.username !== "" || url.password !== "") return block(text, "it carries a user name or password")
-  if (Array.from(url.searchParams.keys()).some((name) => secretParameter.test(name)) || UrlSecrets.carriesSecret(trimmed, url)) {
+  if (Array.from(url.searchParams.keys()).some((name) => secretParameter.test(name)) || UrlSecrets.carriesSecret(trimmed, url.href)) {
     return block(text, "it carries a secret, which would end up in the logs of others")
   }
   if (metadataHosts.includes(host)) {

@@ -12,12 +12,14 @@ import * as Runtime from "../../../src/Runtime.ts"
 import * as Approvals from "../../../src/tool/Approvals.ts"
 import * as Permissions from "../../../src/tool/approval/Permissions.ts"
 import type { Question } from "../../../src/tool/approval/Question.ts"
+import { WebSearch } from "../../../src/tool/builtin/SearchProvider.ts"
 import { SideModel } from "../../../src/tool/builtin/SideModel.ts"
 import * as Terminal from "../../../src/tool/builtin/Terminal.ts"
 import * as Vision from "../../../src/tool/builtin/Vision.ts"
 import * as Web from "../../../src/tool/builtin/Web.ts"
 import * as EgressGate from "../../../src/tool/fence/EgressGate.ts"
 import * as Urls from "../../../src/tool/fence/Urls.ts"
+import { callTool } from "../../support/callTool.ts"
 import { machine } from "../../support/hermesInProcess.ts"
 import { webServer } from "../../support/webServer.ts"
 
@@ -191,6 +193,17 @@ for (const door of doors) {
   })
 }
 
+describe("the rule `web` without a host", () => {
+  it.live("denies and allows all hosts of the web tools", () =>
+    Effect.gen(function*() {
+      for (const door of doors.filter(({ mayPlan }) => mayPlan)) {
+        const denied = yield* through(door, 1, ({ host }) => ({ approvals: withRules(["web"]), policy: { hosts: [host] } }))
+        const allowed = yield* through(door, 1, () => ({ approvals: withRules([], ["web"]) }))
+        assert.deepStrictEqual([denied.reached, allowed.reached], [0, 1], door.name)
+      }
+    }))
+})
+
 describe("an approval at one door", () => {
   it.live("holds at the others", () =>
     Effect.gen(function*() {
@@ -304,6 +317,20 @@ describe("an address that carries a secret", () => {
       ]
     ) assert.isFalse(blocked(address), address)
   })
+
+  it.live("is not searched for", () =>
+    Effect.gen(function*() {
+      const asked: Array<string> = []
+      const search = (query: string) =>
+        Effect.sync(() => {
+          asked.push(query)
+          return []
+        })
+      const searched = (query: string) => Effect.provideService(callTool(Web.toolset, "web_search", { query }), WebSearch, { name: "test", search })
+      assert.isFalse((yield* searched("herons")).isFailure)
+      assert.include((yield* searched(`who has ${base64(known)}`)).text, "the query carries a secret")
+      assert.deepStrictEqual(asked, ["herons"])
+    }))
 
   it.live("is asked about by no door, and reached by none", () =>
     Effect.gen(function*() {
