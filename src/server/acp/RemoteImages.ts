@@ -100,6 +100,7 @@ export const make = (): ImageFilter => {
 
   /** Takes the next part of the text that is known; undefined where more has to come. */
   const next = (isWhole: boolean): string | undefined => {
+    if (held === "") return undefined
     if (isLineStart && beforeDefinition.test(held)) {
       const at = held.indexOf("[")
       const isFull = isWhole || held.length >= maxHeld
@@ -140,11 +141,7 @@ export const make = (): ImageFilter => {
 
   const drain = (isWhole: boolean): string => {
     let out = ""
-    while (held !== "") {
-      const shown = next(isWhole)
-      if (shown === undefined) break
-      out += shown
-    }
+    for (let shown = next(isWhole); shown !== undefined; shown = next(isWhole)) out += shown
     return out
   }
 
