@@ -1,7 +1,10 @@
 // Images in what a model says, as editors get it: none that is loaded from elsewhere, however the text is cut into pieces.
 import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import * as RemoteImages from "../../src/server/acp/RemoteImages.ts"
+import * as acpEditor from "../support/acpEditor.ts"
+import { world } from "../support/servedEditor.ts"
 
 const changed: ReadonlyArray<readonly [given: string, shown: string]> = [
   ["![plan](https://e.example/a.png?d=secret)", "[plan](https://e.example/a.png?d=secret)"],
@@ -75,4 +78,20 @@ describe("images of an answer", () => {
     const text = "![".repeat(20_000)
     assert.isAtLeast(RemoteImages.withoutRemoteImages(text).length, 20_000)
   })
+})
+
+describe("an editor", () => {
+  it.live("gets an answer without images of other hosts, live and when its session is loaded", () =>
+    Effect.gen(function*() {
+      const text = ["see ![the pl", "an](htt", "ps://e.example/?d=secret) and ![here](a.png)", "!"]
+      const { ask, cwd, sessionId, textOf, updates } = yield* world({ work: [{ text }] }, {})
+      yield* Effect.promise(async () => {
+        const shown = "see [the plan](https://e.example/?d=secret) and ![here](a.png)!"
+        await ask("session/prompt", { sessionId, prompt: acpEditor.say("work") })
+        assert.strictEqual(textOf(sessionId), shown)
+        updates.length = 0
+        await ask("session/load", { sessionId, cwd, mcpServers: [] })
+        assert.strictEqual(textOf(sessionId), shown)
+      })
+    }), { timeout: 60_000 })
 })

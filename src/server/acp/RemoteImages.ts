@@ -178,7 +178,13 @@ export const makeForEvents = (): EventFilter => {
   let reasoning = make()
   const textPiece = (piece: string): ReadonlyArray<RunEvent> => piece === "" ? [] : [{ _tag: "TextDelta", text: piece }]
   const thoughtPiece = (piece: string): ReadonlyArray<RunEvent> => piece === "" ? [] : [{ _tag: "ReasoningDelta", text: piece }]
-  const end = (): ReadonlyArray<RunEvent> => [...thoughtPiece(reasoning.end()), ...textPiece(text.end())]
+  /** Lets go what was held; what follows is another text. */
+  const end = (): ReadonlyArray<RunEvent> => {
+    const rest = [...thoughtPiece(reasoning.end()), ...textPiece(text.end())]
+    text = make()
+    reasoning = make()
+    return rest
+  }
   const filterEvent = (event: RunEvent): ReadonlyArray<RunEvent> => {
     switch (event._tag) {
       case "TextDelta":
@@ -186,14 +192,10 @@ export const makeForEvents = (): EventFilter => {
       case "ReasoningDelta":
         return thoughtPiece(reasoning.push(event.text))
       case "TextReplaced":
-        text.end()
-        return [...thoughtPiece(reasoning.end()), { ...event, text: withoutRemoteImages(event.text) }]
-      case "RunFinished": {
-        const rest = end()
         text = make()
-        reasoning = make()
-        return [...rest, event]
-      }
+        return [...thoughtPiece(reasoning.end()), { ...event, text: withoutRemoteImages(event.text) }]
+      case "RunFinished":
+        return [...end(), { ...event, text: withoutRemoteImages(event.text) }]
       case "StepStarted":
       case "StepFinished":
       case "ToolInputStarted":
