@@ -48,9 +48,10 @@ export const deniedByRule = (rule: string, source: string): string =>
   `BLOCKED: the rule \`${rule}\` (${source}) denies this. ${noWayAround}`
 
 /** Nothing may change while the agent plans. */
-export const planning = (tool: string): string =>
+export const planning = (tool: string, reasons: ReadonlyArray<string>): string =>
   `BLOCKED (plan mode): ${tool} may change something, and only reading is allowed while you plan. ` +
-  "Do not look for another way to change it. Go on reading what you need, then present your plan as your answer: what you will change, in which order, and how you will check it. The user approves it, or asks for another."
+  "Do not look for another way to change it. Go on reading what you need, then present your plan as your answer: what you will change, in which order, and how you will check it. The user approves it, or asks for another." +
+  (reasons.length === 0 ? "" : ` (${because(reasons)})`)
 
 /** A person said no. */
 const denied = (keys: ReadonlyArray<string>, reason: string | undefined): string =>
@@ -86,6 +87,8 @@ interface Request {
 interface RequestOwner {
   /** Scope of an approval "for this session". */
   readonly session: string
+  /** Sessions in which hosts were approved for this one too. */
+  readonly starting: ReadonlyArray<string>
   readonly ids: Ids
   readonly mode: Mode
 }
@@ -249,9 +252,9 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
   /** Holds for whatever the prefix covers. */
   const prefixed = (target: Target): Approved => ({ target, permanent: true, reason: "" })
 
-  const left = (request: Request, { session }: RequestOwner): ReadonlyArray<Concern> =>
+  const left = (request: Request, { session, starting }: RequestOwner): ReadonlyArray<Concern> =>
     request.concerns.filter((concern) =>
-      !memory.knows(session, approvedOf(request)(concern)) &&
+      ![session, ...concern.target?.kind === "host" ? starting : []].some((one) => memory.knows(one, approvedOf(request)(concern))) &&
       !(concern.prefix !== undefined && memory.knows(session, prefixed(concern.prefix))))
 
   const remembered: ApprovalAnswer = { outcome: "session", by: "remembered", message: "" }

@@ -6,7 +6,8 @@
  * A host is reached without a question where
  *
  * - the policy lists it (`Policy.hosts`; `terminal.sandbox.hosts` in the program), or a rule `web(HOST)` of `permissions.allow` stands for it,
- * - it was approved for the session or for good (`host: …`), whichever door asked first: a web tool, a command, a redirect,
+ * - it was approved for the session or for good (`host: …`), whichever door asked first: a web tool, a command, a redirect; child
+ *   agents, which cannot ask, have the approvals of the sessions that started them,
  * - the address is one that the user typed in this conversation: that address and no other one of its host.
  *
  * Every other host is asked about in every permission mode but `yolo`, `plan` included; where no user can be asked it is refused, in one

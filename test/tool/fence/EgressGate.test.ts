@@ -14,6 +14,7 @@ import * as Permissions from "../../../src/tool/approval/Permissions.ts"
 import type { Question } from "../../../src/tool/approval/Question.ts"
 import { WebSearch } from "../../../src/tool/builtin/SearchProvider.ts"
 import { SideModel } from "../../../src/tool/builtin/SideModel.ts"
+import * as Delegate from "../../../src/tool/builtin/Delegate.ts"
 import * as Terminal from "../../../src/tool/builtin/Terminal.ts"
 import * as Vision from "../../../src/tool/builtin/Vision.ts"
 import * as Web from "../../../src/tool/builtin/Web.ts"
@@ -87,8 +88,10 @@ const run = Effect.fnUntraced(function*(calls: ReadonlyArray<Call>, { approvals,
     Effect.sync(() => {
       for (const event of events) if (event._tag === "ToolFinished") results.push(event.output)
     })
-  const script = Scripted.layer([...calls.map((call) => Scripted.complete({ toolCalls: [call] })), Scripted.complete("done")])
-  const runtime = Runtime.layer({ provider: script, approvals, tools: [Web.toolset, Vision.toolset, Terminal.toolset] })
+  // A child agent says that it is done too.
+  const done = [Scripted.complete("done"), Scripted.complete("done")]
+  const script = Scripted.layer([...calls.map((call) => Scripted.complete({ toolCalls: [call] })), ...done])
+  const runtime = Runtime.layer({ provider: script, approvals, tools: [Web.toolset, Vision.toolset, Terminal.toolset, Delegate.toolset] })
   yield* Agent.run({ prompt: "go", onEvent }).pipe(
     Effect.provide(runtime),
     Effect.provideService(SideModel, () => Effect.succeed("a dot")),
@@ -212,6 +215,24 @@ describe("an approval at one door", () => {
       const { approvals, asked } = answering("session")
       yield* run(calls.map(({ call }) => call), { approvals, policy: { hosts: calls.flatMap(({ hosts }) => hosts) } })
       assert.deepStrictEqual([hostsIn(asked), target.paths.length], [[target.host], doors.length])
+    }))
+})
+
+describe("a child agent", () => {
+  it.live("reaches the hosts that were approved for the session of its parent, and addresses that the user typed, and asks nothing", () =>
+    Effect.gen(function*() {
+      const [approved, typed, other] = [yield* server(), yield* server(), yield* server()]
+      const read = (url: string): Call => ({ name: "web_extract", params: { urls: [url] } })
+      const { approvals, asked } = answering("session")
+      yield* run([
+        read(`${approved.url}/parent`),
+        { name: "delegate_task", params: { goal: "look around" } },
+        read(`${approved.url}/child`),
+        read(`${typed.url}/doc`),
+        read(`${other.url}/x`)
+      ], { approvals, typed: [`${typed.url}/doc`] })
+      assert.deepStrictEqual([approved.paths, typed.paths, other.paths], [["/parent", "/child"], ["/doc"], []])
+      assert.deepStrictEqual(hostsIn(asked), [approved.host])
     }))
 })
 
