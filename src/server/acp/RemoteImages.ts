@@ -1,13 +1,14 @@
 /**
- * Text of a model without images that an editor would load from elsewhere: whatever stands in the address of an image leaves the machine
- * as soon as it is shown, and no question about a host comes before that.
+ * Text of a model without images that an editor would load from elsewhere: whatever stands in the address of an image
+ * leaves the machine as soon as it is shown, and no question about a host comes before that.
  *
  * **Details**
  *
- * An image in Markdown whose address is not a path or a data URL becomes a link to it, which leads away only when the user follows it:
+ * An image in Markdown whose address is not a path or a data URL becomes a link to it, which leads away only when the
+ * user follows it:
  * `![plan](https://example.com/a.png)` is sent as `[plan](https://example.com/a.png)`. The same holds for images by reference
- * (`![plan][1]`, with `[1]: https://…` before or behind). Text may come in pieces: what may be an image is held until that is known, at
- * most {@link maxHeld} characters.
+ * (`![plan][1]`, with `[1]: https://…` before or behind). Text may come in pieces: what may be an image is held until
+ * that is known, at most {@link maxHeld} characters.
  *
  * Pure but for the state of a stream, linear, never throws.
  *
@@ -24,7 +25,10 @@ export const maxHeld = 4_096
 
 const [opening, backslash, closing] = [0x5b, 0x5c, 0x5d]
 
-/** The text of a bracket that opens at `at`, and the place behind it; undefined where its end is to come, or too far away. */
+/**
+ * The text of a bracket that opens at `at`, and the place behind it; undefined where its end is to come, or too far
+ * away.
+ */
 const readBracket = (text: string, at: number): { readonly label: string; readonly end: number } | undefined => {
   let depth = 0
   const most = Math.min(text.length, at + maxHeld)
@@ -39,7 +43,10 @@ const readBracket = (text: string, at: number): { readonly label: string; readon
 
 const normalizeLabel = (label: string): string => label.trim().replaceAll(/\s+/g, " ").toLowerCase()
 
-/** True for an address that is read on this machine; whatever else it is, escapes and entities included, may lead elsewhere. */
+/**
+ * True for an address that is read on this machine; whatever else it is, escapes and entities included, may lead
+ * elsewhere.
+ */
 const isLocal = (address: string): boolean => /^(?:data:image\/[\w.+-]+[;,]|(?!\/\/)[\w./ ~@-]*$)/.test(address)
 
 /** Links of the text to images. */
@@ -72,14 +79,21 @@ const beforeDefinition = /^[ \t>*+.)\d-]{0,40}(?:\[|$)/
 /** Characters of a label at most. */
 const maxLabel = 1_000
 
+/** An address that a label stands for. */
+interface Definition {
+  readonly label: string
+  readonly isRemote: boolean
+}
+
 /** Reads the definition of an address at `at`; undefined for other text, `Pending` while it is not known. */
-const readDefinition = (text: string, at: number, isWhole: boolean): { readonly label: string; readonly isRemote: boolean } | "Pending" | undefined => {
+const readDefinition = (text: string, at: number, isWhole: boolean): Definition | "Pending" | undefined => {
   const bracket = readBracket(text, at)
   if (bracket === undefined) return isWhole || text.length - at > maxLabel || text.includes("\n\n", at) ? undefined : "Pending"
   if (text.length === bracket.end && !isWhole) return "Pending"
   if (text[bracket.end] !== ":") return undefined
   const [, address = "", end = ""] = /^:\s*<?\s*(\S*)(\s?)/.exec(text.slice(bracket.end)) ?? []
-  return end === "" && !isWhole ? "Pending" : { label: normalizeLabel(bracket.label), isRemote: address === "" || !isLocal(address.replace(/>$/, "")) }
+  if (end === "" && !isWhole) return "Pending"
+  return { label: normalizeLabel(bracket.label), isRemote: address === "" || !isLocal(address.replace(/>$/, "")) }
 }
 
 /** A text that comes in pieces. */

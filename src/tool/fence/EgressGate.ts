@@ -1,21 +1,24 @@
 /**
- * The one gate for what leaves this machine on behalf of a model: decides for a host whether it is reached, asked about or refused.
+ * The one gate for what leaves this machine on behalf of a model: decides for a host whether it is reached, asked about
+ * or refused.
  *
  * **Details**
  *
  * A host is reached without a question where
  *
- * - the policy lists it (`Policy.hosts`; `terminal.sandbox.hosts` in the program), or a rule `web(HOST)` of `permissions.allow` stands for it,
+ * - the policy lists it (`Policy.hosts`; `terminal.sandbox.hosts` in the program), or a rule `web(HOST)` of
+ *   `permissions.allow` stands for it,
  * - it was approved for the session or for good (`host: …`), whichever door asked first: a web tool, a command, a redirect; child
  *   agents, which cannot ask, have the approvals of the sessions that started them,
  * - the address is one that the user typed in this conversation: that address and no other one of its host.
  *
- * Every other host is asked about in every permission mode but `yolo`, `plan` included; where no user can be asked it is refused, in one
- * line that says how to list it. `security.unknown_hosts: allow` opens the gate. The fences of addresses (`Urls`) hold whatever it says.
+ * Every other host is asked about in every permission mode but `yolo`, `plan` included; where no user can be asked it
+ * is refused, in one line that says how to list it. `security.unknown_hosts: allow` opens the gate. The fences of
+ * addresses (`Urls`) hold whatever it says.
  *
- * Doors: the addresses of `web_extract` and `vision_analyze`, every redirect that they follow, addresses that `read_resource` of an MCP
- * server is asked for, commands with `curl` and `wget` outside of a sandbox ({@link HostApproval}), and every connection of a command
- * inside of one (`SandboxNetwork`).
+ * Doors: the addresses of `web_extract` and `vision_analyze`, every redirect that they follow, addresses that
+ * `read_resource` of an MCP server is asked for, commands with `curl` and `wget` outside of a sandbox ({@link
+ * HostApproval}), and every connection of a command inside of one (`SandboxNetwork`).
  *
  * Source: `ARCHITECTURE.md` §7 (approvals), `hermes-llm.md` §19.5.
  */
@@ -45,12 +48,13 @@ export const withoutRepetitions = (concerns: ReadonlyArray<Concern>): ReadonlyAr
 
 const hostPattern = (rule: string, list: PermissionRule.List) => {
   const parsed = PermissionRule.parse(rule, list)
-  return parsed._tag === "Success" && parsed.success.tool === "web" && parsed.success.pattern._tag === "Host" ? parsed.success.pattern : undefined
+  if (parsed._tag === "Failure" || parsed.success.tool !== "web") return undefined
+  return parsed.success.pattern._tag === "Host" ? parsed.success.pattern : undefined
 }
 
 /**
- * Makes the policy of the settings. They list the hosts of `terminal.sandbox.hosts` and of the rules `web(HOST)` of `permissions.allow`,
- * but for those that a rule of `deny` or `ask` names too.
+ * Makes the policy of the settings. They list the hosts of `terminal.sandbox.hosts` and of the rules `web(HOST)` of
+ * `permissions.allow`, but for those that a rule of `deny` or `ask` names too.
  */
 export const policyFromSettings = (
   { permissions: { allow, ask, deny }, security, terminal }: Pick<Values, "permissions" | "security" | "terminal">
@@ -66,7 +70,10 @@ export const policyFromSettings = (
   }
 }
 
-/** True when the policy lists a host: `example.com`, `*.example.com`, `localhost:8080`. Without a port, the standard ones are meant. */
+/**
+ * True when the policy lists a host: `example.com`, `*.example.com`, `localhost:8080`. Without a port, the standard
+ * ones are meant.
+ */
 export const isListed = ({ hosts }: Pick<Urls.Policy, "hosts">, host: string): boolean =>
   hosts.some((listed) => {
     const pattern = hostPattern(`web(${listed})`, "allow")
@@ -96,23 +103,27 @@ export const findAddresses = (text: string): ReadonlyArray<string> =>
   })
 
 /**
- * Addresses that the user typed in this conversation, in canonical form. Whoever takes the user's messages provides them; a model cannot
- * add to them.
+ * Addresses that the user typed in this conversation, in canonical form. Whoever takes the user's messages provides
+ * them; a model cannot add to them.
  */
 export const TypedAddresses = Context.Reference<ReadonlySet<string>>("hermes-effect/tool/fence/TypedAddresses", {
   defaultValue: () => new Set()
 })
 
 /**
- * Decides whether the tool call that is served may reach a host that its arguments do not name: rules of `permissions` first, then the
- * list (`isListed`), what was approved before, and the user. Absent outside of a tool call, where nobody is asked.
+ * Decides whether the tool call that is served may reach a host that its arguments do not name: rules of `permissions`
+ * first, then the list (`isListed`), what was approved before, and the user. Absent outside of a tool call, where
+ * nobody is asked.
  */
 export const FurtherHosts = Context.Reference<((host: string, isListed: boolean) => Effect.Effect<boolean>) | undefined>(
   "hermes-effect/tool/fence/FurtherHosts",
   { defaultValue: () => undefined }
 )
 
-/** Finds the hosts of addresses that have to be asked about. An address that the fence refuses is not: no answer would change it. */
+/**
+ * Finds the hosts of addresses that have to be asked about. An address that the fence refuses is not: no answer would
+ * change it.
+ */
 export const findConcerns = (
   addresses: ReadonlyArray<string>,
   policy: Urls.Policy
@@ -146,11 +157,17 @@ const texts = (value: unknown): ReadonlyArray<string> =>
 export const selectWebAddresses: AddressSelector = (tool, args) =>
   tool === "web_extract" ? texts(args["urls"]) : tool === "vision_analyze" ? texts(args["image_url"]) : []
 
-/** A toolset whose tools read addresses of the web: their hosts are asked about, and those that a request is sent on to. */
+/**
+ * A toolset whose tools read addresses of the web: their hosts are asked about, and those that a request is sent on to.
+ */
 export const guardAddresses = <E, R>(
   toolset: Toolset.Toolset<E, R>,
   select: AddressSelector = selectWebAddresses
 ): Toolset.Toolset<E, R> => {
-  const guarded = Toolset.withConcerns(toolset, Effect.map(Urls.UrlPolicy, (policy) => (tool, args) => findConcerns(select(tool, args), policy)))
-  return { ...guarded, bind: Effect.map(guarded.bind, (tools) => tools.map((bound) => ({ ...bound, mayBeSentOn: true }))) }
+  const guarded = Toolset.withConcerns(toolset, Effect.map(Urls.UrlPolicy, (policy) => (tool, args) =>
+    findConcerns(select(tool, args), policy)))
+  return {
+    ...guarded,
+    bind: Effect.map(guarded.bind, (tools) => tools.map((bound) => ({ ...bound, mayBeSentOn: true })))
+  }
 }

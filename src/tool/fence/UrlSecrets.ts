@@ -3,16 +3,17 @@
  *
  * **Details**
  *
- * Looked at are the address as it was written (the host of a parsed one is in lower case) and as it is sent, both without
- * percent-encoding, however often it was applied; words of base64 and hexadecimal in them, decoded; and, for values that the runtime
- * holds, the text without the punctuation by which a value can be spread over labels, folders and parameters.
+ * Looked at are the address as it was written (the host of a parsed one is in lower case) and as it is sent, both
+ * without percent-encoding, however often it was applied; words of base64 and hexadecimal in them, decoded; and, for
+ * values that the runtime holds, the text without the punctuation by which a value can be spread over labels, folders
+ * and parameters.
  *
  * Pure, bounded, never throws.
  *
  * **Gotchas**
  *
- * A model can be told to encode in unforeseen ways. This keeps secrets from leaving by accident and by the usual tricks; the question
- * about the host is the boundary.
+ * A model can be told to encode in unforeseen ways. This keeps secrets from leaving by accident and by the usual
+ * tricks; the question about the host is the boundary.
  */
 import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
@@ -58,7 +59,9 @@ const decodeBase64 = (word: string): ReadonlyArray<string> =>
     return decoded._tag === "Some" ? [decodeLatin1(decoded.value)] : []
   })
 
-/** The readable texts that words of base64 and hexadecimal stand for. A slash separates words, or is a letter of base64. */
+/**
+ * The readable texts that words of base64 and hexadecimal stand for. A slash separates words, or is a letter of base64.
+ */
 const decodeWords = (text: string): ReadonlyArray<string> =>
   [...text.includes("/") ? text.match(/[\w+/-]+/g) ?? [] : [], ...text.match(/[\w+-]+/g) ?? []]
     .filter((word) => word.length >= shortestWord)
@@ -66,8 +69,8 @@ const decodeWords = (text: string): ReadonlyArray<string> =>
     .flatMap((decoded) => decoded.match(/[ -~]{8,}/g) ?? [])
 
 /**
- * True when one of some texts, such as an address as it was written and as it is sent, carries a secret: one that the runtime holds, or
- * one of a known shape.
+ * True when one of some texts, such as an address as it was written and as it is sent, carries a secret: one that the
+ * runtime holds, or one of a known shape.
  */
 export const carriesSecret = (...texts: ReadonlyArray<string>): boolean => {
   const secrets = current()

@@ -4,10 +4,11 @@
  *
  * **Details**
  *
- * The official client asks further hosts: those that a redirect leads to, and those that a server names for its logins (metadata, tokens).
- * All of them are chosen by the server. A redirect within the host is followed; one to another host, and one from https to http, is an
- * error that names the setting, as the body and the headers of a request are meant for the server alone. The hosts of a login are those
- * that `hermes mcp login` reached while the user was there, or listed ones.
+ * The official client asks further hosts: those that a redirect leads to, and those that a server names for its logins
+ * (metadata, tokens). All of them are chosen by the server. A redirect within the host is followed; one to another
+ * host, and one from https to http, is an error that names the setting, as the body and the headers of a request are
+ * meant for the server alone. The hosts of a login are those that `hermes mcp login` reached while the user was there,
+ * or listed ones.
  *
  * Source: `hermes-product.md` §2.4, `hermes-llm.md` §19.5.
  */
