@@ -108,6 +108,11 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
    * `Approvals.layerSmart` is a side task of the runtime, unless the application provides one.
    */
   readonly approvals?: ApprovalsLayer | undefined
+  /**
+   * Hosts that tools reach without an approval: `example.com`, `*.example.com`, `localhost:8080`; every other one needs one. Default: those
+   * of the policy of addresses (`Urls.UrlPolicy`) around the layer, which are none.
+   */
+  readonly hosts?: ReadonlyArray<string> | undefined
 }
 
 /** {@link Runtime.layer}'s options. */
@@ -129,6 +134,14 @@ export interface Options<
 
 type PluginNeeds<One> = One extends Plugin<infer R> ? R : never
 type PluginList<Plugged extends ReadonlyArray<Plugin<unknown>>> = TupleLike<Plugin<PluginNeeds<Plugged[number]>>>
+
+/** A runtime whose tools reach these hosts, besides those of its surroundings, without an approval. */
+const withHosts = <A, E, R>(hosts: ReadonlyArray<string> | undefined, runtime: Layer.Layer<A, E, R>): Layer.Layer<A, E, R> =>
+  hosts === undefined ? runtime : Layer.unwrap(Effect.gen(function*() {
+    const { UrlPolicy } = yield* Effect.promise(() => import("./tool/fence/Urls.ts"))
+    const policy = yield* UrlPolicy
+    return Layer.provide(runtime, Layer.succeed(UrlPolicy, { ...policy, hosts: [...policy.hosts, ...hosts] }))
+  }))
 
 /** The surroundings of an application's runtime. */
 const ofApplication = <Plugged extends ReadonlyArray<Plugin<unknown>>, ProviderError, ProviderNeeds, Routes extends ReadonlyArray<ModelRoute>>(
@@ -200,12 +213,12 @@ export const layer = <
 >(
   options: OneModel & Options<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> = {}
 ) => {
-  const { approvals, changes, environment, hooks, hookSettings, middleware, plugins, provider, record, retry, routes, store, tools, ...settings } = options
-  return Secrets.providedLayer(assemble(
+  const { approvals, changes, environment, hooks, hookSettings, hosts, middleware, plugins, provider, record, retry, routes, store, tools, ...settings } = options
+  return Secrets.providedLayer(withHosts(hosts, assemble(
     agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never, Middlewares>({ ...settings, middleware, outermost })),
     { approvals, environment, hooks, hookSettings, middleware, record, store, tools },
     ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], { changes, provider, retry, routes })
-  ))
+  )))
 }
 
 /**
@@ -255,10 +268,10 @@ export const make = <
     readonly middleware?: Agent.Bounded<E, R, Middlewares> | undefined
   }
 ) => {
-  const { approvals, changes, environment, hooks, hookSettings, middleware, plugins, provider, record, retry, routes, store, tools, ...settings } = options
-  return Secrets.providedLayer(assemble(
+  const { approvals, changes, environment, hooks, hookSettings, hosts, middleware, plugins, provider, record, retry, routes, store, tools, ...settings } = options
+  return Secrets.providedLayer(withHosts(hosts, assemble(
     agentUnder(key, (outermost) => Agent.makeBounded<E, R, Middlewares>({ ...settings, middleware, outermost })),
     { approvals, environment, hooks, hookSettings, middleware, record, store, tools },
     ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], { changes, provider, retry, routes })
-  ))
+  )))
 }

@@ -21,7 +21,7 @@ import * as Usage from "../domain/Usage.ts"
 import { CallConversation } from "../environment/CommandEnvironment.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import * as PairedEvents from "../hooks/PairedEvents.ts"
-import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
+import { InteractiveMode, StartingSessions, unattended } from "../tool/approval/InteractiveMode.ts"
 import type * as Delegator from "../tool/Delegator.ts"
 import type { Task } from "../tool/Delegator.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
@@ -345,6 +345,7 @@ export const run = Effect.fnUntraced(function*(family: Family, child: Child): Ef
   })
   return yield* Effect.andThen(recorded, children.during(entry, agent.stop(sessionId), bounded)).pipe(
     Effect.provideService(CallConversation, (yield* CallConversation) ?? parent.conversationId),
+    Effect.provideService(StartingSessions, [...yield* StartingSessions, parent.sessionId]),
     Effect.provideService(InteractiveMode, unattended("child agent", autoApprove === true ? "approve" : "deny")),
     Effect.onExit((exit) => settle(family, child, exit)),
     Effect.exit,

@@ -99,7 +99,8 @@ const add = Command.make("add", { name, ...serverFlags }, Effect.fn("hermes mcp 
   if (known) return yield* usage(`server "${name}" already exists: run \`hermes mcp remove ${name}\` first`)
   yield* warn(warnings)
   yield* line(`added ${name} to ${file}; \`hermes mcp test ${name}\` tries it`)
-  yield* line(`Tools that may change things need approval. To skip it for some, list them in mcp_servers.${name}.trust.tools.`)
+  yield* line(`Its tools need approval. To skip it for some, list them in mcp_servers.${name}.trust.tools; to believe what the server says of ` +
+    `them, set mcp_servers.${name}.trust to annotations.`)
 }, Effect.provide(Home.layer))).pipe(Command.withDescription("Add a server with --command or --url"))
 
 /** Removes a server from `config.yaml`. */
@@ -179,7 +180,8 @@ const logout = Command.make("logout", { name }, Effect.fn("hermes mcp logout")(f
 /** Connects a server and prints what it has. */
 const test = Command.make("test", { name, json }, Effect.fn("hermes mcp test")(function*({ json, name }) {
   const section = yield* sectionNamed(name)
-  const SdkClient = yield* Effect.promise(() => import("../tool/mcp/SdkClient.ts"))
+  const [SdkClient, EgressGate, Urls] = yield* Effect.promise(() =>
+    Promise.all([import("../tool/mcp/SdkClient.ts"), import("../tool/fence/EgressGate.ts"), import("../tool/fence/Urls.ts")]))
   const { connection, offered } = yield* Effect.gen(function*() {
     const config = yield* ServerConfig.of(name, section)
     const connection = yield* McpConnector.use(({ connect }) => connect(config))
@@ -187,7 +189,11 @@ const test = Command.make("test", { name, json }, Effect.fn("hermes mcp test")(f
     const tools = connection.offers.tools ? yield* connection.listTools : []
     return { connection, offered: tools.filter((tool) => chosen(tool.name)) }
   }).pipe(
-    Effect.provide(SdkClient.layer.pipe(Layer.provide([McpLogins.layer, Layer.effect(UserPrograms, programs)]))),
+    Effect.provide(SdkClient.layer.pipe(Layer.provide([
+      McpLogins.layer,
+      Layer.effect(UserPrograms, programs),
+      Layer.effect(Urls.UrlPolicy, Effect.map(Settings, EgressGate.policyFromSettings))
+    ]))),
     Effect.catchTag("McpError", ({ message }) => Effect.fail(notDone(message)))
   )
   const tools = offered.map((tool) => ({ name: ServerConfig.toolName(name, tool.name), description: tool.description ?? "" }))

@@ -20,6 +20,7 @@ import * as PermissionCalls from "../tool/approval/PermissionCalls.ts"
 import * as Permissions from "../tool/approval/Permissions.ts"
 import type { Finding } from "../tool/danger/Command.ts"
 import * as Danger from "../tool/danger/Danger.ts"
+import * as EgressGate from "../tool/fence/EgressGate.ts"
 import { ToolContext } from "../tool/ToolContext.ts"
 import * as Ids from "../domain/Ids.ts"
 import * as CommandSettings from "./CommandSettings.ts"
@@ -89,11 +90,18 @@ const entryOf = (entries: ReadonlyArray<string>, target: ApprovalTarget.Approval
   })
 }
 
+/** A call with what is known about it. */
+interface JudgedCall {
+  readonly tool: string
+  readonly target: ApprovalTarget.ApprovalTarget
+  readonly judgement: Permissions.Judgement
+  /** Reasons to ask about its hosts. */
+  readonly hosts: ReadonlyArray<string>
+}
+
 const reasonOf = (
   { approvals, commandAllowlist }: Values,
-  { allowed, asked, denied }: Permissions.Judgement,
-  target: ApprovalTarget.ApprovalTarget,
-  tool: string
+  { hosts, judgement: { allowed, asked, denied }, target, tool }: JudgedCall
 ): Explained => {
   const { verdict } = target
   if (verdict.floor !== undefined) return { decision: "deny", reason: `never runs: ${verdict.floor.key}` }
@@ -110,6 +118,7 @@ const reasonOf = (
   const left = allowed === undefined ? found : found.filter((finding) => !CommandPrefix.isListable(finding))
   if (left[0] !== undefined) return { decision: "ask", reason: left[0].key }
   if (allowed !== undefined) return { decision: "allow", reason: ruleText(allowed) }
+  if (hosts[0] !== undefined) return { decision: "ask", reason: hosts[0] }
   return { decision: "allow", reason: target.lines.length > 0 ? "no rule; it is known to only read" : "no rule; the tool itself may ask" }
 }
 
@@ -125,7 +134,11 @@ const test = Effect.fn("hermes permissions test")(function*({ call, json }: { re
     taskId: Ids.TaskId.make("permissions"),
     cwd
   })
-  const { decision, reason } = reasonOf(yield* Settings, judgement, target, given.tool)
+  const settings = yield* Settings
+  const addresses = EgressGate.selectWebAddresses(given.tool, given.args)
+  const hosts = (yield* EgressGate.findConcerns(addresses, EgressGate.policyFromSettings(settings))).flatMap(({ key, target }) =>
+    target !== undefined && settings.commandAllowlist.includes(AllowList.entryOf(target)) ? [] : [key])
+  const { decision, reason } = reasonOf(settings, { tool: given.tool, target, judgement, hosts })
   yield* line(json ? SafeText.json({ call, tool: given.tool, decision, reason }, 2) : `${decision}  ${SafeText.line(reason)}`)
 }, Effect.provide(FolderTrust.layer), CommandSettings.provide)
 

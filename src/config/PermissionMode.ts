@@ -5,7 +5,7 @@
  *
  * | mode | what runs |
  * | --- | --- |
- * | `plan` | what is annotated or known as reading; the rest is refused, and the model is told to present its plan |
+ * | `plan` | what is annotated or known as reading; the rest is refused, and the model is told to present its plan. A new host is asked about, as in each mode but `yolo` |
  * | `ask` | also edits of files inside of the working tree; commands that are not known to only read, and files that something runs later, are asked about |
  * | `edits` | also edits of files of the working tree that something runs later, but for those of git and of the agent itself |
  * | `auto` | as `ask`, and a model rules on what is asked about (`approvals.mode: smart`) |

@@ -289,7 +289,7 @@ export const terminal = F.defaulted({
     policy: F.optional(F.choice(["workspace-write", "read-only", "full"])),
     /** Absent: `hosts` where the policy is `workspace-write`, else `none`. */
     network: F.optional(F.choice(["none", "hosts", "all"])),
-    /** Hosts that are reached without a question where the network is `hosts`: `example.com`, `*.example.com`. */
+    /** Hosts that web tools, and commands where the network is `hosts`, reach without a question: `example.com`, `*.example.com`. */
     hosts: F.withDefault(F.texts, []),
     /** Directories that are written besides the working tree. */
     write: F.withDefault(F.paths, []),
@@ -354,12 +354,14 @@ export const mcpServer = F.openSection({
   ),
   supportsParallelToolCalls: F.withDefault(F.flag, false),
   /**
-   * Tools that run without an approval, besides those that the server states to be read-only or not destructive:
-   * `tools` are names or globs on the server's own tool names, `full` is all of them, `untrusted` is none but the read-only.
+   * Tools that run without an approval; none when absent, whatever the server says of them. `tools` are names or globs on the server's own
+   * tool names, `annotations` are those that the server states to be read-only or not destructive, `full` is all of them, `untrusted` none.
    */
   trust: F.optional(
-    Schema.Union([F.choice(["full", "untrusted"]), F.openSection({ tools: F.withDefault(F.texts, []) })])
-      .annotate({ expected: "full, untrusted, or tools: a list of tool names" })
+    Schema.Union([
+      F.choice(["full", "annotations", "untrusted"]),
+      F.openSection({ tools: F.withDefault(F.texts, []), annotations: F.withDefault(F.flag, false) })
+    ]).annotate({ expected: "full, annotations, untrusted, or tools: a list of tool names" })
   ),
   /** Marks a server that wants a login (`hermes mcp login`), and what is known for it. */
   oauth: F.optional(Schema.Union([
@@ -471,8 +473,8 @@ export const permissions = F.defaulted({ allow: rules, ask: rules, deny: rules }
 /** `security`. Secrets are redacted unless this says otherwise; the periods differ, and this is the safer one. */
 export const security = F.defaulted({
   allowPrivateUrls: F.withDefault(F.wordyFlag, false),
-  /** `ask` before web tools, curl and wget reach a host that nobody approved. */
-  unknownHosts: F.withDefault(F.choice(["allow", "ask"]), "allow"),
+  /** `ask` before web tools and commands reach a host that is neither listed (`permissions.allow`, `terminal.sandbox.hosts`) nor approved. */
+  unknownHosts: F.withDefault(F.choice(["allow", "ask"]), "ask"),
   redactSecrets: F.withDefault(F.wordyFlag, true),
   /** Directories that file tools may write to; anywhere when empty. */
   writeSafeRoot: F.withDefault(F.paths, []),

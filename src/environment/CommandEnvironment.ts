@@ -128,8 +128,8 @@ export const onThisMachine: Pick<Service, "directory" | "home" | "node" | "notic
 
 /** Questions about hosts that a command of a tool call wants to reach. */
 export interface HostRequests {
-  /** Asks whether a host that is not listed may be reached. */
-  readonly ask: (host: string, port: number) => Effect.Effect<boolean>
+  /** Asks whether a host may be reached; about a listed one only rules decide. */
+  readonly ask: (host: string, port: number, isListed: boolean) => Effect.Effect<boolean>
   /** Hosts that commands of the call were kept from. */
   readonly refused: Set<string>
 }

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * The proxy runs in this program. A host that the settings list is reached at once; about every other one the tool call that the
- * command belongs to is asked ({@link HostRequests}), which the proxy knows by a password in the address that the command finds in its
+ * The proxy runs in this program. A host that the settings list is reached at once, unless a rule of `permissions` refuses it to the tool
+ * call that the command belongs to; about every other one that call is asked ({@link HostRequests}), which the proxy knows by a password in the address that the command finds in its
  * environment. A program that gives none is told to (407), or reaches the listed hosts only.
  */
 import * as Deferred from "effect/Deferred"
@@ -38,24 +38,25 @@ export const proxy = Effect.fnUntraced(function*(place: ForwardProxy.Place, host
   const asked = new WeakMap<HostRequests, Map<string, Deferred.Deferred<boolean>>>()
 
   /** One question for each host and call, however many connections want it. */
-  const mayReach = Effect.fnUntraced(function*(requests: HostRequests, host: string, port: number) {
+  const mayReach = Effect.fnUntraced(function*(requests: HostRequests, host: string, port: number, isListed: boolean) {
     const questions = asked.get(requests) ?? new Map<string, Deferred.Deferred<boolean>>()
     asked.set(requests, questions)
     const known = questions.get(`${host} ${port}`)
     if (known !== undefined) return yield* Deferred.await(known)
     const question = yield* Deferred.make<boolean>()
     questions.set(`${host} ${port}`, question)
-    yield* Effect.forkIn(Deferred.complete(question, requests.ask(host, port)), scope)
+    yield* Effect.forkIn(Deferred.complete(question, requests.ask(host, port, isListed)), scope)
     return yield* Deferred.await(question)
   })
 
   const admit: ForwardProxy.Admission = Effect.fnUntraced(function*(host, port, caller) {
-    if (hosts.isListed(host)) return yield* hosts.addresses(host, port)
+    const isListed = hosts.isListed(host)
     const requests = callers.get(caller ?? "")
+    if (requests === undefined && isListed) return yield* hosts.addresses(host, port)
     if (requests === undefined) return yield* Effect.fail({ reason: `${host} is not among ${hosts.setting}`, isCallerWanted: callers.size > 0 })
-    if (yield* mayReach(requests, host, port)) return yield* hosts.addresses(host, port)
+    if (yield* mayReach(requests, host, port, isListed)) return yield* hosts.addresses(host, port)
     requests.refused.add(host)
-    return yield* Effect.fail(`${host} is not among ${hosts.setting}, and was not approved`)
+    return yield* Effect.fail(isListed ? `${host} is refused by a rule of permissions` : `${host} is not among ${hosts.setting}, and was not approved`)
   })
 
   const port = yield* ForwardProxy.listen(place, admit)

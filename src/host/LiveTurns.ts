@@ -37,6 +37,7 @@ import { ApprovalPrompt } from "../tool/approval/Approver.ts"
 import { LiveMode, type PermissionMode } from "../config/PermissionMode.ts"
 import { attended, InteractiveMode, type Presence } from "../tool/approval/InteractiveMode.ts"
 import { Clarifier } from "../tool/builtin/Clarifier.ts"
+import * as EgressGate from "../tool/fence/EgressGate.ts"
 import type { Message, PlanQuestion, Turn } from "./HostEvent.ts"
 import type { LiveQuestions, PlanAnswer } from "./LiveQuestions.ts"
 import { sessionsOf, type SessionMoves } from "./SessionMoves.ts"
@@ -125,6 +126,8 @@ export const make = Effect.fnUntraced(function*(
   const isSteerable = isAttended && hooks.list().every(({ events, label }) => label === steeringLabel || !events.includes("transform_tool_result"))
   /** Sessions whose first prompt was sent. */
   const begun = new Set<SessionId>()
+  /** Addresses that the user typed since the session is live: a model may read them. */
+  const typed = new Set<string>()
   let messages = 0
   let turns = 0
   let held = 0
@@ -165,6 +168,8 @@ export const make = Effect.fnUntraced(function*(
 
   const conducted = Effect.fnUntraced(function*({ id, isRewritten, message, sessionId }: Turn): Effect.fn.Return<RunResult, AgentError> {
     const { effort, route, session } = owner.state()
+    // The text as the user typed it: neither what clients add to it nor messages of others are the user's.
+    if (message.origin === "client") for (const address of EgressGate.findAddresses(message.shown)) typed.add(address)
     const prompt = begun.has(sessionId) || prepare === undefined ? message.prompt : yield* prepare(sessionId, message.prompt)
     begun.add(sessionId)
     const run = agent.run({
@@ -193,7 +198,8 @@ export const make = Effect.fnUntraced(function*(
         label: planningLabel
       }), Scope.Scope, scope)
     }
-    const moded = mode === undefined ? run : Effect.provideService(run, LiveMode, mode)
+    const addressed = Effect.provideService(run, EgressGate.TypedAddresses, typed)
+    const moded = mode === undefined ? addressed : Effect.provideService(addressed, LiveMode, mode)
     return yield* isAttended
       ? moded.pipe(Effect.provideService(Clarifier, questions.clarifier), Effect.provideService(ApprovalPrompt, questions.approvals))
       : Effect.provideService(moded, InteractiveMode, presence)

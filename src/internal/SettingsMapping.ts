@@ -71,21 +71,18 @@ export const toolPorts = (settings: Values, environment: Environment["Service"],
     Effect.promise(() =>
       Promise.all([
         import("../tool/fence/Urls.ts"),
+        import("../tool/fence/EgressGate.ts"),
         import("../tool/builtin/SearchProvider.ts"),
         import("../tool/cron/CronJobs.ts"),
         import("../tool/cron/CronContext.ts"),
         import("../tool/cron/JobDraft.ts")
       ])
     ),
-    ([urls, search, cron, { CronDefaults }, { currentModel }]) =>
+    ([urls, gate, search, cron, { CronDefaults }, { currentModel }]) =>
       Layer.mergeAll(
         cron.layer(home.cron).pipe(Layer.provide([leasesIn(home.database), ChildProcesses.layer])),
         Layer.sync(CronDefaults, () => ({ timezone: settings.cron.timezone, model: currentModel(settings, environment) })),
-        Layer.succeed(urls.UrlPolicy, {
-          ...urls.strict,
-          allowPrivate: settings.security.allowPrivateUrls,
-          unknownHosts: settings.security.unknownHosts
-        }),
+        Layer.succeed(urls.UrlPolicy, gate.policyFromSettings(settings)),
         Layer.succeed(search.WebSearch, search.fromEnvironment((name) =>
           // `TAVILY_API_KEY` and `TAVILY_BASE_URL` belong together.
           besideAddress(environment, [`${name.slice(0, name.indexOf("_"))}_BASE_URL`])(name))),

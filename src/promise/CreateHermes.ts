@@ -82,6 +82,8 @@ export interface HermesOptions extends
   readonly on?: Listeners | undefined
   /** Answers whether a dangerous call may run: true or `"once"`, `"session"`, …; anything else denies. Without it, none runs. */
   readonly approve?: ((question: Question) => unknown) | undefined
+  /** Hosts that tools reach without asking: `example.com`, `*.example.com`, `localhost:8080`. Without it, `approve` is asked about each. */
+  readonly hosts?: ReadonlyArray<string> | undefined
   /** Sessions in memory (when absent), or in a SQLite file. */
   readonly store?: "memory" | { readonly sqlite: string } | undefined
 }
@@ -148,6 +150,7 @@ const runtimeOptions: Options.Checks<HermesOptions> = {
   tools: toolList,
   on: Options.members("hook", Object.fromEntries(hookNames.map((name) => [name, Options.callback]))),
   approve: Options.callback,
+  hosts: Options.list,
   store: Options.kind("\"memory\" or { sqlite: path }", (store) => store === "memory" || Json.isFields(store) && typeof store["sqlite"] === "string"),
   budget,
   cwd: Options.text,

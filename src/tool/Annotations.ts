@@ -46,6 +46,9 @@ export class InputArguments extends Context.Service<InputArguments, ReadonlyArra
  */
 export class OwnApproval extends Context.Service<OwnApproval, boolean>()("hermes-effect/tool/OwnApproval") {}
 
+/** The server of the tool claims that it only reads, which does not count: the user did not trust the server. */
+export class ClaimedReadonly extends Context.Service<ClaimedReadonly, boolean>()("hermes-effect/tool/ClaimedReadonly") {}
+
 /** Advice for the user that keeps the tool from being asked about again; follows the reason of a question. */
 export class ApprovalRemedy extends Context.Service<ApprovalRemedy, string>()("hermes-effect/tool/ApprovalRemedy") {}
 
@@ -70,6 +73,7 @@ export interface ToolFacts {
   readonly foreign: boolean
   readonly interactive: boolean
   readonly ownApproval: boolean
+  readonly claimedReadonly?: boolean | undefined
   readonly approvalRemedy?: string | undefined
   readonly pathArguments: ReadonlyArray<string>
   readonly commandArguments: ReadonlyArray<string>
@@ -94,6 +98,7 @@ export const facts = (tool: Tool.Any): ToolFacts => ({
   foreign: Context.getOrUndefined(tool.annotations, Tool.OpenWorld) ?? false,
   interactive: Context.getOrUndefined(tool.annotations, Interactive) ?? false,
   ownApproval: Context.getOrUndefined(tool.annotations, OwnApproval) ?? false,
+  claimedReadonly: Context.getOrUndefined(tool.annotations, ClaimedReadonly),
   approvalRemedy: Context.getOrUndefined(tool.annotations, ApprovalRemedy),
   pathArguments: Context.getOrUndefined(tool.annotations, PathArguments) ?? [],
   commandArguments: Context.getOrUndefined(tool.annotations, CommandArguments) ?? [],

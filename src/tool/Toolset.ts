@@ -69,6 +69,8 @@ export interface BoundTool {
   readonly uncovered?: Uncovered | undefined
   /** True when an environment decides what its commands can do; {@link inEnvironment} says so. */
   readonly isConfined?: boolean | undefined
+  /** True when it reads addresses, from which its requests may be sent on to further hosts; `EgressGate` decides about those. */
+  readonly mayBeSentOn?: boolean | undefined
   /** Hosts that its commands reach behind that wall. */
   readonly reach?: CommandEnvironment.Service["reach"] | undefined
 }

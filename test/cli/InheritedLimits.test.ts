@@ -20,7 +20,7 @@ describe("a started hermes", () => {
       const { stdout } = yield* hermes(["-q", "go", "--script", "turns.yaml", "--format", "stream-json"])
       const output = stdout.split("\n").filter((line) => line.includes("\"tool_result\"")).map((line) => String(JSON.parse(line).output))[0] ?? ""
       const limits = InheritedLimits.read({ HERMES_LIMITS: String(JSON.parse(output).output).trim() })
-      assert.deepStrictEqual(limits, { ...InheritedLimits.strictest, unknownHosts: "allow", unknownCommands: "allow", deny: ["npm publish*"], allow: ["git push*"], roots: [cwd] })
+      assert.deepStrictEqual(limits, { ...InheritedLimits.strictest, unknownHosts: "ask", unknownCommands: "allow", deny: ["npm publish*"], allow: ["git push*"], roots: [cwd] })
     }))
 
   it.live("asks although it is started with --yolo, a mode, a list or an environment that say otherwise, and says so", () =>

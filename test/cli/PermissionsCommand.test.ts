@@ -31,6 +31,7 @@ describe("hermes permissions", () => {
       assert.strictEqual(yield* explained("make x"), "ask  command that is not known to only read")
       assert.strictEqual(yield* explained("ls"), "allow  no rule; it is known to only read")
       assert.match(yield* explained("terminal(rm -rf /)"), /^deny {2}never runs: /)
+      assert.strictEqual(yield* explained("web(new.example)"), "ask  request to new.example, a host that is not approved")
       assert.deepInclude(JSON.parse((yield* run("permissions", "test", "git push", "--json")).stdout), { decision: "deny", tool: "terminal" })
     }))
 

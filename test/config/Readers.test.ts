@@ -169,8 +169,8 @@ approvals.single_query_mode                                  cli/SingleQuery.ts
 code_execution.mode                                          internal/SettingsMapping.ts
 code_execution.timeout                                       internal/SettingsMapping.ts
 code_execution.max_tool_calls                                internal/SettingsMapping.ts
-security.allow_private_urls                                  internal/SettingsMapping.ts
-security.unknown_hosts                                       internal/SettingsMapping.ts
+security.allow_private_urls                                  tool/fence/EgressGate.ts
+security.unknown_hosts                                       tool/fence/EgressGate.ts
 mcp_servers.<>.command                                       tool/mcp/ServerConfig.ts          section
 mcp_servers.<>.args                                          tool/mcp/ServerConfig.ts          section
 mcp_servers.<>.env.<>                                        tool/mcp/ServerConfig.ts          section

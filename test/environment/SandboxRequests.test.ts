@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process"
 import { existsSync, rmSync, writeFileSync } from "node:fs"
 import { createServer, type Server } from "node:http"
 import { join } from "node:path"
-import { Agent, Approvals, ExecuteCode, type RunEvent, Runtime, Sandbox, Scripted, Terminal } from "../../src/index.ts"
+import { Agent, Approvals, ExecuteCode, Permissions, type RunEvent, Runtime, Sandbox, Scripted, Terminal } from "../../src/index.ts"
 import { bubblewrap } from "../../src/environment/Bubblewrap.ts"
 import { seatbelt } from "../../src/environment/Seatbelt.ts"
 import type { ApprovalsLayer } from "../../src/internal/Assembly.ts"
@@ -40,7 +40,13 @@ const server = Effect.acquireRelease(
 type Call = { readonly name: string; readonly params: Readonly<Record<string, unknown>> }
 
 /** Runs commands and other calls one after another in one session; their results, and the questions. */
-const commands = (home: string, lines: ReadonlyArray<string | Call>, approvals: (asked: Array<Question>) => ApprovalsLayer, wall = bubblewrap) =>
+const commands = (
+  home: string,
+  lines: ReadonlyArray<string | Call>,
+  approvals: (asked: Array<Question>) => ApprovalsLayer,
+  wall = bubblewrap,
+  isListed: (host: string) => boolean = () => false
+) =>
   Effect.gen(function*() {
     const script = Scripted.layer([
       ...lines.map((line) => Scripted.complete({ toolCalls: [typeof line === "string" ? { name: "terminal", params: { command: line } } : line] })),
@@ -48,7 +54,7 @@ const commands = (home: string, lines: ReadonlyArray<string | Call>, approvals: 
     ])
     const environment = Sandbox.layer({
       policy: "workspace-write",
-      network: { setting: "terminal.sandbox.hosts", isListed: () => false, addresses: () => Effect.succeed(["127.0.0.1"]) },
+      network: { setting: "terminal.sandbox.hosts", isListed, addresses: () => Effect.succeed(["127.0.0.1"]) },
       home,
       writable: [],
       hidden: [],
@@ -108,6 +114,21 @@ describe("a host that is not listed", () => {
         assert.include(results[0] ?? "", "the sandbox did not let one.test be reached. Do not work around it: tell the user what needs more, who can change terminal.sandbox.hosts.")
         assert.isAtMost(asked.length, 1, "nobody is asked to run it outside as well")
       }
+    }))
+})
+
+describe("a host that is listed", () => {
+  it.live.skipIf(!stands)("is reached without a question, unless a rule denies it", () =>
+    Effect.gen(function*() {
+      const home = yield* project
+      const port = yield* server
+      const listed = (host: string): boolean => host === "one.test"
+      const open = yield* commands(home, [get("one.test", port)], answering("deny"), bubblewrap, listed)
+      assert.include(open.results[0], "REACHED")
+      assert.isEmpty(open.asked)
+      const rules = Layer.effect(Permissions.Permissions, Permissions.ofSettings({ allow: [], ask: [], deny: [`web(one.test:${port})`] }))
+      const denied = yield* commands(home, [get("one.test", port)], () => Layer.provide(Approvals.layerDeny(), rules), bubblewrap, listed)
+      assert.notInclude(denied.results[0], "REACHED")
     }))
 })
 

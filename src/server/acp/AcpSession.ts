@@ -37,6 +37,7 @@ import * as AcpQuestions from "./AcpQuestions.ts"
 import * as AcpSettings from "./AcpSettings.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
 import * as AcpUpdates from "./AcpUpdates.ts"
+import * as RemoteImages from "./RemoteImages.ts"
 
 export type { SessionClient } from "./AcpClient.ts"
 export { AcpFailure, failure } from "./AcpFailure.ts"
@@ -125,6 +126,7 @@ export const make = Effect.fnUntraced(function*(
   const paths = yield* Path.Path
   const resolve = (path: string): string => paths.resolve(cwd, path)
   const hidden = StreamSecrets.make(yield* Secrets)
+  const imageless = RemoteImages.makeForEvents()
   const questions = yield* AcpQuestions.make(live, client)
   const settings = AcpSettings.make(live, models)
   const reader = yield* live.subscribe({ whenBehind: "wait" })
@@ -143,7 +145,8 @@ export const make = Effect.fnUntraced(function*(
   })
 
   const showEnd = Effect.gen(function*() {
-    yield* show(hidden.end())
+    yield* show(imageless.of(hidden.end()))
+    yield* show(imageless.end())
     for (const update of updates?.end() ?? []) yield* client.update(update)
   })
 
@@ -158,7 +161,7 @@ export const make = Effect.fnUntraced(function*(
         return
       }
       case "RunEvents":
-        return yield* show(hidden.of(event.events))
+        return yield* show(imageless.of(hidden.of(event.events)))
       case "TurnEnded": {
         yield* showEnd
         if (current === undefined || event.turn.message.id !== current.message) return

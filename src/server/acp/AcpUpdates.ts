@@ -1,6 +1,6 @@
 /**
  * Events of a run, and stored messages, as updates of an ACP session. Data in, data out. Pieces of an answer come in without secrets
- * (`StreamSecrets`); other texts come out without.
+ * (`StreamSecrets`) and without images that a client would load from elsewhere (`RemoteImages`); other texts come out without.
  *
  * **Details**
  *
@@ -32,14 +32,15 @@ import * as Usage from "../../domain/Usage.ts"
 import { streamedText } from "../../host/StreamedText.ts"
 import type { ChangeSet } from "../../session/ChangeSets.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
+import * as RemoteImages from "./RemoteImages.ts"
 
 /** Characters of an output, and of a title. */
 const mostOutput = 32_000
 const mostTitle = 120
 
-const text = (value: string): ContentBlock => ({ type: "text", text: Redaction.redactText(value) })
+const text = (value: string): ContentBlock => ({ type: "text", text: RemoteImages.withoutRemoteImages(Redaction.redactText(value)) })
 
-/** A piece of the answer, which has no secrets. */
+/** A piece of the answer, which has no secrets and no remote images. */
 export const message = (value: string): SessionUpdate => ({ sessionUpdate: "agent_message_chunk", content: { type: "text", text: value } })
 
 const thought = (value: string): SessionUpdate => ({ sessionUpdate: "agent_thought_chunk", content: text(value) })
@@ -322,7 +323,7 @@ const changedBy = (callId: string, at: number, { changes, sessionId }: ReplayCon
 const replayedPart = (part: Prompt.Part, turn: TurnUpdates, changed: (callId: string) => ReadonlyArray<FileChanged>): ReadonlyArray<SessionUpdate> => {
   switch (part.type) {
     case "text":
-      return part.text === "" ? [] : [message(Redaction.redactKeys(part.text))]
+      return part.text === "" ? [] : [message(RemoteImages.withoutRemoteImages(Redaction.redactKeys(part.text)))]
     case "reasoning":
       return part.text === "" ? [] : [thought(part.text)]
     case "tool-call":

@@ -48,9 +48,10 @@ export const deniedByRule = (rule: string, source: string): string =>
   `BLOCKED: the rule \`${rule}\` (${source}) denies this. ${noWayAround}`
 
 /** Nothing may change while the agent plans. */
-export const planning = (tool: string): string =>
+export const planning = (tool: string, reasons: ReadonlyArray<string>): string =>
   `BLOCKED (plan mode): ${tool} may change something, and only reading is allowed while you plan. ` +
-  "Do not look for another way to change it. Go on reading what you need, then present your plan as your answer: what you will change, in which order, and how you will check it. The user approves it, or asks for another."
+  "Do not look for another way to change it. Go on reading what you need, then present your plan as your answer: what you will change, in which order, and how you will check it. The user approves it, or asks for another." +
+  (reasons.length === 0 ? "" : ` (${because(reasons)})`)
 
 /** A person said no. */
 const denied = (keys: ReadonlyArray<string>, reason: string | undefined): string =>
@@ -61,8 +62,9 @@ const timedOut = (keys: ReadonlyArray<string>): string =>
   `BLOCKED: the approval request was not answered in time (${because(keys)}); silence is not consent. ${noWayAround}`
 
 /** Nobody can be asked. */
-const unattended = (keys: ReadonlyArray<string>, who: string): string =>
-  `BLOCKED: this needs an approval (${because(keys)}), and no user can be asked here (${who}). Find another way that needs no approval, or leave it undone and say so.`
+const unattended = ({ keys, remedies = [] }: Pick<Question, "keys" | "remedies">, who: string): string =>
+  `BLOCKED: this needs an approval (${because(keys)}), and no user can be asked here (${who}). Find another way that needs no approval, or leave it undone and say so` +
+  (remedies.length === 0 ? "." : `; the user decides: ${because(remedies)}.`)
 
 /** The judge said no; from the third denial in a row on, the model is told to stop. */
 const judged = (keys: ReadonlyArray<string>, inARow: number): string =>
@@ -85,6 +87,8 @@ interface Request {
 interface RequestOwner {
   /** Scope of an approval "for this session". */
   readonly session: string
+  /** Sessions in which hosts were approved for this one too. */
+  readonly starting: ReadonlyArray<string>
   readonly ids: Ids
   readonly mode: Mode
 }
@@ -138,6 +142,7 @@ const prefixOf = (concerns: ReadonlyArray<Concern>): Target | undefined =>
 const questionOf = ({ command, target, tool }: Request, concerns: ReadonlyArray<Concern>, ids: Ids, rules: OfferedRules | undefined): Question => {
   const keys = concerns.map(({ key }) => key)
   const targets = targetsOf(concerns, target)
+  const remedies = concerns.flatMap(({ remedy }) => remedy ?? [])
   const previews = [...new Set(concerns.flatMap(({ preview }) => preview ?? []))]
   return {
     session_id: ids.session_id,
@@ -147,6 +152,7 @@ const questionOf = ({ command, target, tool }: Request, concerns: ReadonlyArray<
     command: shown(command),
     description: keys.join("; "),
     keys,
+    ...remedies.length === 0 ? {} : { remedies },
     ...previews.length === 0 ? {} : { preview: previews.join("") },
     targets: targets.map(({ kind, text }) => ({ kind, text: shown(text) })),
     prefix: prefixOf(concerns),
@@ -162,8 +168,11 @@ const isJudged = (mode: Mode, presence: Presence): boolean =>
 /** Decided without a question, and told to whoever reads the log. */
 const alone = (question: Question, who: string, outcome: "once" | "deny"): Effect.Effect<JudgedAnswer> =>
   Effect.as(
-    Effect.logWarning(`approval ${outcome === "once" ? "given" : "denied"} without a question (${who}): ${question.description}`),
-    { outcome, by: "unattended", message: unattended(question.keys, who), choice: outcome }
+    Effect.logWarning([
+      `approval ${outcome === "once" ? "given" : "denied"} without a question (${who}): ${question.description}`,
+      ...outcome === "once" ? [] : question.remedies ?? []
+    ].join("; ")),
+    { outcome, by: "unattended", message: unattended(question, who), choice: outcome }
   )
 
 const asked = (who: Approver, timeout: Policy["timeout"], question: Question): Effect.Effect<JudgedAnswer> =>
@@ -243,9 +252,9 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
   /** Holds for whatever the prefix covers. */
   const prefixed = (target: Target): Approved => ({ target, permanent: true, reason: "" })
 
-  const left = (request: Request, { session }: RequestOwner): ReadonlyArray<Concern> =>
+  const left = (request: Request, { session, starting }: RequestOwner): ReadonlyArray<Concern> =>
     request.concerns.filter((concern) =>
-      !memory.knows(session, approvedOf(request)(concern)) &&
+      ![session, ...concern.target?.kind === "host" ? starting : []].some((one) => memory.knows(one, approvedOf(request)(concern))) &&
       !(concern.prefix !== undefined && memory.knows(session, prefixed(concern.prefix))))
 
   const remembered: ApprovalAnswer = { outcome: "session", by: "remembered", message: "" }

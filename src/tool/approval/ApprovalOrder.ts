@@ -21,6 +21,7 @@ import { type Call, defaultPolicy, type Mode, type Options, type Permit, type Po
 import * as ApprovalTarget from "./ApprovalTarget.ts"
 import { ApprovalPrompt, type Approver, terminal } from "./Approver.ts"
 import * as CommandPrefix from "./CommandPrefix.ts"
+import { StartingSessions } from "./InteractiveMode.ts"
 import * as PermissionCalls from "./PermissionCalls.ts"
 import * as Permissions from "./Permissions.ts"
 import { type Choice, type Concern, ContentScanner } from "./Question.ts"
@@ -95,7 +96,7 @@ export const make = (options: Options): Service => {
     if (denied !== undefined) return refuse("approval_denied", ApprovalFlow.deniedByRule(denied.text, denied.source))
     const { ids, session } = yield* sessionOf(call.sessionKey)
     const mode = modeOf(session, yield* PermissionMode.current)
-    if (mode === "plan" && !PermissionCalls.mayPlan(call, judgedTarget)) return refuse("approval_denied", ApprovalFlow.planning(call.tool))
+    if (mode === "plan" && !PermissionCalls.mayPlan(call, judgedTarget)) return refuse("approval_denied", ApprovalFlow.planning(call.tool, (call.concerns ?? []).map(({ key }) => key)))
     const found = yield* foundIn(call, verdict)
     const offered = found.length === 0 ? undefined : prefix()
     const covered = found.length > 0 && lines.length === 1 && lines.every(isCovered)
@@ -128,7 +129,7 @@ export const make = (options: Options): Service => {
     const offeredRules = (asked: ReadonlyArray<Concern>, prefix: Concern["prefix"]) =>
       permissions === undefined ? Effect.undefined : PermissionCalls.offered(permissions, { call, target: judgedTarget, concerns: asked, prefix })
     const request = { tool: call.tool, command: text(), concerns, target: target(), offeredRules }
-    const { by, message, outcome } = yield* asking.ask(request, { session, ids, mode: flowMode(mode) })
+    const { by, message, outcome } = yield* asking.ask(request, { session, starting: yield* StartingSessions, ids, mode: flowMode(mode) })
     if (outcome === "deny") return refuse("approval_denied", message)
     return outcome === "timeout" ? refuse("approval_timeout", message) : permit(by, outcome)
   })
@@ -161,15 +162,15 @@ export const make = (options: Options): Service => {
     request: Effect.fnUntraced(function*(request) {
       const { ids, session } = yield* sessionOf(request.sessionKey)
       const mode = modeOf(session, yield* PermissionMode.current)
-      const ruled = permissions === undefined ? undefined : yield* PermissionCalls.ofRequest(permissions, request.concerns)
+      const ruled = permissions === undefined ? undefined : yield* PermissionCalls.ofRequest(permissions, request)
       if (ruled !== undefined) return ruled
-      const free = lifted(mode)
+      const free = request.isListed === true && permissions === undefined ? "allow-list" : lifted(mode)
       if (free !== undefined) return { outcome: "once", by: free }
       const target = { kind: "call", text: `${request.tool} ${request.command}` } as const
       const concerns = request.concerns.map((concern) => ({ ...concern, isRuled: concern.permanent && concern.target?.kind === "host" }))
       const offeredRules = (asked: ReadonlyArray<Concern>) =>
         permissions === undefined ? Effect.undefined : PermissionCalls.offeredHosts(permissions, asked)
-      const { by, outcome, reason } = yield* asking.ask({ ...request, concerns, target, offeredRules }, { session, ids, mode: flowMode(mode) })
+      const { by, outcome, reason } = yield* asking.ask({ ...request, concerns, target, offeredRules }, { session, starting: yield* StartingSessions, ids, mode: flowMode(mode) })
       return { outcome, by, reason }
     }),
     setYolo: (session, on) => Effect.sync(() => void (on ? yolo.add(session) : yolo.delete(session))),

@@ -102,6 +102,8 @@ export interface Request {
   readonly tool: string
   readonly command: string
   readonly concerns: ReadonlyArray<Concern>
+  /** True when a list allows it: only a rule that refuses or asks keeps it back. */
+  readonly isListed?: boolean | undefined
   readonly sessionKey?: string | undefined
 }
 

@@ -115,11 +115,16 @@ const stated = ({ bound: { tool }, callId, messages }: ReasonFacts, args: ToolAr
   )
 }
 
-/** A tool of the application is approved as a tool; one of a server, which may do anything, call by call. */
-const askedBy = (tool: string, remedy: string | undefined): Concern =>
-  remedy === undefined
-    ? { key: `${tool} asks for an approval`, permanent: true, target: { kind: "tool", text: tool } }
+/**
+ * A tool of the application is approved as a tool, and so is one of a server that claims to only read; another one of a server, which may
+ * do anything, call by call.
+ */
+const askedBy = (tool: string, { approvalRemedy: remedy, claimedReadonly }: ToolFacts): Concern => {
+  if (remedy === undefined) return { key: `${tool} asks for an approval`, permanent: true, target: { kind: "tool", text: tool } }
+  return claimedReadonly === true
+    ? { key: `${tool} says that it only reads, and its server is not trusted (${remedy})`, permanent: true, target: { kind: "tool", text: tool } }
     : { key: `${tool} may change or delete things (${remedy})`, permanent: true }
+}
 
 /** Reasons why a call needs an approval, besides what its command says. */
 export const reasonsOf = (given: ReasonFacts, args: ToolArguments): Effect.Effect<ReadonlyArray<Concern>, never, ToolContext> => {
@@ -138,5 +143,5 @@ const ofTool = (given: ReasonFacts, args: ToolArguments): Effect.Effect<Readonly
     return Effect.succeed(always)
   }
   return Effect.map(stated(given, args), (needed) =>
-    needed ? [...always, askedBy(tool.name, facts.approvalRemedy)] : always)
+    needed ? [...always, askedBy(tool.name, facts)] : always)
 }

@@ -47,6 +47,14 @@ export const unattended = (who: string, otherwise: "deny" | "approve" = "deny", 
 export const InteractiveMode = Context.Reference<Presence>("hermes-effect/tool/approval/InteractiveMode", { defaultValue: () => attended })
 
 /**
+ * Sessions of the runs that started this one, the nearest last: hosts that were approved there for the session hold here too, as a child
+ * agent works on the same request of the same user and cannot ask.
+ */
+export const StartingSessions = Context.Reference<ReadonlyArray<string>>("hermes-effect/tool/approval/StartingSessions", {
+  defaultValue: () => []
+})
+
+/**
  * Variables of the programs that a tool starts: the limits of this run, so that a `hermes` among them can only tighten them.
  * Nobody can be asked there; what was allowed unattended here is allowed there.
  */

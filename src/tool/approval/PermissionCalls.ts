@@ -12,10 +12,11 @@
 import * as Effect from "effect/Effect"
 import { writtenBy } from "../builtin/file/Fence.ts"
 import * as Boundary from "../fence/Boundary.ts"
+import * as EgressGate from "../fence/EgressGate.ts"
 import * as HostApproval from "../fence/HostApproval.ts"
 import * as Urls from "../fence/Urls.ts"
 import { ToolContext } from "../ToolContext.ts"
-import type { Call, Permit } from "./ApprovalPolicy.ts"
+import type { Call, Permit, Request } from "./ApprovalPolicy.ts"
 import type { ApprovalTarget } from "./ApprovalTarget.ts"
 import * as Permissions from "./Permissions.ts"
 import type { Target } from "./AllowList.ts"
@@ -33,13 +34,8 @@ export const undecided: CallJudgement = { denied: undefined, asked: undefined, a
 /** Tools that only read, by name, where nothing is said of them. */
 const readers: ReadonlySet<string> = new Set(["read_file", "search_files", "session_search", "skills_list", "skill_view", "web_search", "web_extract"])
 
-const addressesOf = ({ args, tool }: Pick<Call, "args" | "tool">): ReadonlyArray<string> => {
-  const given: unknown = tool === "web_extract" ? args["urls"] : tool === "vision_analyze" ? [args["image_url"]] : []
-  return Array.isArray(given) ? given.filter((address): address is string => typeof address === "string") : []
-}
-
 const hostsOf = (call: Pick<Call, "args" | "tool">, lines: ReadonlyArray<string>): ReadonlyArray<string> => [
-  ...addressesOf(call).flatMap((address) => URL.canParse(address) ? [Urls.hostWithPort(new URL(address))] : []),
+  ...EgressGate.selectWebAddresses(call.tool, call.args).flatMap((address) => URL.canParse(address) ? [Urls.hostWithPort(new URL(address))] : []),
   ...lines.flatMap(HostApproval.ofLine).flatMap(({ target }) => target?.kind === "host" ? [target.text] : [])
 ]
 
@@ -83,7 +79,7 @@ export const judge = Effect.fnUntraced(function*(permissions: Permissions.Servic
   const cwd = context._tag === "Some" ? context.value.cwd : undefined
   const rules = yield* permissions.of(cwd)
   if (rules.rules.length === 0) return undecided
-  const needsHosts = rules.rules.some(({ pattern }) => pattern._tag === "Host")
+  const needsHosts = rules.rules.some(({ pattern, tool }) => pattern._tag === "Host" || tool === "web")
   const judged = yield* Permissions.judge(rules, callOf(call, target, cwd, onlyReads(call, target), needsHosts), permissions)
   return needsHosts ? { ...judged, allowsHost: (host) => allowsHost(rules, host) } : judged
 })
@@ -161,7 +157,7 @@ export const isLifted = (tool: string, { key, permanent, target }: Concern): boo
 /** The answer of the rules to a question about hosts; undefined where they have none. */
 export const ofRequest = Effect.fnUntraced(function*(
   permissions: Permissions.Service,
-  concerns: ReadonlyArray<Concern>
+  { concerns, isListed = false }: Pick<Request, "concerns" | "isListed">
 ): Effect.fn.Return<{ readonly outcome: Outcome; readonly by: Permit["by"]; readonly reason?: string } | undefined> {
   const hosts = concerns.flatMap(({ target }) => target?.kind === "host" ? [target.text] : [])
   if (hosts.length === 0 || hosts.length < concerns.length) return undefined
@@ -170,7 +166,8 @@ export const ofRequest = Effect.fnUntraced(function*(
   const judged = hosts.map((host) => Permissions.ofHost(rules, host))
   const denied = judged.find((one) => one.denied !== undefined)?.denied
   if (denied !== undefined) return { outcome: "deny", by: "permission", reason: `the rule ${denied.text} (${denied.source})` }
-  return judged.every(({ allowed, asked }) => allowed !== undefined && asked === undefined) ? { outcome: "once", by: "permission" } : undefined
+  const isAllowed = judged.every(({ allowed, asked }) => asked === undefined && (isListed || allowed !== undefined))
+  return isAllowed ? { outcome: "once", by: "permission" } : undefined
 })
 
 /** Rules that an approval of hosts for good may be kept as. */

@@ -164,11 +164,12 @@ const pathsOf = (rule: PlacedRule, { reads, writes }: Subject): ReadonlyArray<Re
 /** Certainty that a rule of `deny` or `ask` is about a call. */
 const finds = (rule: PlacedRule, subject: Subject, onlyReads: boolean): PermissionRule.Certainty => {
   const { commands, cwd, home, hosts, tool } = subject
+  const isOfWeb = rule.tool === "web" && hosts.length > 0 && !isCommands(subject)
   if (rule.problem !== undefined) return onlyReads ? "no" : "yes"
   const { pattern } = rule
   switch (pattern._tag) {
     case "Any":
-      return PermissionRule.concernsTool(rule, tool) || rule.tool === "terminal" && commands.length > 0 ? "yes" : "no"
+      return isOfWeb || PermissionRule.concernsTool(rule, tool) || rule.tool === "terminal" && commands.length > 0 ? "yes" : "no"
     case "Command": {
       const found = commands.map((command) => PermissionRule.findsCommand(pattern, command))
       return found.includes("yes") ? "yes" : found.includes("perhaps") ? "perhaps" : "no"

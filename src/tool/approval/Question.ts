@@ -41,6 +41,8 @@ export interface Concern {
   readonly preview?: string | undefined
   /** True when it may be approved for good; a finding of a content scanner may not. */
   readonly permanent: boolean
+  /** Way in which the user allows it beforehand, for who reads why it was refused where no user can be asked. */
+  readonly remedy?: string | undefined
   /** True when a rule of `permissions.allow` that stands for the call lifts it. */
   readonly isRuled?: boolean | undefined
 }
@@ -53,6 +55,8 @@ export interface Question extends Pick<Ids, "session_id" | "turn_id" | "tool_cal
   /** Reason why it is asked, in one line. */
   readonly description: string
   readonly keys: ReadonlyArray<string>
+  /** Ways in which the user allows it beforehand. */
+  readonly remedies?: ReadonlyArray<string> | undefined
   /** Difference that the call would make to files, where it is known. */
   readonly preview?: string | undefined
   /** Targets of an approval for the session or for good, and nothing else; without secrets. */

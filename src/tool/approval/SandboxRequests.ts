@@ -1,12 +1,12 @@
 /**
- * Asks for what the wall around a tool call does not let it do: a host that is not listed, or its command without the wall. Both take
- * the way of every other approval, for the session of the call.
+ * Asks, while a tool call runs, for what it may not do: a host that is not listed, a host that a request is sent on to, or its command
+ * without the wall around it. All take the way of every other approval, for the session of the call.
  *
  * **Details**
  *
  * A host is approved as a host (`host: example.com`), once, for the session or for good. To run outside is approved for the prefix of the
  * command (`git push`) where it has one, else for the command, once or for the session. What skips questions (yolo, `approvals.mode: off`)
- * opens no wall: nobody said that this may leave it.
+ * opens no wall: nobody said that this may leave it. It lets requests of the web tools be sent on, as it lets them begin.
  *
  * **Gotchas**
  *
@@ -26,6 +26,7 @@ import * as ApprovalTarget from "./ApprovalTarget.ts"
 import * as InteractiveMode from "./InteractiveMode.ts"
 import { KeepRequest, listFiles } from "./PlantedRequests.ts"
 import type { Concern } from "./Question.ts"
+import * as EgressGate from "../fence/EgressGate.ts"
 import * as RepositorySettings from "../fence/RepositorySettings.ts"
 import { ToolContext } from "../ToolContext.ts"
 
@@ -86,15 +87,15 @@ export const serve = <A, E, R>(run: Effect.Effect<A, E, R>, approvals: Approvals
     let isServed = true
     const command = ApprovalTarget.of(call.tool, call.args, call.runs)
     const ofOrigin = ({ args, tool }: Origin) => ({ target: ApprovalTarget.of(tool, args), asked: { ...call, tool, args, runs: undefined, concerns: undefined } })
+    const askForHost = (name: string, isListed = false) => {
+      const asked = approvals.request({ tool: call.tool, command: command.text(), concerns: [EgressGate.hostConcern(name)], isListed, sessionKey: call.sessionKey })
+      const answer = isServed ? asked : Effect.provideService(asked, InteractiveMode.InteractiveMode, InteractiveMode.unattended("background process"))
+      return Effect.provideContext(Effect.map(answer, ({ by, outcome }) => ({ by, isAllowed: outcome !== "deny" && outcome !== "timeout" })), services)
+    }
     const requests: HostRequests = {
       refused: new Set(),
-      ask: (host, port) => {
-        const name = standardPorts.includes(port) ? host : `${host}:${port}`
-        const concern = { key: `request to ${name}, a host that is not approved`, permanent: true, target: { kind: "host", text: name } } as const
-        const asked = approvals.request({ tool: call.tool, command: command.text(), concerns: [concern], sessionKey: call.sessionKey })
-        const answer = isServed ? asked : Effect.provideService(asked, InteractiveMode.InteractiveMode, InteractiveMode.unattended("background process"))
-        return Effect.provideContext(Effect.map(answer, ({ by, outcome }) => outcome !== "deny" && outcome !== "timeout" && !opensNothing(by)), services)
-      }
+      ask: (host, port, isListed) =>
+        Effect.map(askForHost(standardPorts.includes(port) ? host : `${host}:${port}`, isListed), ({ by, isAllowed }) => isAllowed && !opensNothing(by))
     }
     const outside = (reason: string, origin: Origin | undefined, further: ReadonlyArray<Concern>) => {
       const { asked, target } = origin === undefined ? { asked: call, target: command } : ofOrigin(origin)
@@ -113,6 +114,7 @@ export const serve = <A, E, R>(run: Effect.Effect<A, E, R>, approvals: Approvals
     return run.pipe(
       Effect.provideService(HostRequests, requests),
       Effect.provideService(KeepRequest, keep),
+      Effect.provideService(EgressGate.FurtherHosts, (host, isListed) => Effect.map(askForHost(host, isListed), ({ isAllowed }) => isAllowed)),
       Effect.provideService(RunOutside, outside),
       Effect.ensuring(Effect.sync(() => {
         isServed = false

@@ -31,7 +31,7 @@ import * as Toolkit from "effect/ai/Toolkit"
 import * as Base64 from "effect/encoding/Base64"
 import type { CommandEnvironment } from "../../environment/CommandEnvironment.ts"
 import { Timeout } from "../Annotations.ts"
-import * as HostApproval from "../fence/HostApproval.ts"
+import * as EgressGate from "../fence/EgressGate.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
 import type { Places } from "./file/Places.ts"
@@ -118,7 +118,7 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
 
 const bound = Toolset.make("vision", toolkit, Layer.provide(handlers, Targets.layer))
 
-const offered: Toolset.Toolset<never, CommandEnvironment | FileSystem.FileSystem | Path.Path | Places> = HostApproval.guardAddresses(Toolset.fromBound(
+const offered: Toolset.Toolset<never, CommandEnvironment | FileSystem.FileSystem | Path.Path | Places> = EgressGate.guardAddresses(Toolset.fromBound(
   "vision",
   [tool],
   Effect.flatMap(SideModel, (ask) => ask === undefined ? Effect.succeed([]) : bound.bind)

@@ -31,13 +31,14 @@ import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as OptionalPackage from "../../platform/OptionalPackage.ts"
 import { Timeout } from "../Annotations.ts"
-import * as HostApproval from "../fence/HostApproval.ts"
+import * as EgressGate from "../fence/EgressGate.ts"
 import { within } from "../../platform/TimeLimit.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
 import * as Problem from "./file/Problem.ts"
 import { SideModel } from "./SideModel.ts"
 import * as Fetch from "../fence/Fetch.ts"
+import * as UrlSecrets from "../fence/UrlSecrets.ts"
 import { WebSearch } from "./SearchProvider.ts"
 
 // The text of a page: what Readability finds to be its article, with headings, lists, links and code kept as Markdown. The
@@ -229,6 +230,7 @@ const search = Effect.fnUntraced(function*({ query }: { readonly query: string }
     return yield* Problem.fail("there is no search engine", { hint: "set TAVILY_API_KEY, EXA_API_KEY or BRAVE_API_KEY" })
   }
   if (query.trim() === "") return yield* Problem.fail("the query is empty")
+  if (UrlSecrets.carriesSecret(query)) return yield* Problem.fail("the query carries a secret, which would end up in the logs of others")
   const web = yield* Effect.catch(provider.search(query.trim(), maxResults), ({ message }) => Problem.fail(message))
   return { success: true as const, data: { web } }
 }, Problem.answer)
@@ -286,7 +288,7 @@ const searchSet = Toolset.make("web", searching, searching.toLayer({ web_search:
 const extractSet = Toolset.make("web", extracting, extracting.toLayer({ web_extract: extract }))
 
 /** The toolset `web`. */
-export const toolset: Toolset.Toolset = HostApproval.guardAddresses(Toolset.fromBound<never, never>(
+export const toolset: Toolset.Toolset = EgressGate.guardAddresses(Toolset.fromBound<never, never>(
   "web",
   [searchTool, extractTool],
   Effect.flatMap(WebSearch, (provider) =>

@@ -1,14 +1,17 @@
 /**
- * Fetches a URL that a model named: admitted first, reached only at the admitted addresses, every redirect admitted anew. The
- * one way from a tool to the web.
+ * Fetches a URL that a model named: admitted first, reached only at the admitted addresses, every redirect admitted anew, and to
+ * another host only through the gate (`EgressGate`). The one way from a tool to the web.
  *
  * Source: `hermes-llm.md` §19.5.
  */
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { requestPinned } from "../../platform/Network.ts"
-import { type Admitted, fence, hostWithPort, UrlBlocked, UrlPolicy } from "./Urls.ts"
+import * as EgressGate from "./EgressGate.ts"
+import { type Admitted, fence, hostWithPort, UrlBlocked } from "./Urls.ts"
 
 // Requests to an admitted address, and their answers.
 
@@ -69,24 +72,41 @@ const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 /** Headers that belong to one origin are not sent to another. */
 const ownHeaders = new Set(["authorization", "cookie", "proxy-authorization"])
 
+/** Options of a request that follows redirects. */
+interface FetchOptions extends Omit<Options, "method" | "body"> {
+  /** Time for all hops together, without that in which a user is asked about one; without a limit when absent. */
+  readonly within?: Duration.Duration | undefined
+}
+
 /** Fetches a URL that a model named. */
 export const fetch = Effect.fn("Fetch.fetch")(function*(
   url: string,
-  options: Omit<Options, "method" | "body">
+  { within, ...options }: FetchOptions
 ): Effect.fn.Return<Fetched, UrlBlocked | TransportFailed> {
   const urls = yield* fence
   const transport = yield* Transport
-  const { unknownHosts } = yield* UrlPolicy
-  let at = yield* urls.admit(url)
+  let left = within ?? Duration.infinity
+  /** Does a part of the work in the time that is left for all of it. */
+  const bounded = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E | TransportFailed> =>
+    Effect.gen(function*() {
+      const since = yield* Clock.currentTimeMillis
+      const result = yield* Effect.timeoutOrElse(work, {
+        duration: left,
+        orElse: () => Effect.fail(new TransportFailed({ message: `no answer within ${Duration.format(within ?? left)}` }))
+      })
+      left = Duration.subtract(left, Duration.millis((yield* Clock.currentTimeMillis) - since))
+      return result
+    })
+  let at = yield* bounded(urls.admit(url))
   let headers = options.headers
   for (let hop = 0; hop <= maxRedirects; hop++) {
-    const received = yield* transport.send(at, { ...options, headers })
+    const received = yield* bounded(transport.send(at, { ...options, headers }))
     const location = received.headers["location"]
     if (!redirects.has(received.status) || location === undefined) return { ...received, url: at.url }
-    const next = yield* urls.follow(at, location)
-    if (unknownHosts === "ask" && hostWithPort(next.url) !== hostWithPort(at.url)) {
-      const reason = `it redirects to ${hostWithPort(next.url)}, a host that is not approved; to have the user asked, name the address there`
-      return yield* new UrlBlocked({ url: at.url.href, reason })
+    const next = yield* bounded(urls.follow(at, location))
+    const host = hostWithPort(next.url)
+    if (host !== hostWithPort(at.url) && !(yield* EgressGate.admitFurtherHost(host))) {
+      return yield* new UrlBlocked({ url: at.url.href, reason: `it redirects to ${host}, a host that is not approved` })
     }
     if (next.url.origin !== at.url.origin) {
       headers = Object.fromEntries(Object.entries(headers).filter(([name]) => !ownHeaders.has(name.toLowerCase())))
@@ -114,7 +134,7 @@ export const failed = (message: string, cause?: unknown): WebError =>
   new WebError({ reason: "failed", message, ...(cause === undefined ? {} : { cause }) })
 
 /** Time for all hops together. */
-const pageTimeout = "30 seconds"
+const pageTimeout = Duration.seconds(30)
 /** Bytes of a page that are read at most, after decompression. */
 const maxPageBytes = 8 * 1024 * 1024
 
@@ -134,16 +154,12 @@ export interface Downloaded {
 
 /** Downloads the content of an address; only success counts. */
 export const download = (url: string, most: number): Effect.Effect<Fetched, WebError> =>
-  fetch(url, { headers: pageHeaders, maxBytes: most }).pipe(
+  fetch(url, { headers: pageHeaders, maxBytes: most, within: pageTimeout }).pipe(
     Effect.catchTags({
       UrlBlocked: ({ message }) => Effect.fail(blocked(message)),
       TransportFailed: (error) => Effect.fail(failed(`${URL.parse(url)?.host ?? url} could not be read: ${error.message}`, error))
     }),
-    Effect.filterOrFail(({ status }) => status < 400, ({ status, url }) => failed(`${url.host} answered ${status}`)),
-    Effect.timeoutOrElse({
-      duration: pageTimeout,
-      orElse: () => Effect.fail(failed(`no answer within ${pageTimeout}`))
-    })
+    Effect.filterOrFail(({ status }) => status < 400, ({ status, url }) => failed(`${url.host} answered ${status}`))
   )
 
 const charsetOf = (type: string, body: Uint8Array): string => {

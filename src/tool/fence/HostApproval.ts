@@ -1,16 +1,14 @@
 /**
- * Approvals for hosts: asks before a host is reached that nobody approved, where the policy of addresses says so
- * (`security.unknown_hosts: ask`).
+ * The gate ({@link EgressGate}) for commands outside of a sandbox: reads the hosts that the HTTP clients in a command line reach.
  *
  * **Details**
  *
- * Asked about are the addresses of `web_extract` and `vision_analyze`, and `curl` and `wget` with one clear address. An
- * approval holds for that host and port, for no subdomain and no other port. A client whose destination cannot be read from
- * its command (several addresses, a variable, a proxy, a configuration file, an unknown flag) is asked about as that command.
- * An address that the fence refuses is not asked about: no answer would change it.
+ * `curl` and `wget` with one clear address are asked about by their host. An approval holds for that host and port, for no subdomain
+ * and no other port. A client whose destination cannot be read from its command (several addresses, a variable, a proxy, a
+ * configuration file, an unknown flag) is asked about as that command.
  *
  * **Gotchas**: defence in depth, not a boundary: other programs reach what they want, and a redirect that `curl` or `wget`
- * follows is not seen. The web tools do not follow one to another host.
+ * follows is not seen. A sandbox sees every connection.
  *
  * Source: `ARCHITECTURE.md` §7 (approvals), `hermes-llm.md` §19.5.
  */
@@ -20,25 +18,10 @@ import type { Concern } from "../approval/Question.ts"
 import { type Command, named } from "../danger/Command.ts"
 import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
 import * as Toolset from "../Toolset.ts"
+import * as EgressGate from "./EgressGate.ts"
 import * as Urls from "./Urls.ts"
 
-const concernOf = (host: string): Concern => ({
-  key: `request to ${host}, a host that is not approved`,
-  permanent: true,
-  target: { kind: "host", text: host }
-})
-
 const unclear: Concern = { key: "request to a host that cannot be read from the command", permanent: true }
-
-const distinct = (concerns: ReadonlyArray<Concern>): ReadonlyArray<Concern> =>
-  Array.from(new Map(concerns.map((concern) => [concern.key, concern])).values())
-
-/** Concerns about addresses that a tool is asked to read. */
-export const ofAddresses = (addresses: ReadonlyArray<string>, policy: Urls.Policy): ReadonlyArray<Concern> =>
-  distinct(addresses.flatMap((address) => {
-    const known = Urls.read(address, policy)
-    return known instanceof Urls.UrlBlocked ? [] : [concernOf(Urls.hostWithPort(known.url))]
-  }))
 
 interface Client {
   /** Letters of short flags without a value, and with one. */
@@ -125,7 +108,7 @@ const ofCommand = (command: Command): Concern | undefined => {
     !command.wrappers.some((wrapper) => appending.has(wrapper))
   const address = isWritten ? addressOf(command, client) : undefined
   const host = address === undefined ? undefined : hostOf(address)
-  return host === undefined ? unclear : concernOf(host)
+  return host === undefined ? unclear : EgressGate.hostConcern(host)
 }
 
 /** Concerns about the hosts that the clients in a command line reach. */
@@ -136,20 +119,16 @@ export const ofLine = (line: string): ReadonlyArray<Concern> => {
   const isRedirected = concerns.length > 0 &&
     commands.some(({ args, assignments, inside, program }) =>
       program === "alias" || inside.length > 0 || [...args, ...assignments.map(([name]) => name)].some((text) => /^-*[\w-]*proxy\b/i.test(text)))
-  return distinct(isRedirected ? [...concerns, unclear] : concerns)
+  return EgressGate.withoutRepetitions(isRedirected ? [...concerns, unclear] : concerns)
 }
 
 const none = Effect.succeed<ReadonlyArray<Concern>>([])
 
-/** A toolset whose tools read addresses of the web: their hosts are asked about. */
-export const guardAddresses = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R> =>
-  Toolset.withConcerns(toolset, Effect.map(Urls.UrlPolicy, (policy) => (tool, args) => {
-    if (policy.unknownHosts !== "ask") return none
-    const given: unknown = tool === "web_extract" ? args["urls"] : tool === "vision_analyze" ? [args["image_url"]] : []
-    return Effect.sync(() => ofAddresses(Array.isArray(given) ? given.filter((address) => typeof address === "string") : [], policy))
-  }))
-
-/** A `terminal` toolset: the hosts of its clients are asked about, where no wall asks about every host that is reached. */
+/**
+ * A `terminal` toolset: the hosts of its clients are asked about, where nothing stands around its commands. A sandbox asks about every
+ * host that is reached, or was given the network by the settings.
+ */
 export const guardCommands = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R | CommandEnvironment> =>
-  Toolset.withConcerns(toolset, Effect.map(Effect.all([Urls.UrlPolicy, CommandEnvironment]), ([{ unknownHosts }, { reach }]) => (tool, { command }) =>
-    unknownHosts === "ask" && reach === "all" && tool === "terminal" && typeof command === "string" ? Effect.sync(() => ofLine(command)) : none))
+  Toolset.withConcerns(toolset, Effect.map(Effect.all([Urls.UrlPolicy, CommandEnvironment]), ([policy, { isConfined }]) => (tool, { command }) =>
+    policy.unknownHosts !== "ask" || isConfined || tool !== "terminal" || typeof command !== "string" ? none : Effect.sync(() =>
+      ofLine(command).filter(({ target }) => target?.kind !== "host" || !EgressGate.isListed(policy, target.text)))))

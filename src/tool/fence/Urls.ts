@@ -8,7 +8,8 @@
  * http and https only, with a host. Addresses that hand out credentials of cloud machines are refused whatever is allowed.
  * Private, loopback, link-local, reserved and multicast addresses are refused unless {@link Policy.allowPrivate} says
  * otherwise; one such address among the answers of a name refuses the URL. A name that cannot be resolved is refused.
- * URLs that carry a secret are refused too: what leaves in an address ends in somebody's log.
+ * URLs that carry a secret are refused too, encoded ones included (`UrlSecrets`): what leaves in an address ends in somebody's log.
+ * Which of the hosts that are left need an approval is decided by `EgressGate`.
  *
  * **Example** (What a model may not reach)
  *
@@ -33,6 +34,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { redactText } from "../../domain/Redaction.ts"
 import { addressesOf } from "../../platform/Network.ts"
+import * as UrlSecrets from "./UrlSecrets.ts"
 
 // Classification of the machine behind an IP address, whatever its notation: decimal, octal and hexadecimal IPv4, short forms,
 // IPv6 with an IPv4 address inside.
@@ -174,12 +176,14 @@ export interface Policy {
   readonly allowPrivate: boolean
   /** Hosts that may resolve into 198.18.0.0/15, over https. */
   readonly benchmarkHosts: ReadonlyArray<string>
-  /** `security.unknown_hosts`: `ask` before a host is reached that nobody approved, and follow no redirect to another one. */
+  /** `security.unknown_hosts`: `ask` before a host is reached that is neither listed nor approved, redirects included. */
   readonly unknownHosts: "allow" | "ask"
+  /** Hosts that are reached without a question: `example.com`, `*.example.com`, `localhost:8080`. */
+  readonly hosts: ReadonlyArray<string>
 }
 
-/** Nothing private. */
-export const strict: Policy = { allowPrivate: false, benchmarkHosts: [], unknownHosts: "allow" }
+/** Nothing private, and no host that nobody approved. */
+export const strict: Policy = { allowPrivate: false, benchmarkHosts: [], unknownHosts: "ask", hosts: [] }
 
 /** A URL that may be reached at these addresses and no others. */
 export interface Admitted {
@@ -221,7 +225,7 @@ export const read = (text: string, policy: Policy): { readonly url: URL; readonl
   const host = hostOf(url)
   if (host === "") return block(text, "it has no host")
   if (url.username !== "" || url.password !== "") return block(text, "it carries a user name or password")
-  if (Array.from(url.searchParams.keys()).some((name) => secretParameter.test(name)) || redactText(url.href) !== url.href) {
+  if (Array.from(url.searchParams.keys()).some((name) => secretParameter.test(name)) || UrlSecrets.carriesSecret(trimmed, url.href)) {
     return block(text, "it carries a secret, which would end up in the logs of others")
   }
   if (metadataHosts.includes(host)) {

@@ -22,6 +22,7 @@ import * as OptionalPackage from "../../platform/OptionalPackage.ts"
 import { McpError, oneLine } from "./Connection.ts"
 import * as SdkFailure from "./SdkFailure.ts"
 import type { Http, ServerConfig } from "./ServerConfig.ts"
+import * as ServerFetch from "./ServerFetch.ts"
 
 /** A login, as the client that made it wants it back. */
 const Login = Schema.Struct({
@@ -30,7 +31,9 @@ const Login = Schema.Struct({
   client: Schema.optionalKey(Schema.Unknown),
   tokens: Schema.optionalKey(Schema.Unknown),
   /** Rights that the server asked for while nobody could give them: the next login asks for them too. */
-  wanted: Schema.optionalKey(Schema.String)
+  wanted: Schema.optionalKey(Schema.String),
+  /** Hosts that took part in the login while its user was there; tokens are renewed at them. */
+  hosts: Schema.optionalKey(Schema.Array(Schema.String))
 })
 /** See {@link Login}. */
 type Login = typeof Login.Type
@@ -229,6 +232,11 @@ const providerOf = (
 export const stored = (sdk: Sdk, config: ServerConfig, http: Http): Effect.Effect<OAuthClientProvider> =>
   Effect.map(Logins, (logins) => providerOf(sdk, config, http, logins, undefined))
 
+/** The hosts that took part in the login at a server, as it is stored now. */
+export const hostsOf = ({ name }: Pick<ServerConfig, "name">, { url }: Pick<Http, "url">): Effect.Effect<() => Promise<ReadonlyArray<string>>> =>
+  Effect.map(Logins, ({ get }) => () =>
+    Effect.runPromise(Effect.map(get(name), (login) => login?.url === url.href ? login.hosts ?? [] : [])))
+
 /** Rights and page that a server names to whom it refuses. None when it cannot be asked: then they are looked for where they usually are. */
 const challengeOf = (sdk: Sdk, { headers, url }: Http): Effect.Effect<ReturnType<Sdk["extractWWWAuthenticateParams"]>> =>
   Effect.tryPromise(async (signal) => {
@@ -280,12 +288,21 @@ export const login = Effect.fn("McpLogin.login")(function*(
   const { resourceMetadataUrl, scope: named } = yield* challengeOf(sdk, http)
   const scope = sdk.computeScopeUnion(http.oauth?.scope ?? named, before?.url === http.url.href ? before.wanted : undefined)
   const known = { serverUrl: http.url, ...(scope === undefined ? {} : { scope }), ...(resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl }) }
+  const hosts = new Set<string>()
+  // The user is there, and sees the page that the login leads to.
+  const isAdmitted = (host: string): boolean => {
+    hosts.add(host)
+    return true
+  }
+  const fetchFn = ServerFetch.make(fetch, { server: name, url: http.url, isAdmitted })
+  const keepHosts = Effect.flatMap(logins.get(name), (login) =>
+    login === undefined || hosts.size === 0 ? Effect.void : logins.set(name, { ...login, hosts: [...hosts] }))
   const step = (more: { readonly authorizationCode?: string; readonly iss?: string }) =>
     Effect.tryPromise({
-      try: () => sdk.auth(provider, { ...known, ...more }),
+      try: () => sdk.auth(provider, { ...known, ...more, fetchFn }),
       catch: SdkFailure.of(name, "logging in")
     })
-  if ((yield* step({})) === "AUTHORIZED") return
+  if ((yield* step({})) === "AUTHORIZED") return yield* keepHosts
   const answer = yield* browser.returned
   const error = answer.get("error")
   if (error !== null) return yield* refused(name, `the login was refused (${answer.get("error_description") ?? error})`)
@@ -294,4 +311,5 @@ export const login = Effect.fn("McpLogin.login")(function*(
   if (code === null) return yield* refused(name, "the login brought no code: try again")
   const iss = answer.get("iss")
   yield* step({ authorizationCode: code, ...(iss === null ? {} : { iss }) })
+  yield* keepHosts
 })

@@ -49,14 +49,15 @@ import * as Scope from "effect/Scope"
 import * as Json from "../../domain/Json.ts"
 import * as TraceContext from "../../hooks/TraceContext.ts"
 import * as OptionalPackage from "../../platform/OptionalPackage.ts"
+import * as Urls from "../fence/Urls.ts"
 import { type Block, type Connection, McpConnector, McpError } from "./Connection.ts"
 import * as Questions from "./ServerRequests.ts"
 import * as SdkFailure from "./SdkFailure.ts"
+import type { Fetch } from "./ServerFetch.ts"
+import * as ServerFetch from "./ServerFetch.ts"
 import * as McpLogins from "./McpLogins.ts"
 import type { Http, ServerConfig, Stdio } from "./ServerConfig.ts"
 import * as StdioPipe from "./StdioPipe.ts"
-
-type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
 
 const newline = 0x0a
 const carriageReturn = 0x0d
@@ -181,10 +182,12 @@ const httpTransport = (sdk: Sdk, config: ServerConfig, http: Http, kind: "stream
   Effect.acquireRelease(
     Effect.gen(function*() {
       const { headers, oauth, url } = http
+      const isAdmitted = ServerFetch.admitHosts(yield* Urls.UrlPolicy, yield* McpLogins.hostsOf(config, http))
+      const within = ServerFetch.make(fetch, { server: config.name, url, isAdmitted })
       const options = {
         ...(oauth === undefined ? {} : { authProvider: yield* McpLogins.stored(sdk, config, http) }),
         requestInit: { headers: plain(headers) },
-        fetch: tracedFetch(boundedFetch(fetch, StdioPipe.maxMessageBytes))
+        fetch: tracedFetch(boundedFetch(within, StdioPipe.maxMessageBytes))
       }
       return kind === "sse" ? new sdk.SSEClientTransport(url, options) : new sdk.StreamableHTTPClientTransport(url, options)
     }),

@@ -92,6 +92,14 @@ export interface Http {
 /** Settings of a login. */
 type OAuth = Partial<Exclude<Section["oauth"], boolean | undefined>>
 
+/** Trust of the user in a tool of a server. */
+export interface ToolTrust {
+  /** True when it runs without an approval. */
+  readonly isTrusted: boolean
+  /** The claims of the server about it that count; none where the user trusts neither the server nor the tool. */
+  readonly hints: Hints
+}
+
 /** Settings of one MCP server, checked. Times are milliseconds. */
 export interface ServerConfig {
   readonly name: string
@@ -109,8 +117,8 @@ export interface ServerConfig {
   readonly elicitation: boolean
   /** The server may ask a model something in the middle of a call. */
   readonly sampling: boolean
-  /** True when a tool, by the server's own name and its hints, runs without an approval. */
-  readonly isTrusted: (name: string, hints: Hints) => boolean
+  /** Decides what the user trusts of a tool, by the server's own name and its hints. */
+  readonly trustIn: (name: string, hints: Hints) => ToolTrust
 }
 
 const config = (server: string, what: string): Effect.Effect<never, McpError> =>
@@ -134,15 +142,21 @@ const transportOf = (name: string, section: Section): Effect.Effect<Stdio | Http
     : config(name, `the url begins with ${parsed.protocol}//: only http:// and https:// reach a server`)
 }
 
+const untrusted: ToolTrust = { isTrusted: false, hints: {} }
+
+const trustAnnotations: ServerConfig["trustIn"] = (_, hints) =>
+  ({ isTrusted: hints.readOnlyHint === true || hints.destructiveHint === false, hints })
+
 /**
- * A tool is trusted when its server states that it only reads, or that it destroys nothing, and when the settings name it.
- * A tool about which a server says nothing counts as destructive.
+ * Annotations are what a server claims of itself: they count once the user trusts the server, or the tool by its name. A tool about
+ * which nothing counts is destructive.
  */
-const trustOf = (trust: Section["trust"]): ServerConfig["isTrusted"] => {
-  if (trust === "full") return () => true
-  if (trust === "untrusted") return (_, { readOnlyHint }) => readOnlyHint === true
-  const named = nameFilter(trust?.tools ?? [], [])
-  return (name, { destructiveHint, readOnlyHint }) => readOnlyHint === true || destructiveHint === false || named(name)
+const trustOf = (trust: Section["trust"]): ServerConfig["trustIn"] => {
+  if (trust === "full") return (_, hints) => ({ isTrusted: true, hints })
+  if (trust === "annotations") return trustAnnotations
+  if (trust === undefined || trust === "untrusted") return () => untrusted
+  const isNamed = nameFilter(trust.tools, [])
+  return (name, hints) => isNamed(name) ? { isTrusted: true, hints } : trust.annotations ? trustAnnotations(name, hints) : untrusted
 }
 
 /** Checks the settings of one MCP server. */
@@ -158,5 +172,5 @@ export const of = (name: string, section: Section): Effect.Effect<ServerConfig, 
     parallel: section.supportsParallelToolCalls,
     elicitation: section.elicitation.enabled,
     sampling: section.sampling.enabled,
-    isTrusted: trustOf(section.trust)
+    trustIn: trustOf(section.trust)
   }))

@@ -3,16 +3,13 @@
  *
  * **Details**
  *
- * Each becomes a `Tool.dynamic` that keeps the schema and the annotations of its server. One without annotations counts as
- * destructive. A tool that is not trusted (`mcp_servers.<name>.trust`) needs an approval: whoever is there is asked, and
- * where nobody is it does not run. Unless the configuration says that calls may overlap, they reach the server one after the
- * other.
+ * Each becomes a `Tool.dynamic` that keeps the schema of its server. Its annotations are what the server claims of itself: they count
+ * once the user trusts the server or the tool (`mcp_servers.<name>.trust`), and until then the tool counts as destructive. A tool that
+ * is not trusted needs an approval: whoever is there is asked, and where nobody is it does not run. Unless the configuration says that
+ * calls may overlap, they reach the server one after the other.
  *
- * A server that declares resources or prompts brings `list_resources`, `read_resource`, `list_prompts` and `get_prompt`.
- *
- * **Gotchas**
- *
- * A hint is what the server claims of itself.
+ * A server that declares resources or prompts brings `list_resources`, `read_resource`, `list_prompts` and `get_prompt`. They read by the
+ * protocol, not by a claim. An address of another host that `read_resource` is asked for passes the gate (`EgressGate`).
  *
  * Source: `ARCHITECTURE.md` §5, `hermes-product.md` §2.4.
  */
@@ -28,10 +25,12 @@ import { redactKeys } from "../../domain/Redaction.ts"
 import * as Annotations from "../Annotations.ts"
 import * as TextHygiene from "../../domain/TextHygiene.ts"
 import * as Injection from "../../domain/Injection.ts"
+import * as EgressGate from "../fence/EgressGate.ts"
+import { hostWithPort } from "../fence/Urls.ts"
 import * as Toolset from "../Toolset.ts"
 import { type CallResult, type Connection, type Descriptor, type Hints, McpError } from "./Connection.ts"
 import { bounded, Failure, mediaParts, ofBlocks, ofCall, Success, WithMedia } from "./ServerAnswer.ts"
-import { nameFilter, type ServerConfig, toolName, toolNames, toolsetName } from "./ServerConfig.ts"
+import { nameFilter, type ServerConfig, toolName, toolNames, toolsetName, type ToolTrust } from "./ServerConfig.ts"
 
 // Sanitises what a server says of its tools: a text that wants to command the model is left out, in the
 // description of the tool and in its schema, and so are keys.
@@ -105,12 +104,15 @@ interface Described {
   readonly name: string
   readonly description: string
   readonly parameters: Descriptor["inputSchema"]
+  /** Claims of the server. */
   readonly hints: Hints
+  readonly trust: ToolTrust
 }
 
-const dynamic = (config: ServerConfig, { description, hints, name, own, parameters }: Described): Tool.Any => {
-  const { destructiveHint, idempotentHint, readOnlyHint } = hints
-  const needsApproval = !config.isTrusted(own, hints)
+const dynamic = (config: ServerConfig, { description, hints, name, own, parameters, trust }: Described): Tool.Any => {
+  const { destructiveHint, idempotentHint, readOnlyHint } = trust.hints
+  const needsApproval = !trust.isTrusted
+  const isClaimed = needsApproval && hints.readOnlyHint === true
   const tool = Tool.dynamic(name, {
     description,
     parameters: { type: "object", properties: {}, ...parameters },
@@ -125,7 +127,10 @@ const dynamic = (config: ServerConfig, { description, hints, name, own, paramete
     .annotate(Tool.Readonly, readOnlyHint === true)
     .annotate(Tool.Destructive, readOnlyHint !== true && destructiveHint !== false)
     .annotate(Annotations.OwnApproval, true)
-    .annotate(Annotations.ApprovalRemedy, `to run it unasked, list ${own} in mcp_servers.${config.name}.trust.tools`)
+    .annotate(Annotations.ClaimedReadonly, isClaimed)
+    .annotate(Annotations.ApprovalRemedy, isClaimed
+      ? `to believe its server, set mcp_servers.${config.name}.trust to annotations`
+      : `to run it unasked, list ${own} in mcp_servers.${config.name}.trust.tools`)
     // Results of a server are data, whatever they say.
     .annotate(Tool.OpenWorld, true)
   return idempotentHint === undefined ? tool : tool.annotate(Tool.Idempotent, idempotentHint)
@@ -172,7 +177,8 @@ export const entries = (config: ServerConfig, use: Use, descriptors: ReadonlyArr
         name: names[index] ?? toolName(config.name, descriptor.name),
         description: told.description,
         parameters: told.inputSchema,
-        hints: descriptor.annotations ?? {}
+        hints: descriptor.annotations ?? {},
+        trust: config.trustIn(descriptor.name, descriptor.annotations ?? {})
       }),
       handler: (params, progress) =>
         Effect.matchEffect(noted(config, use, { method: "tools/call", target: descriptor.name }, ({ callTool }) =>
@@ -208,7 +214,8 @@ const utility = (
     name: toolName(config.name, name),
     description: `${description} of the MCP server ${config.name}.`,
     parameters,
-    hints: readOnly
+    hints: readOnly,
+    trust: { isTrusted: true, hints: readOnly }
   }),
   handler: (params) => Effect.mapError(work(params), says)
 })
@@ -275,6 +282,16 @@ const withMedia = (bound: Toolset.BoundTool): Toolset.BoundTool => ({
         : result)
 })
 
+/** Selects the address of another host that the server is asked to read. Its own host is the user's choice. */
+const resourceAddresses = ({ name, transport }: ServerConfig): EgressGate.AddressSelector => {
+  const reader = toolName(name, "read_resource")
+  const own = transport._tag === "Http" ? hostWithPort(transport.url) : undefined
+  return (tool, { uri }) => {
+    const url = tool === reader && typeof uri === "string" ? URL.parse(uri.trim()) : null
+    return url === null || !/^https?:$/.test(url.protocol) || hostWithPort(url) === own ? [] : [url.href]
+  }
+}
+
 /** A toolset of entries. */
 export const toolset = (config: ServerConfig, list: ReadonlyArray<Entry>): Toolset.Toolset => {
   const toolkit = Toolkit.make(...list.map(({ tool }) => tool))
@@ -286,7 +303,8 @@ export const toolset = (config: ServerConfig, list: ReadonlyArray<Entry>): Tools
   ]))
   // The names are known at run time only: the types of the toolkit say nothing about them.
   const made = Toolset.make(toolsetName(config.name), toolkit, toolkit.toLayer(handlers as never)) as Toolset.Toolset
-  return { ...made, bind: Effect.map(made.bind, (tools) => tools.map(withMedia)) }
+  const shown: Toolset.Toolset = { ...made, bind: Effect.map(made.bind, (tools) => tools.map(withMedia)) }
+  return EgressGate.guardAddresses(shown, resourceAddresses(config))
 }
 
 // The one tool that stands for the many of a large server: it searches among them, and what it finds is offered.

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { readFileSync } from "node:fs"
+import * as EgressGate from "../../../src/tool/fence/EgressGate.ts"
 import * as HostApproval from "../../../src/tool/fence/HostApproval.ts"
 import * as Urls from "../../../src/tool/fence/Urls.ts"
 import * as Web from "../../../src/tool/builtin/Web.ts"
@@ -97,7 +98,7 @@ describe("hosts of command lines", () => {
 describe("hosts of addresses", () => {
   it("are asked about once each, with their port; what the fence refuses is not", () => {
     const addresses = ["https://a.example/x", "https://a.example/y", "http://a.example:8080", "https://www.a.example", "file:///x", "http://169.254.169.254/", "nonsense"]
-    const hosts = HostApproval.ofAddresses(addresses, { ...asking, allowPrivate: false }).map(({ target }) => target?.text)
+    const hosts = Effect.runSync(EgressGate.findConcerns(addresses, { ...asking, allowPrivate: false })).map(({ target }) => target?.text)
     // The metadata address is refused when it is resolved: it is asked about first, and never reached.
     assert.deepStrictEqual(hosts, ["a.example", "a.example:8080", "www.a.example", "169.254.169.254"])
   })
@@ -120,21 +121,21 @@ describe("hosts of addresses", () => {
 const turns = (...calls: ReadonlyArray<readonly [name: string, args: unknown]>): string =>
   JSON.stringify({ turns: [...calls.map(([name, args]) => ({ tool_calls: [{ name, arguments: args }] })), { text: "that was all" }] })
 
-describe("security.unknown_hosts: ask", () => {
-  it.live("denies where nobody can be asked, unless the host is on the list; without the setting nothing is asked", () =>
+describe("security.unknown_hosts", () => {
+  it.live("denies where nobody can be asked, unless the host is on the list; `allow` asks nothing", () =>
     Effect.scoped(Effect.gen(function*() {
       const url = yield* webServer((_request, response) => response.writeHead(200, { "content-type": "text/plain" }).end("the page"))
       const { hermes, keep, put } = yield* machine
       put("turns.yaml", turns(["web_extract", { urls: [`${url}/x`] }], ["terminal", { command: `curl -sS ${url}/x` }]))
       const outputs = Effect.map(hermes(["-q", "go", "--script", "turns.yaml", "--format", "stream-json"]), ({ stdout }) =>
         stdout.split("\n").filter((line) => line.includes("\"tool_result\"")).map((line) => String(JSON.parse(line).output)))
-      keep("config.yaml", "security: { allow_private_urls: true, unknown_hosts: ask }\napprovals: { unknown_commands: allow }\n")
+      keep("config.yaml", "security: { allow_private_urls: true }\napprovals: { unknown_commands: allow }\n")
       for (const output of yield* outputs) assert.include(output, `BLOCKED: this needs an approval (request to ${new URL(url).host}, a host that is not approved)`)
       keep("config.yaml", `security: { allow_private_urls: true, unknown_hosts: ask }\napprovals: { unknown_commands: allow }\ncommand_allowlist: ["host: ${new URL(url).host}"]\n`)
       const listed = yield* outputs
       assert.include(listed[0], "the page")
       assert.notInclude(listed[1], "BLOCKED")
-      keep("config.yaml", "security: { allow_private_urls: true }\napprovals: { unknown_commands: allow }\n")
+      keep("config.yaml", "security: { allow_private_urls: true, unknown_hosts: allow }\napprovals: { unknown_commands: allow }\n")
       for (const output of yield* outputs) assert.notInclude(output, "BLOCKED")
     })))
 

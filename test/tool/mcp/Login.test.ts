@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { existsSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { machine } from "../../support/hermes.ts"
-import { oauthServer } from "./support/oauthServer.ts"
+import { oauthServer, oauthServerApart } from "./support/oauthServer.ts"
 
 const pageIn = (stderr: string): string | undefined => /^\s+(http:\/\/\S+\/authorize\S+)$/m.exec(stderr)?.[1]
 
@@ -64,6 +64,31 @@ describe("hermes mcp login", () => {
       const denied = yield* login(computer, (page) => server.agree(page, (back) => back.searchParams.set("error", "access_denied")))
       assert.match(denied.stderr, /the login was refused \(access_denied\)\n$/)
       assert.notInclude(server.asked, "/token")
+    }))
+
+  it.live("another host that a server names for its logins is not asked by a run, until the user logged in there or listed it", () =>
+    Effect.gen(function*() {
+      const server = yield* oauthServerApart
+      const computer = yield* machine
+      const { hermes, keep } = computer
+      keep("config.yaml", `mcp_servers:\n  guarded: { url: "${server.url}", oauth: true }\n`)
+      const before = yield* hermes(["mcp", "test", "guarded"])
+      assert.deepStrictEqual([before.code, server.askedApart], [1, []])
+      assert.include(before.stderr, `its login is at ${server.loginHost()}, a host that is not approved: run \`hermes mcp login guarded\``)
+
+      const done = yield* login(computer, (page) => server.agree(page))
+      assert.deepStrictEqual([done.code, done.stdout], [0, "Logged in to guarded\n"], done.stderr)
+      server.expire()
+      const renewed = yield* hermes(["mcp", "test", "guarded"])
+      assert.match(renewed.stdout, /mcp__guarded__secret/, renewed.stderr)
+
+      yield* hermes(["mcp", "logout", "guarded"])
+      const asked = server.askedApart.length
+      yield* hermes(["mcp", "test", "guarded"])
+      assert.lengthOf(server.askedApart, asked)
+      keep("config.yaml", `permissions: { allow: ["web(${server.loginHost()})"] }\nmcp_servers:\n  guarded: { url: "${server.url}", oauth: true }\n`)
+      yield* hermes(["mcp", "test", "guarded"])
+      assert.isAbove(server.askedApart.length, asked)
     }))
 
   it.live("is for servers with an address alone, and one that is known", () =>

@@ -64,7 +64,8 @@ describe("hermes mcp", () => {
           command: process.execPath,
           args: [program, "mcp", "serve", "--tools", "read_file"],
           cwd,
-          env: { HERMES_HOME: home }
+          env: { HERMES_HOME: home },
+          trust: "annotations"
         })
       })
       const { get, names } = yield* snapshot

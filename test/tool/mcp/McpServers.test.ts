@@ -113,9 +113,9 @@ describe("published servers", () => {
 })
 
 describe("a server of a configuration", () => {
-  it.live("names are cleaned, annotations kept, an un-annotated tool counts as destructive", () =>
+  it.live("names are cleaned, trusted annotations kept, an un-annotated tool counts as destructive", () =>
     Effect.gen(function*() {
-      const { snapshot } = yield* connected({ "my server": fixtureOf("good") })
+      const { snapshot } = yield* connected({ "my server": fixtureOf("good", { trust: "annotations" }) })
       const { get } = yield* snapshot
       const facts = (name: string) => get(name)?.facts
       assert.include(facts("mcp__my_server__plain"), { destructive: true, readonly: false })
@@ -134,7 +134,7 @@ describe("a server of a configuration", () => {
       assert.deepStrictEqual((yield* registry.list).map(({ toolset }) => toolset), ["mcp-a"])
     }))
 
-  it.live("which tools need an approval: hints of the server, and the settings for each tool or for all", () =>
+  it.live("which tools need an approval: trusted hints of the server, and the settings for each tool or for all", () =>
     Effect.gen(function*() {
       // `plain` says nothing of itself, `look up!` only reads, `add` destroys nothing.
       const asks = Effect.fnUntraced(function*(more: Record<string, unknown>) {
@@ -142,11 +142,13 @@ describe("a server of a configuration", () => {
         const { get } = yield* snapshot
         return ["plain", "big", "look_up_", "add"].filter((name) => get(`mcp__x__${name}`)?.tool.needsApproval === true)
       })
-      assert.deepStrictEqual(yield* asks({}), ["plain", "big"])
-      assert.deepStrictEqual(yield* asks({ trust: "untrusted" }), ["plain", "big", "add"])
-      assert.deepStrictEqual(yield* asks({ trust: { tools: ["plain"] } }), ["big"])
-      assert.deepStrictEqual(yield* asks({ trust: { tools: ["b*", "mcp__x__plain"] } }), ["plain"])
-      assert.deepStrictEqual(yield* asks({ trust: { tools: [] } }), ["plain", "big"])
+      assert.deepStrictEqual(yield* asks({}), ["plain", "big", "look_up_", "add"])
+      assert.deepStrictEqual(yield* asks({ trust: "untrusted" }), ["plain", "big", "look_up_", "add"])
+      assert.deepStrictEqual(yield* asks({ trust: "annotations" }), ["plain", "big"])
+      assert.deepStrictEqual(yield* asks({ trust: { tools: ["plain"] } }), ["big", "look_up_", "add"])
+      assert.deepStrictEqual(yield* asks({ trust: { tools: ["plain"], annotations: true } }), ["big"])
+      assert.deepStrictEqual(yield* asks({ trust: { tools: ["b*", "mcp__x__plain"] } }), ["plain", "look_up_", "add"])
+      assert.deepStrictEqual(yield* asks({ trust: { tools: [] } }), ["plain", "big", "look_up_", "add"])
       assert.deepStrictEqual(yield* asks({ trust: "full" }), [])
     }))
 

@@ -1,7 +1,7 @@
-// An MCP server behind OAuth, and the authorization server of it, in one: on loopback, with tokens that can be made old.
+// An MCP server behind OAuth, and the authorization server of it, at one address or at two: on loopback, with tokens that can be made old.
 import * as Effect from "effect/Effect"
 import { createHash } from "node:crypto"
-import { createServer, type IncomingMessage } from "node:http"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 
 interface Grant {
   readonly challenge: string
@@ -14,23 +14,29 @@ const bodyOf = async (request: IncomingMessage): Promise<string> => {
   return body
 }
 
-/** The server, until the scope ends, and what became of it. */
-export const oauthServer = Effect.acquireRelease(
+/** The server, until the scope ends, and what became of it; `isApart` logs in at a host of its own. */
+const serverOf = (isApart: boolean) => Effect.acquireRelease(
   Effect.callback<{
     readonly url: string
     readonly asked: Array<string>
+    /** Requests to the host of logins, where that is another one. */
+    readonly askedApart: Array<string>
+    readonly loginHost: () => string
     readonly expire: () => void
     readonly close: () => void
     /** What a user's browser does with the page of a login. */
     readonly agree: (page: string, change?: (back: URL) => void) => Promise<number>
   }>((resume) => {
     const asked: Array<string> = []
+    const askedApart: Array<string> = []
+    let loginBase: string | undefined
     const grants = new Map<string, Grant>()
     let token = "token-1"
     let count = 1
-    const server = createServer((request, response) => {
+    const handle = (request: IncomingMessage, response: ServerResponse): void => {
       void (async () => {
         const base = `http://${request.headers.host}`
+        if (base === loginBase) askedApart.push(request.url ?? "")
         const url = new URL(request.url ?? "/", base)
         const json = (status: number, value: unknown, headers: Record<string, string> = {}): void => {
           response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(value))
@@ -38,7 +44,7 @@ export const oauthServer = Effect.acquireRelease(
         const body = await bodyOf(request)
         if (url.pathname !== "/mcp") asked.push(url.pathname)
         if (url.pathname.startsWith("/.well-known/oauth-protected-resource")) {
-          return json(200, { resource: `${base}/mcp`, authorization_servers: [base] })
+          return json(200, { resource: `${base}/mcp`, authorization_servers: [loginBase ?? base] })
         }
         if (url.pathname.startsWith("/.well-known/")) {
           return json(200, {
@@ -97,19 +103,31 @@ export const oauthServer = Effect.acquireRelease(
         }
         return json(200, { jsonrpc: "2.0", id, error: { code: -32601, message: "no such method" } })
       })()
-    })
+    }
+    const server = createServer(handle)
+    const apart = createServer(handle)
+    if (isApart) {
+      apart.listen(0, "127.0.0.1", () => {
+        const address = apart.address()
+        loginBase = `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`
+      })
+    }
     server.listen(0, "127.0.0.1", () => {
       const address = server.address()
       const port = typeof address === "object" && address !== null ? address.port : 0
       resume(Effect.succeed({
         url: `http://127.0.0.1:${port}/mcp`,
         asked,
+        askedApart,
+        loginHost: () => new URL(loginBase ?? "").host,
         expire: () => {
           token = "nobody has this"
         },
         close: () => {
-          server.close()
-          server.closeAllConnections()
+          for (const one of isApart ? [server, apart] : [server]) {
+            one.close()
+            one.closeAllConnections()
+          }
         },
         agree: async (page, change) => {
           const answer = await fetch(page, { redirect: "manual" })
@@ -122,3 +140,9 @@ export const oauthServer = Effect.acquireRelease(
   }),
   ({ close }) => Effect.sync(close)
 )
+
+/** One address for both. */
+export const oauthServer = serverOf(false)
+
+/** A server whose logins are at another host. */
+export const oauthServerApart = serverOf(true)

@@ -1,0 +1,74 @@
+/**
+ * `fetch` for an MCP server with an address: requests go to the host that the user configured, and elsewhere only where the gate
+ * (`EgressGate`) is open.
+ *
+ * **Details**
+ *
+ * The official client asks further hosts: those that a redirect leads to, and those that a server names for its logins
+ * (metadata, tokens). All of them are chosen by the server. A redirect within the host is followed; one to another
+ * host, and one from https to http, is an error that names the setting, as the body and the headers of a request are
+ * meant for the server alone. The hosts of a login are those that `hermes mcp login` reached while the user was there,
+ * or listed ones.
+ *
+ * Source: `hermes-product.md` §2.4, `hermes-llm.md` §19.5.
+ */
+import * as EgressGate from "../fence/EgressGate.ts"
+import { hostWithPort, type Policy } from "../fence/Urls.ts"
+
+/** `fetch` as the official client calls it. */
+export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
+
+/** Hosts that requests for one server may go to. */
+export interface ServerHosts {
+  /** Name of the server in the settings. */
+  readonly server: string
+  /** Address of the server. */
+  readonly url: URL
+  /** True when another host may be asked. */
+  readonly isAdmitted: (host: string) => boolean | Promise<boolean>
+}
+
+/** Tests further hosts of a server: those of its login, and those that the policy lists. */
+export const admitHosts = (
+  policy: Pick<Policy, "hosts" | "unknownHosts">,
+  hostsOfLogin: () => Promise<ReadonlyArray<string>>
+) =>
+async (host: string): Promise<boolean> => EgressGate.isOpenFor(policy, host) || (await hostsOfLogin()).includes(host)
+
+const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+const maxRedirects = 5
+
+/** The request that follows a redirect: a POST becomes a GET as browsers have it, but by 307 and 308. */
+const redirectedInit = (init: RequestInit, status: number): RequestInit => {
+  const isKept = status === 307 || status === 308 || init.method === undefined || /^(?:GET|HEAD)$/i.test(init.method)
+  if (isKept) return init
+  const { body: _, ...rest } = init
+  const headers = new Headers(init.headers)
+  headers.delete("content-type")
+  return { ...rest, method: "GET", headers }
+}
+
+/** `fetch` within the hosts of a server. Rejects with one line that says what to do. */
+export const make = (fetch: Fetch, { isAdmitted, server, url: configured }: ServerHosts): Fetch => async (url, init = {}) => {
+  const own = hostWithPort(configured)
+  let at = new URL(url)
+  let request: RequestInit = { ...init, redirect: "manual" }
+  if (hostWithPort(at) !== own && !(await isAdmitted(hostWithPort(at)))) {
+    throw new Error(`its login is at ${hostWithPort(at)}, a host that is not approved: run \`hermes mcp login ${server}\`, or add ` +
+      `web(${hostWithPort(at)}) to permissions.allow`)
+  }
+  for (let hop = 0; hop <= maxRedirects; hop++) {
+    const response = await fetch(at, request)
+    const location = response.headers.get("location")
+    if (!redirects.has(response.status) || location === null) return response
+    await response.body?.cancel()
+    const next = URL.parse(location, at.href)
+    if (next === null || hostWithPort(next) !== hostWithPort(at) || at.protocol === "https:" && next.protocol !== "https:") {
+      throw new Error(`it redirects to ${next === null ? "something that is no address" : next.origin}, which is not the configured server: ` +
+        `put that address into mcp_servers.${server}.url if you trust it`)
+    }
+    request = redirectedInit(request, response.status)
+    at = next
+  }
+  throw new Error(`it redirects more than ${maxRedirects} times: correct mcp_servers.${server}.url`)
+}
