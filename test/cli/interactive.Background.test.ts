@@ -65,7 +65,7 @@ describe("background of an interactive session", () => {
     return session({ background, children: Children.make() }, ({ type, until }) =>
       Effect.gen(function*() {
         yield* type("be slow\r")
-        yield* until("› be slow\n")
+        yield* until("› be slow")
         yield* type("/tasks\r")
         yield* until("dlg_aaaa  count the sheep · terminal, 2 tool calls")
         yield* until("proc_bbbb  sleep 600")
@@ -145,32 +145,31 @@ describe("background of an interactive session", () => {
   })
 
   it.effect("/queue keeps a message for afterwards, also one that looks like a command, and at the prompt sends it", () =>
-    session({ display: { busyInputMode: "interrupt" } }, ({ type, until }) =>
+    session({ display: { busyInputMode: "interrupt" } }, ({ later, type, until }) =>
       Effect.gen(function*() {
         yield* type("/queue first\r")
         yield* until("You said: first")
         yield* type("/queue\r")
         yield* until("/queue needs a message")
-        yield* type("hang\r")
-        yield* until("Let me think about")
+        yield* type("be slow\r")
+        yield* until("› be slow")
         yield* type("/queue /help me\r")
         yield* until("next: /help me")
-        yield* type("\u0003")
-        yield* until("You said: /help me")
+        yield* later("You said: /help me")
       })))
 
   it.effect("/steer reaches the model with the next tool result, in every mode", () =>
     session({ display: { busyInputMode: "queue" } }, ({ later, model, type, until }) =>
       Effect.gen(function*() {
         yield* type("be slow\r")
-        yield* until("› be slow\n")
+        yield* until("› be slow")
         yield* type("/steer be quick\r")
         yield* until("sending: be quick")
         yield* later("Both slept well.")
         assert.include(JSON.stringify(model.asked.at(-1)?.messages.at(-1)), "[The user says, while you work:]\\nbe quick")
       })))
 
-  it.effect("/steer of a command for the shell is kept for the next turn", () =>
+  it.effect("/steer of a command for the shell is kept, and goes back to the prompt when that is stopped", () =>
     session({}, ({ type, until }) =>
       Effect.gen(function*() {
         yield* type("!sleep 5\r")
@@ -178,6 +177,6 @@ describe("background of an interactive session", () => {
         yield* type("/steer go on\r")
         yield* until("next: go on")
         yield* type("\u0003")
-        yield* until("You said: go on")
+        yield* until("› go on")
       })))
 })

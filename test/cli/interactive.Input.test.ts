@@ -64,10 +64,10 @@ describe("Esc", () => {
       })))
 
   it.effect("ends a command of the shell", () =>
-    session({}, ({ type, until }) =>
+    session({}, ({ later, type, until }) =>
       Effect.gen(function*() {
         yield* type("!echo begun; sleep 100\r")
-        yield* until("begun\n")
+        yield* later("begun", 2)
         yield* type(esc)
         yield* pause
         yield* until("stopped")

@@ -72,7 +72,7 @@ describe("Ctrl+C and Esc", () => {
     ["a list below the line", "/stat", "❯ /status", "› /stat", "›"],
     ["the search of the history", ctrlR, "type to search", "›", "›"],
     ["the view of the conversation", ctrlO, "q goes back", "›", "›"],
-    ["a message that waits for the turn", "hang\rlater\r", "next: later", "You said: later", "You said: later"]
+    ["a message that waits for the turn", "hang\rlater\r", "next: later", "› later", "› later"]
   ]
 
   it.effect("go back from every state to the prompt, and the next message is answered", () =>

@@ -16,6 +16,7 @@ import { textAnswer } from "../support/fakeModel.ts"
 import { session } from "../support/interactiveSession.ts"
 
 const ctrlC = "\u0003"
+const escape = "\u001b"
 const ctrlD = "\u0004"
 
 describe("Interactive session", () => {
@@ -119,6 +120,32 @@ describe("Interactive session", () => {
         assert.strictEqual(yield* left, 0)
       })))
 
+  for (const [name, key] of [["Ctrl+C", ctrlC], ["Esc", escape]] as const) {
+    it.effect(`${name} puts what waits back into the prompt, and starts none of it`, () =>
+      session({}, ({ model, screen, type, until }) =>
+        Effect.gen(function*() {
+          yield* type("hang\r")
+          yield* until("Let me think about")
+          yield* type("first\r")
+          yield* until("next: first")
+          yield* type("second\r")
+          yield* until("next: second")
+          yield* type("half a li")
+          yield* type(key)
+          // Long enough for a lone escape to be a key.
+          yield* TestClock.adjust("1 second")
+          yield* until("Stopped.")
+          yield* type("ne")
+          yield* until("half a line")
+          assert.notInclude(screen().slice(screen().indexOf("Stopped.")), "You said")
+          assert.lengthOf(model.asked, 1)
+          yield* type("\r")
+          yield* until("You said: first")
+          assert.include(JSON.stringify(model.asked.at(-1)), "first\\nsecond\\nhalf a line")
+          assert.lengthOf(model.asked, 2)
+        })))
+  }
+
   it.effect("a second Ctrl+C within two seconds leaves with 130", () =>
     session({}, ({ left, screen, type, until }) =>
       Effect.gen(function*() {
@@ -156,15 +183,14 @@ describe("Interactive session", () => {
       })))
 
   it.effect("what is sent meanwhile is done afterwards, in order", () =>
-    session({}, ({ screen, type, until }) =>
+    session({}, ({ later, screen, type, until }) =>
       Effect.gen(function*() {
-        yield* type("hang\r")
-        yield* until("Let me think about")
+        yield* type("be slow\r")
+        yield* until("› be slow")
         yield* type("one\rtwo\r/status\rhalf")
         yield* until("next: two")
         yield* until("› half")
-        yield* type(ctrlC)
-        yield* until("Tool lines")
+        yield* later("Tool lines")
         const shown = screen()
         assert.isBelow(shown.indexOf("You said: one"), shown.indexOf("You said: two"))
         yield* until("› half")
@@ -223,10 +249,10 @@ describe("Interactive session", () => {
       })))
 
   it.effect("Ctrl+C ends a command of the shell", () =>
-    session({}, ({ type, until }) =>
+    session({}, ({ later, type, until }) =>
       Effect.gen(function*() {
         yield* type("!!echo begun; sleep 100\r")
-        yield* until("begun\n")
+        yield* later("begun", 2)
         yield* type(ctrlC)
         yield* until("stopped")
         yield* type("hello\r")
@@ -483,7 +509,7 @@ describe("Interactive session", () => {
     session({}, ({ model, screen, type, until }) =>
       Effect.gen(function*() {
         yield* type("ask later\r")
-        yield* until("› ask later\n")
+        yield* until("› ask later")
         yield* TestClock.adjust("900 millis")
         yield* type("1")
         yield* until("› 1")

@@ -1,7 +1,6 @@
 // The status line: its parts, what is left out where there is no room, and that it follows the session.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as TestClock from "effect/testing/TestClock"
 import * as StatusLine from "../../src/cli/interactive/StatusLine.ts"
 import * as Paint from "../../src/cli/render/Paint.ts"
 import * as Width from "../../src/cli/render/Width.ts"
@@ -47,7 +46,7 @@ describe("StatusLine", () => {
   })
 
   it.effect("follows the session: what it used, a question that waits, a new session", () =>
-    session({ status: { compactAt: 0.5, home: undefined } }, ({ screen, type, until }) =>
+    session({ status: { compactAt: 0.5, home: undefined } }, ({ later, screen, type, until }) =>
       Effect.gen(function*() {
         yield* until("fake-1 · ask · /tmp")
         yield* type("hello\r")
@@ -57,16 +56,14 @@ describe("StatusLine", () => {
         yield* until("1 waiting · fake-1")
         yield* type("1\r")
         yield* until("Both slept well.")
-        yield* TestClock.adjust("1 second")
-        yield* until("45 tokens")
+        yield* later("45 tokens")
         assert.notInclude(screen(), "1 waiting")
         yield* type("/new\r")
         yield* until("New session")
         yield* until("fake-1 · ask · /tmp")
         yield* type("/resume 20260101_000000\r")
         yield* until("Resumed")
-        yield* TestClock.adjust("1 second")
-        yield* until("fake-1 · ask · 45 tokens")
+        yield* later("fake-1 · ask · 45 tokens")
       })))
 
   it.effect("shows the mode: Shift+Tab goes through them, /mode sets one, /approve ends planning", () =>

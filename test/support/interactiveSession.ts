@@ -117,6 +117,8 @@ export const session = <A, E, R>(
       })
     }).pipe(
       Effect.scoped,
+      // On a slow machine the clock's own warning would stand on the screen.
+      Effect.provide(TestClock.layer({ warningDelay: "1 hour" })),
       Effect.provide(Layer.mergeAll(Model.layer(model, listeners), Beside.layer({ auxiliary, background, children, routes }), NodeServices.layer))
     )
   })
