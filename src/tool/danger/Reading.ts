@@ -25,9 +25,9 @@
 import { type Command, type Field, hasFlag, named, written } from "./Command.ts"
 import * as PathClass from "./PathClass.ts"
 import { filePrograms } from "./reading/FilePrograms.ts"
-import { type Grammar, matchCommand, readWords, type Words } from "./reading/FlagGrammar.ts"
+import { type Grammar, matchCommand } from "./reading/FlagGrammar.ts"
 import { readSubcommand } from "./reading/GitFlags.ts"
-import { machinePrograms, verbs, versioned } from "./reading/MachinePrograms.ts"
+import { machinePrograms, verbs, versioned, versionFlags } from "./reading/MachinePrograms.ts"
 import { hasWholeNames, scripted, staysBelow } from "./reading/ScriptedPrograms.ts"
 import { builtins, isPlainWrapper, isWrapping, tests } from "./reading/ShellBuiltins.ts"
 
@@ -46,10 +46,11 @@ const programOf = ({ called: { commands, glob, text, unknown, varies }, program 
   return text.includes("/") && !systemDirectory.test(text) || !text.endsWith(program) ? undefined : program
 }
 
-/** A value that is not there to be read, or could be taken for a flag. */
-const isOpen = ({ commands, glob, text, unknown }: Field): boolean => unknown || commands.length > 0 || glob && /^[*?[]/.test(text)
+/** A value that only the machine knows; the name of a `<(…)` is never a flag. */
+const isRuntime = ({ commands, shown, unknown }: Field): boolean => shown !== "<(…)" && (unknown || commands.length > 0)
 
-const isRuntime = ({ commands, unknown }: Field): boolean => unknown || commands.length > 0
+/** A value that only the machine knows, or that could be taken for a flag. */
+const isOpen = (field: Field): boolean => isRuntime(field) || field.glob && /^[*?[]/.test(field.text)
 
 const daily = /(?:^|\/)\.env(?:\.[^/]*)?$/i
 
@@ -63,7 +64,8 @@ const withParts = (arg: string): ReadonlyArray<string> => {
 const showsSecret = (program: string, { args, cwd, fields, isAway, redirects }: Command): boolean => {
   if (blind.has(program)) return false
   if (isAway) return true
-  const paths = [...args.flatMap(withParts), ...redirects.map(({ target }) => target.text)]
+  const inputs = redirects.filter(({ operator }) => operator.startsWith("<"))
+  const paths = [...args.flatMap(withParts), ...inputs.map(({ target }) => target.text)]
   // A pattern may stand for what its words do not say.
   if (redirects.some(({ target }) => target.glob) || fields.some(({ glob, text }) => glob && (/^[/~]|(?:^|\/)\.[^/]*[*?[]/.test(text) || cwd !== undefined))) return true
   const isRecursive = program === "rg" || /^(?:[ef]?grep|diff)$/.test(program) && hasFlag(args, "rR", ["recursive", "dereference-recursive"])
@@ -88,16 +90,15 @@ const plainSettings: ReadonlyMap<string, RegExp> = new Map([
 const isPlainSetting = (program: string) => ([name, value]: readonly [string, string]): boolean =>
   program === "read" && name === "IFS" ? value.length <= 1 : plainSettings.get(name)?.test(value) === true
 
-const openOf = (grammar: Grammar, fields: ReadonlyArray<Field>): boolean => {
-  if (grammar.open === "values") return true
-  return fields.every((field) => grammar.open === "files" ? !isRuntime(field) : !isOpen(field))
-}
+/** True when none of the words is one that the grammar needs to know before the command runs. */
+const hasKnownWords = ({ open }: Grammar, fields: ReadonlyArray<Field>): boolean =>
+  open === "values" || fields.every((field) => open === "files" ? !isRuntime(field) : !isOpen(field))
 
-/** Reads the words behind the first one, which says what the program does. */
-const readVerb = (table: ReadonlyMap<string, Grammar>, command: Command): Words | undefined => {
+/** True when the words behind the first one, which says what the program does, only read. */
+const matchesVerb = (table: ReadonlyMap<string, Grammar>, command: Command): boolean => {
   const [verb, ...rest] = command.fields
   const grammar = verb === undefined || verb.unknown || verb.varies ? undefined : table.get(verb.text)
-  return grammar === undefined || command.fields.some(isOpen) ? undefined : matchCommand(grammar, command, rest)
+  return grammar !== undefined && !command.fields.some(isOpen) && matchCommand(grammar, command, rest) !== undefined
 }
 
 /** In the directory of the call alone: the settings of another repository may name programs. */
@@ -111,23 +112,27 @@ const readsRepository = (command: Command): boolean => {
 const isOutsideOfProcesses = ({ fields }: Command): boolean => fields.every(({ glob, shown }) => !glob && !/^\/*proc\/+[\d$*s]/.test(shown))
 
 /** True when no flag of a program could do more than read: `xargs` and patterns for files may hand it any word. */
-const takesAnyWord = (program: string): boolean =>
-  (filePrograms.get(program) ?? machinePrograms.get(program))?.open !== undefined && (filePrograms.get(program) ?? machinePrograms.get(program))?.open !== "closed" ||
-  program === "echo"
+const takesAnyWord = (program: string): boolean => {
+  const grammar = filePrograms.get(program) ?? machinePrograms.get(program)
+  return program === "echo" || grammar !== undefined && grammar.open !== "closed"
+}
 
 /** True when the words of a command are those with which the program only reads. */
 const hasPlainWords = (program: string, command: Command): boolean => {
   const { args, fields } = command
-  if (args.length === 1 && /^--(?:version|help)$/.test(args[0] ?? "")) return versioned.has(program) || filePrograms.has(program)
+  const [only = ""] = args
+  if (args.length === 1 && (/^--(?:version|help)$/.test(only) || only === versionFlags.get(program))) {
+    return versioned.has(program) || filePrograms.has(program)
+  }
   if (program === "git") return readsRepository(command)
   const table = verbs.get(program)
-  if (table !== undefined) return readVerb(table, command) !== undefined
+  if (table !== undefined) return matchesVerb(table, command)
   const test = tests.get(program)
   if (test !== undefined) return test(command)
   const script = scripted.get(program)
   if (script !== undefined) return !fields.some(isOpen) && script(command)
   const grammar = builtins.get(program) ?? filePrograms.get(program) ?? machinePrograms.get(program)
-  if (grammar === undefined || !openOf(grammar, fields)) return false
+  if (grammar === undefined || !hasKnownWords(grammar, fields)) return false
   return matchCommand(grammar, command) !== undefined && (program !== "cd" && program !== "pushd" || isOutsideOfProcesses(command))
 }
 

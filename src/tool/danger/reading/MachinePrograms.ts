@@ -112,3 +112,6 @@ export const versioned = named(`
   git node python python3 python2 ruby perl gcc g++ cc c++ clang clang++ java javac make cmake docker gh curl wget ssh openssl sqlite3 psql
   redis-cli bash zsh sh rustc hermes kubectl ffmpeg convert gpg vim nano tmux nginx lua R php bwrap strace
 `)
+
+/** The short flag with which some of them do so. */
+export const versionFlags = byName([["node ruby perl", "-v"], ["python python3 python2 tmux", "-V"], ["java javac", "-version"]])
