@@ -169,5 +169,9 @@ export const filePrograms = byName<Grammar>([
     --decorations= --paging= --theme= --tabs=# --wrap= --terminal-width=# --no-pager
   `, { check: ({ flags }) => flags.get("--paging")?.every((value) => value === "never") !== false })],
   ["less more", makeGrammar("", { operands: /^[^-+]/ })],
-  ["unzip", makeGrammar("-l -v -p -t -lv", { hasClusters: false })]
+  // Without one of these flags in front of the archive it unpacks.
+  ["unzip", makeGrammar("-l -v -p -t -lv", {
+    hasClusters: false,
+    check: ({ flags, isMixed }) => flags.size > 0 && !isMixed
+  })]
 ])

@@ -92,7 +92,7 @@ const config = makeGrammar(`
 const isBare = ({ operands }: Words): boolean => operands.length === 0
 
 /** Flags by subcommand. */
-const subcommands = byName<Grammar>([
+export const subcommands = byName<Grammar>([
   ["log show whatchanged rev-list", plain(`${history} ${difference} --count --objects --timestamp --header --disk-usage[=] -q`)],
   ["diff", makeGrammar(`${difference} --cached --staged --merge-base -0 -1 -2 -3 --base --ours --theirs`)],
   ["diff-tree", plain(`${history} ${difference} --no-commit-id --merge-base`)],

@@ -1,6 +1,6 @@
 /**
  * Flags of programs that look at the machine, at its services and at what is installed. What is left out changes something (`date -s`,
- * `hostname NAME`, `ss -K`, `journalctl --vacuum-size`), reaches another machine (`systemctl -H`, `pip --index-url`) or writes
+ * `hostname NAME`, `ss -K`, `journalctl --vacuum-size`), reaches another machine (`systemctl -H`, `pip --index-url`, `ss -r`) or writes
  * (`pip --log`).
  *
  * **Gotchas**
@@ -93,7 +93,7 @@ export const machinePrograms = byName<Grammar>([
   ["nproc", free("--all --ignore=#")],
   ["lscpu", free("-abcJxy -e[=] -p[=] --all --online --offline --json --extended[=] --parse[=] --hex --physical")],
   ["lsblk", makeGrammar("-abdfilmnprstOJPS -o= -e= -I= -x= --all --bytes --nodeps --fs --json --output= --paths --noheadings --list")],
-  ["ss", makeGrammar("-tulnpaxw460srmioHOe --tcp --udp --listening --numeric --processes --all --unix --summary --ipv4 --ipv6 --no-header")],
+  ["ss", makeGrammar("-tulnpaxw460smioHOe --tcp --udp --listening --numeric --processes --all --unix --summary --ipv4 --ipv6 --no-header")],
   ["locale", free("-acmkv --all-locales --charmaps --category-name --keyword-name --verbose")],
   ["getconf", free("-a -v=")],
   ["tty", free("-s --silent --quiet")],

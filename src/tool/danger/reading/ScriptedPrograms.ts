@@ -33,7 +33,7 @@ const sed = makeGrammar("-nErsuz -e=* --quiet --silent --regexp-extended --separ
   check: checkSed
 })
 
-const awkWrites = /system|getline|[|>@`]|-i\b|close|fflush|ENVIRON|ARGV|PROCINFO/
+const awkWrites = /system|getline|[|>@`]|-i\b|close|fflush|ENVIRON|ARGV|PROCINFO|SYMTAB|FUNCTAB/
 
 /** A comparison of a pattern, before any action and any text in quotes: no output goes anywhere there. */
 const comparison = /^([^{}"'/\\>|@`]{0,200})>=?/
@@ -44,9 +44,13 @@ const isPlainAwk = (script: string): boolean => {
   return script.length <= 2_000 && !awkWrites.test(text)
 }
 
+/** A file of this name is a connection. */
+const isConnection = ({ text }: Field): boolean => /^\/+inet/.test(text)
+
 const awk = makeGrammar("-F=* -v=*", {
   check: ({ isMixed, operands: [script, ...files] }) =>
-    script !== undefined && isOwnScript(script) && isPlainAwk(script.text) && !isMixed && files.every(({ text }) => !text.startsWith("-"))
+    script !== undefined && isOwnScript(script) && isPlainAwk(script.text) && !isMixed &&
+    files.every((file) => !file.text.startsWith("-") && !isConnection(file))
 })
 
 /** Tests and actions of `find` without a value, and those with one. */
