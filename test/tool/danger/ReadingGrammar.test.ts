@@ -34,6 +34,6 @@ describe("Reading", () => {
         Array.from({ length: flag.length - 3 }, (_, index) => flag.slice(0, index + 3))
           .filter((beginning) => !flags.has(beginning) && (onlyReads(`${name} ${beginning}`) || onlyReads(`${name} ${beginning}=a`)))
           .map((beginning) => `${name} ${beginning}`)))
-    assert.deepStrictEqual(taken, ["FIXME"])
+    assert.deepStrictEqual(taken.filter((line) => !line.endsWith(" --version")), [])
   })
 })
