@@ -13,6 +13,8 @@ export interface Field {
   readonly unknown: boolean
   /** True when a variable is in it, which may have another value when it is used again. */
   readonly varies: boolean
+  /** True when a value in it is not known and not quoted: it may be several words, or none. */
+  readonly splits: boolean
   /** True when `*`, `?` or `[` in it match files. */
   readonly glob: boolean
   /** Commands whose output it is made of, or that it names as a file. */
@@ -44,6 +46,8 @@ export interface Command {
   readonly inside: ReadonlyArray<string>
   /** The directory that it runs in, when the line says so. */
   readonly cwd: string | undefined
+  /** True when the line changes to a directory that only the machine knows; {@link Command.cwd} is undefined then. */
+  readonly isAway: boolean
   /** Programs that run it: `sudo`, `xargs`, `docker`. */
   readonly wrappers: ReadonlyArray<string>
 }
@@ -54,6 +58,7 @@ export const known = (text: string): Field => ({
   shown: text,
   unknown: false,
   varies: false,
+  splits: false,
   glob: false,
   commands: []
 })

@@ -1,172 +1,71 @@
 /**
- * Commands that are known to do nothing but look: at files, at a repository, at the machine. Where no wall stands around commands,
- * every other one is asked about.
+ * Commands that are known to do nothing but look: at files, at a repository, at the machine. Without a sandbox, every other one is asked
+ * about.
  *
  * **Details**
  *
- * Programs are named one by one, with the arguments that keep them from writing and from running something else. They are called
- * by their bare names or from a directory of the system. What stands around them must be as plain: no file is written, no variable
- * is set that a program reads, no value is computed that a shell might run (arithmetic, subscripts, `${x@P}`), no argument comes
- * from a place that only the machine knows where it could be a flag or the name of a secret.
+ * Each program has a grammar of the exact flags and operands with which it only reads (`reading/`); a flag that the grammar does not
+ * name, a shortened one included, is not known to read. A program is called by its bare name or from a directory of the system. What
+ * surrounds it must be as plain: no file is written, no variable is set that a program reads, no function is defined, no value is
+ * computed that a shell might run (arithmetic, subscripts, `${x@P}`), no argument comes from a place that only the machine knows where
+ * it could be a flag or the name of a secret.
+ *
+ * A variable counts with its value when the line sets it once, to words that are no flags. Otherwise the line may reach a command with
+ * another value than the one that was read from it: `x=-oz; test -f y && x=a; sort $x`.
  *
  * Pure, never throws, linear in the text.
  *
  * **Gotchas**
  *
- * Absence from the list says nothing: a test run or a build is not on it, because it runs what the project holds. `git` is on it, and
- * follows the settings of the repository that it stands in, which `fence/RepositorySettings` reads.
+ * Absence from the grammars says nothing: a test run or a build is not in them, because it runs what the project holds. `git` is, and
+ * follows the settings of the repository that it is called in, which `fence/RepositorySettings` reads.
  *
  * Source: `ARCHITECTURE.md` §7 (walls: "without one, whatever is not known to read asks").
  */
-import { byName, type Command, type Field, hasFlag, named, operands, written } from "./Command.ts"
+import { type Command, type Field, hasFlag, named, written } from "./Command.ts"
 import * as PathClass from "./PathClass.ts"
+import { filePrograms } from "./reading/FilePrograms.ts"
+import { type Grammar, matchCommand } from "./reading/FlagGrammar.ts"
+import { readSubcommand } from "./reading/GitFlags.ts"
+import { machinePrograms, verbs, versioned, versionFlags } from "./reading/MachinePrograms.ts"
+import { hasWholeNames, scripted, staysBelow } from "./reading/ScriptedPrograms.ts"
+import { builtins, isPlainWrapper, isWrapping, tests } from "./reading/ShellBuiltins.ts"
 
-/** True when a program with these arguments does nothing but look. */
-type Looks = (command: Command) => boolean
-
-/** Programs that only look, whatever their arguments are. */
-const looking = named(`
-  ls dir vdir pwd cat head tail wc nl tac rev fold column cut tr paste join comm cmp diff od hexdump strings stat which type whereis
-  whoami id groups uname uptime df du free pgrep basename dirname realpath readlink seq expr sleep md5sum sha1sum sha224sum
-  sha256sum sha384sum sha512sum b2sum cksum sum grep egrep fgrep jq locale nproc lscpu tty getconf numfmt base64 base32 factor cal
-  true false : popd dirs wait jobs exit return break continue echo printenv
+/** Programs that show nothing of what is in a file. */
+const blind = named(`
+  ls dir vdir pwd wc stat which type whereis df du basename dirname realpath readlink md5sum sha1sum sha224sum sha256sum sha384sum sha512sum
+  b2sum cksum shasum echo printf test [ [[ cd pushd sleep seq command
 `)
-
-/** Those of {@link looking} that show nothing of what is in a file. */
-const blind = named("ls dir vdir pwd wc stat which type whereis df du basename dirname realpath readlink md5sum sha1sum sha256sum sha512sum cksum echo printf test [ [[ cd pushd sleep seq")
-
-/** Programs that take values which only the machine knows as text, never as a flag or a file. */
-const speaking = named("echo printf test [ [[ read true false :")
-
-/** Programs that run the rest of their words, which are judged on their own. */
-const wrapping = named("time timeout nice ionice stdbuf command builtin xargs")
-
-const without = (letters: string, long: ReadonlyArray<string> = []): Looks => ({ args }) => !hasFlag(args, letters, long)
-
-const everyArgument = (pattern: RegExp): Looks => ({ args }) => args.every((arg) => pattern.test(arg))
-
-/** The first word is one of these: no flag before it says where to look. */
-const first = (words: ReadonlySet<string>): Looks => ({ args }) => words.has(args[0] ?? "")
-
-const sedCommand = String.raw`(?:(?:\d+|\$|/[^/\\]*/)(?:,(?:\d+|\$|/[^/\\]*/))?)?\s*(?:[pdq=]|s([/|#,])(?:(?!\1)[^\\;\n])*\1(?:(?!\1)[^\\;\n])*\1[gpiI\d]{0,4})?`
-const sedScript = new RegExp(String.raw`^\s*${sedCommand}(?:\s*[;\n]\s*${sedCommand.replaceAll("\\1", "\\2")})?\s*$`)
-
-/** The scripts of sed: of its flags, or its first operand. */
-const sed: Looks = ({ args }) => {
-  const given = args.filter((_, index) => /^-n?[Er]?e$|^--expression$/.test(args[index - 1] ?? ""))
-  const scripts = given.length > 0 ? given : operands(args).slice(0, 1)
-  return scripts.length > 0 && scripts.every((script) => script.length <= 500 && sedScript.test(script)) &&
-    args.every((arg) => !arg.startsWith("-") || /^-(?:[nErsuz]*e?|-quiet|-silent|-regexp-extended|-expression|-)$/.test(arg))
-}
-
-const awk: Looks = ({ args }) => {
-  const script = args.findIndex((arg, index) => !arg.startsWith("-") && !/^-[Fv]$/.test(args[index - 1] ?? ""))
-  return script !== -1 && !/system|getline|[|>@`]|-i\b|close|fflush|ENVIRON|ARGV/.test(args[script] ?? "") &&
-    args.slice(0, script).every((arg, index) => /^-[Fv]/.test(arg) || /^-[Fv]$/.test(args[index - 1] ?? "")) &&
-    args.slice(script + 1).every((arg) => !arg.startsWith("-"))
-}
-
-const gitLooks = named(`
-  status log show diff diff-tree diff-index ls-files ls-tree rev-parse rev-list grep blame annotate describe cat-file shortlog
-  merge-base name-rev show-ref for-each-ref cherry count-objects check-ignore check-attr whatchanged version
-`)
-const gitRuns = /^(?:--no-index|--output|--open-files-in-pager|-O|--ext-diff|--textconv|--filters|--exec|--upload-pack|--paginate)/
-const gitChanges = ["delete", "move", "copy", "force", "set-upstream", "unset-upstream", "edit-description", "create-reflog", "track", "annotate", "sign", "message", "file", "local-user"]
-
-const listsRefs = (args: ReadonlyArray<string>): boolean => hasFlag(args, "l", ["list", "merged", "no-merged", "contains", "points-at"])
-
-/** Subcommands that look with some words: all of them, and the first that is no flag. */
-const gitRules: Readonly<Record<string, (rest: ReadonlyArray<string>, what: string | undefined) => boolean>> = {
-  branch: (rest, what) => (what === undefined || listsRefs(rest)) && !hasFlag(rest, "dDmMcCfut", gitChanges),
-  tag: (rest, what) => (what === undefined || listsRefs(rest)) && !hasFlag(rest, "dasmFfu", gitChanges),
-  remote: (_, what) => what === undefined || what === "get-url",
-  stash: (_, what) => what === "list" || what === "show",
-  reflog: (_, what) => what === undefined || what === "show",
-  worktree: (_, what) => what === "list",
-  config: (rest) => /^(?:--get(?:-all|-regexp)?|--list|-l)$/.test(rest[0] ?? "") && !hasFlag(rest, "e", ["edit", "unset", "unset-all", "add", "replace-all"])
-}
-
-/** In the directory of the call alone: the settings of another repository may name programs. */
-const git: Looks = ({ args, cwd }) => {
-  const at = args.findIndex((arg) => !/^--no-(?:pager|optional-locks)$/.test(arg))
-  const [verb = "", ...rest] = at === -1 ? [] : args.slice(at)
-  if (cwd !== undefined || rest.some((arg) => gitRuns.test(arg))) return false
-  const rule = Object.hasOwn(gitRules, verb) ? gitRules[verb] : undefined
-  return rule === undefined ? gitLooks.has(verb) : rule(rest, operands(rest)[0])
-}
-
-/** A search that writes nothing; the command after `-exec` is judged on its own. */
-const finding: Looks = (command) =>
-  command.args.every((arg) => !/^-(?:execdir|ok|delete|fprint|fls|files0-from)/.test(arg)) && (!command.args.includes("-exec") || staysBelow(command))
-
-/** True of a command that names nothing but places below the directory of the call. */
-const staysBelow = ({ cwd, fields }: Command): boolean =>
-  cwd === undefined && fields.every(({ commands, text, unknown }) => !unknown && commands.length === 0 && !/^[/~]|(?:^|\/)\.\.(?:\/|$)/.test(text))
-
-/** A directory below `/proc/<id>` hides what its files are. */
-const outsideOfProcesses: Looks = ({ fields }) => fields.every(({ shown }) => !/^\/*proc\/+[\d$*s]/.test(shown))
-
-const nothing: Looks = ({ args }) => args.length === 0
-
-/** The first words of an archive's listing, and nothing but files after them. */
-const listing = (first: RegExp): Looks => ({ args }) => first.test(args[0] ?? "") && args.slice(1).every((arg) => !arg.startsWith("-"))
-
-const withoutWords = (pattern: RegExp): Looks => ({ args }) => !args.some((arg) => pattern.test(arg))
-
-const units = first(named("status list-units list-unit-files is-active is-enabled is-failed show"))
-
-/** Programs that only look with some arguments. */
-const rules = byName<Looks>([
-  ["git", git],
-  // With `e` it shows the environments of processes.
-  ["ps", ({ args }) => args.every((arg, index) => !/^(?:[a-df-z]*e[a-z]*|-[a-zA-Z]*E)$/.test(arg) || /^-(?:[a-zA-Z]*[oOCuUpgGt]|-\w[\w-]*)$/.test(args[index - 1] ?? ""))],
-  ["cd pushd", outsideOfProcesses],
-  ["sed", sed],
-  ["awk gawk mawk", awk],
-  ["find", finding],
-  ["fd fdfind", without("xX", ["exec", "exec-batch"])],
-  ["rg", without("", ["pre", "hostname-bin"])],
-  ["file", without("C", ["compile"])],
-  ["sort", without("o", ["output", "compress-program"])],
-  ["tree", without("o")],
-  ["yq", without("i", ["inplace"])],
-  ["uniq", ({ args }) => operands(args).length <= 1],
-  ["xxd", ({ args }) => operands(args).length <= 1 && !hasFlag(args, "r", ["revert"])],
-  ["date", ({ args }) => operands(args).every((arg) => arg.startsWith("+")) && !hasFlag(args, "s", ["set"])],
-  ["hostname env", nothing],
-  ["less more bat", everyArgument(/^[^-+]/)],
-  ["printf", without("v")],
-  ["test [", withoutWords(/^-[vR]$/)],
-  // Its numbers are expressions, which may hold commands.
-  ["[[", withoutWords(/^-(?:v|R|eq|ne|lt|le|gt|ge)$/)],
-  ["set", everyArgument(/^(?:[-+][eux]*o?|pipefail)$/)],
-  ["read", everyArgument(/^(?:-r|[a-z_][a-z0-9_]{0,30})$/)],
-  ["tar", listing(/^-?t[vzjJf]*$/)],
-  ["unzip", listing(/^-l$/)],
-  ["npm", first(named("ls list root prefix"))],
-  ["pip pip3", first(named("list show freeze"))],
-  ["docker podman", first(named("ps images version info logs inspect top"))],
-  ["systemctl", (command) => units(command) && without("HM", ["host", "machine"])(command)],
-  ["dpkg", ({ args }) => /^-[lLsS]$/.test(args[0] ?? "")],
-  ["crontab", ({ args }) => args.length === 1 && args[0] === "-l"],
-  ["hermes", ({ args }) => args.length === 1 && /^(?:version|--version|--help)$/.test(args[0] ?? "")]
-])
 
 const systemDirectory = /^\/(?:usr\/(?:local\/)?)?s?bin\/[^/]+$/
 
 /** The program by its name alone, or from a directory of the system; undefined for any other. */
-const nameOf = ({ called: { commands, glob, text, unknown }, program }: Command): string | undefined =>
-  unknown || glob && !text.startsWith("[") || commands.length > 0 || text.includes("/") && !systemDirectory.test(text) || !text.endsWith(program) ? undefined : program
+const programOf = ({ called: { commands, glob, text, unknown, varies }, program }: Command): string | undefined => {
+  // A variable may turn out to be nothing, and the next word to be the program.
+  if (unknown || varies || commands.length > 0 || glob && !text.startsWith("[")) return undefined
+  return text.includes("/") && !systemDirectory.test(text) || !text.endsWith(program) ? undefined : program
+}
 
-/** A value that is not there to be read, or could be taken for a flag. */
-const isOpen = ({ commands, glob, text, unknown }: Field): boolean => unknown || commands.length > 0 || glob && /^[*?[]/.test(text)
+/** A value that only the machine knows; the name of a `<(…)` is never a flag. */
+const isRuntime = ({ commands, shown, unknown }: Field): boolean => shown !== "<(…)" && (unknown || commands.length > 0)
+
+/** A value that only the machine knows, or that could be taken for a flag. */
+const isOpen = (field: Field): boolean => isRuntime(field) || field.glob && /^[*?[]/.test(field.text)
 
 const daily = /(?:^|\/)\.env(?:\.[^/]*)?$/i
 
-/** The secret that a program would show. */
-const showsSecret = (program: string, { args, cwd, fields, redirects }: Command): boolean => {
+/** Values of flags and paths behind a colon (`HEAD:.env`) are paths too. */
+const withParts = (arg: string): ReadonlyArray<string> => {
+  const parts = [arg.slice(arg.indexOf("=") + 1), arg.slice(arg.lastIndexOf(":") + 1), arg.replace(/^-[A-Za-z]/, "")]
+  return [arg, ...parts.filter((part) => part !== arg)]
+}
+
+/** True when a program would show a secret, or a file of a place that only the machine knows. */
+const showsSecret = (program: string, { args, cwd, fields, isAway, redirects }: Command): boolean => {
   if (blind.has(program)) return false
-  const paths = [...args, ...redirects.map(({ target }) => target.text)]
+  if (isAway) return true
+  const inputs = redirects.filter(({ operator }) => operator.startsWith("<"))
+  const paths = [...args.flatMap(withParts), ...inputs.map(({ target }) => target.text)]
   // A pattern may stand for what its words do not say.
   if (redirects.some(({ target }) => target.glob) || fields.some(({ glob, text }) => glob && (/^[/~]|(?:^|\/)\.[^/]*[*?[]/.test(text) || cwd !== undefined))) return true
   const isRecursive = program === "rg" || /^(?:[ef]?grep|diff)$/.test(program) && hasFlag(args, "rR", ["recursive", "dereference-recursive"])
@@ -174,29 +73,107 @@ const showsSecret = (program: string, { args, cwd, fields, redirects }: Command)
   return paths.some((path) => PathClass.isOwnSecretFile(path, cwd) || PathClass.isSecret(path, cwd) && !(/^[ef]?grep$/.test(program) && daily.test(path)))
 }
 
-const setsForShell = /^[a-z_][a-z0-9_]*$/
+/** Names for the script alone: programs read others. `PATH` of zsh is also `path`. */
+const setsForShell = /^(?:(?!.*path$)[a-z_][a-z0-9_]*|[A-Z]|FILES?|DIRS?|LINE|NAME|ITEM|PKG|PACKAGE|BRANCH|COMMIT)$/
 
-/** True when a command is known to do nothing but look; what stands around it is judged on its own. */
-export const isLooking = (command: Command): boolean => {
-  const { args, assignments, fields, redirects, wrappers } = command
-  const targets = written(command).filter((path) => path !== "/dev/null")
-  const opens = redirects.some(({ target }) => target.unknown && target.commands.length === 0 || /^\/dev\/(?:tcp|udp)\//.test(target.text))
-  if (opens || targets.length > 0 || assignments.some(([name]) => !setsForShell.test(name) || name.endsWith("path"))) return false
-  if (command.called.text === "" && !command.called.unknown) return command.called.commands.length === 0
-  const program = nameOf(command)
-  if (program === undefined || assignments.length > 0) return false
-  if (args.length === 1 && /^--(?:version|help)$/.test(args[0] ?? "")) return true
-  if (showsSecret(program, command)) return false
-  if (wrapping.has(program)) return !args.some((arg) => /^-[a-z]*o|^--output/.test(arg) && program === "time")
-  // Names from elsewhere may be those of any file.
-  if (wrappers.includes("xargs") && !blind.has(program) && !command.input.every(staysBelow)) return false
-  if (looking.has(program)) return speaking.has(program) || blind.has(program) || fields.every(({ commands, unknown }) => !unknown && commands.length === 0)
-  return rules.get(program)?.(command) === true && !wrappers.includes("xargs") && (speaking.has(program) || blind.has(program) || !fields.some(isOpen))
+/** Variables before a command that change how it shows something, with the values that they may have. */
+const plainSettings: ReadonlyMap<string, RegExp> = new Map([
+  ...["GIT_PAGER", "PAGER", "MANPAGER"].map((name) => [name, /^cat$/] as const),
+  ...["LC_ALL", "LANG", "LC_COLLATE", "LC_CTYPE"].map((name) => [name, /^(?:C|POSIX|C\.UTF-?8|en_US\.UTF-?8)$/i] as const),
+  ["GIT_OPTIONAL_LOCKS", /^[01]$/],
+  ["TZ", /^(?:UTC|GMT|[A-Z][a-z]{1,20}\/[A-Z][A-Za-z_]{1,20})$/],
+  ["NO_COLOR", /^1?$/],
+  ["COLUMNS", /^\d{1,4}$/],
+  ["TERM", /^dumb$/]
+])
+
+const isPlainSetting = (program: string) => ([name, value]: readonly [string, string]): boolean =>
+  program === "read" && name === "IFS" ? value.length <= 1 : plainSettings.get(name)?.test(value) === true
+
+/** True when none of the words is one that the grammar needs to know before the command runs. */
+const hasKnownWords = ({ open }: Grammar, fields: ReadonlyArray<Field>): boolean =>
+  open === "values" || fields.every((field) => open === "files" ? !isRuntime(field) : !isOpen(field))
+
+/** True when the words behind the first one, which says what the program does, only read. */
+const matchesVerb = (table: ReadonlyMap<string, Grammar>, command: Command): boolean => {
+  const [verb, ...rest] = command.fields
+  const grammar = verb === undefined || verb.unknown || verb.varies ? undefined : table.get(verb.text)
+  return grammar !== undefined && !command.fields.some(isOpen) && matchCommand(grammar, command, rest) !== undefined
 }
 
-/** Arithmetic, subscripts and the expansions that a shell runs or computes. */
-const computes = /\(\(|\$\[|\$\{(?![A-Za-z_]\w*(?:\}|:?-|%|#))|\$\{#|\w\[[^\]]{0,200}\]?\+?=/
+/** In the directory of the call alone: the settings of another repository may name programs. */
+const readsRepository = (command: Command): boolean => {
+  if (command.cwd !== undefined || command.isAway || command.fields.some(isOpen)) return false
+  const found = readSubcommand(command.fields)
+  return found !== undefined && matchCommand(found.grammar, command, found.rest) !== undefined
+}
+
+/** A directory below `/proc/<id>` hides what its files are. */
+const isOutsideOfProcesses = ({ fields }: Command): boolean => fields.every(({ glob, shown }) => !glob && !/^\/*proc\/+[\d$*s]/.test(shown))
+
+/** True when no flag of a program could do more than read: `xargs` and patterns for files may hand it any word. */
+const takesAnyWord = (program: string): boolean => {
+  const grammar = filePrograms.get(program) ?? machinePrograms.get(program)
+  return program === "echo" || grammar !== undefined && grammar.open !== "closed"
+}
+
+/** True when the words of a command are those with which the program only reads. */
+const hasPlainWords = (program: string, command: Command): boolean => {
+  const { args, fields } = command
+  const [only = ""] = args
+  if (args.length === 1 && (/^--(?:version|help)$/.test(only) || only === versionFlags.get(program))) {
+    return versioned.has(program) || filePrograms.has(program)
+  }
+  if (program === "git") return readsRepository(command)
+  const table = verbs.get(program)
+  if (table !== undefined) return matchesVerb(table, command)
+  const test = tests.get(program)
+  if (test !== undefined) return test(command)
+  const script = scripted.get(program)
+  if (script !== undefined) return !fields.some(isOpen) && script(command)
+  const grammar = builtins.get(program) ?? filePrograms.get(program) ?? machinePrograms.get(program)
+  if (grammar === undefined || !hasKnownWords(grammar, fields)) return false
+  return matchCommand(grammar, command) !== undefined && (program !== "cd" && program !== "pushd" || isOutsideOfProcesses(command))
+}
+
+/**
+ * True when a command is known to do nothing but look; what surrounds it is judged on its own. `isSettled` says that variables have the
+ * values that were read from the line.
+ */
+export const isLooking = (command: Command, isSettled = true): boolean => {
+  const { assignments, fields, redirects, wrappers } = command
+  const targets = written(command).filter((path) => path !== "/dev/null")
+  const opens = redirects.some(({ target }) => target.unknown && target.commands.length === 0 || /^\/dev\/(?:tcp|udp)\//.test(target.text))
+  if (opens || targets.length > 0) return false
+  if (command.called.text === "" && !command.called.unknown) {
+    return command.called.commands.length === 0 && assignments.every(([name]) => setsForShell.test(name)) && !showsSecret("", command)
+  }
+  const program = programOf(command)
+  if (program === undefined || !assignments.every(isPlainSetting(program)) || showsSecret(program, command)) return false
+  if (isWrapping(program)) return (isSettled || !fields.some(({ varies }) => varies)) && isPlainWrapper(command)
+  // Names from elsewhere may be those of any file, and may look like flags.
+  if (wrappers.includes("xargs")) return takesAnyWord(program) && (blind.has(program) || command.input.every(staysBelow)) && hasPlainWords(program, command)
+  if (!isSettled && !takesAnyWord(program) && !tests.has(program) && !builtins.has(program) && fields.some(({ varies }) => varies)) return false
+  return (wrappers.length === 0 || wrappers.every(isWrapping) || hasWholeNames(command)) && hasPlainWords(program, command)
+}
+
+/** Arithmetic, subscripts, the expansions that a shell runs or computes, and the number of a descriptor that it stores. */
+const computes = /\(\(|\$\[|\$\{(?![A-Za-z_]\w*(?:\}|:?-|%|#))|\$\{#|\w\[[^\]]{0,200}\]?\+?=|\{[A-Za-z_]\w*\}[<>&]/
+
+/** True when each variable of a line is set once, to words that are no flags. */
+const settlesVariables = (commands: ReadonlyArray<Command>): boolean => {
+  const names = new Set<string>()
+  return commands.every(({ assignments, program }) =>
+    program !== "read" && assignments.every(([name, value]) => {
+      const isNew = !names.has(name)
+      names.add(name)
+      return isNew && !/(?:^|\s)[-+*?[]/.test(value)
+    }))
+}
 
 /** True when all commands of a line, as they were read from it, are known to do nothing but look. */
-export const onlyReads = (line: string, commands: ReadonlyArray<Command>): boolean =>
-  commands.length > 0 && !computes.test(line) && commands.every(isLooking)
+export const onlyReads = (line: string, commands: ReadonlyArray<Command>): boolean => {
+  if (commands.length === 0 || computes.test(line)) return false
+  const isSettled = settlesVariables(commands)
+  return commands.every((command) => isLooking(command, isSettled))
+}

@@ -28,7 +28,7 @@ interface Reading {
 interface Frame {
   readonly closer: string
   readonly from: number
-  readonly cwd: string | undefined
+  readonly place: Place
   readonly input: ReadonlyArray<Command>
   readonly stdin: string | undefined
   readonly name: string | undefined
@@ -43,10 +43,26 @@ const assignment = /^([A-Za-z_]\w*)(?:\[[^\]]*\])?\+?=/
 /** Length of the longest directory that is followed; a longer chain of `cd` counts as unknown. */
 const maxDirectory = 4_096
 
-const directoryFrom = (cwd: string | undefined, { text, unknown }: Command["fields"][number]): string | undefined => {
-  if (unknown || text === "") return undefined
-  const path = text.startsWith("/") || text.startsWith("~") ? text : tidy(text, cwd)
-  return path.length > maxDirectory ? undefined : path
+/** Directory that a command runs in, as far as the line says. */
+type Place = Pick<Command, "cwd" | "isAway">
+
+/** `$(git rev-parse --show-toplevel)`: the root of the repository that the call is in. */
+const isTopLevel = ({ commands, shown }: Field): boolean =>
+  shown === "$(…)" && commands.length === 1 && commands[0]?.program === "git" && commands[0].args.join(" ") === "rev-parse --show-toplevel"
+
+/** The directory after a `cd` or `pushd`. */
+const changeDirectory = ({ cwd, isAway }: Place, { args, fields, program }: Command): Place => {
+  const target = fields.find(({ text }) => !text.startsWith("-"))
+  if (program === "popd" || args.includes("-") || program === "pushd" && (target === undefined || /^[+]\d/.test(target.text))) {
+    return { cwd: program === "popd" ? cwd : "~", isAway: true }
+  }
+  if (target === undefined) return { cwd: "~", isAway: false }
+  const { glob, text, unknown } = target
+  if (unknown || text === "") return { cwd: undefined, isAway: isAway || !isTopLevel(target) }
+  const isAbsolute = text.startsWith("/") || text.startsWith("~")
+  const path = isAbsolute ? text : tidy(text, cwd)
+  const isLong = path.length > maxDirectory
+  return { cwd: isLong ? undefined : path, isAway: glob || isLong || isAway && !isAbsolute }
 }
 
 const declaring = new Set(["export", "declare", "local", "readonly", "typeset"])
@@ -103,7 +119,7 @@ class Reader {
   fault: string | undefined
   #budget: number
   #nesting = 0
-  #cwd: string | undefined
+  #place: Place = { cwd: undefined, isAway: false }
   readonly #variables = new Map<string, string>()
   readonly #scope: WordExpansion.Scope
 
@@ -125,9 +141,9 @@ class Reader {
 
   /** Runs what cannot change the directory of what follows. */
   #apart<A>(run: () => A): A {
-    const cwd = this.#cwd
+    const place = this.#place
     const out = run()
-    this.#cwd = cwd
+    this.#place = place
     return out
   }
 
@@ -170,10 +186,10 @@ class Reader {
         if (frame !== undefined && word === frame.closer) {
           frames.pop()
           closed = frame
-          if (frame.closer === ")") this.#cwd = frame.cwd
+          if (frame.closer === ")") this.#place = frame.place
         } else if (Object.hasOwn(closers, word)) {
           const grouping = word === "{" || word === "("
-          frames.push({ closer: closers[word] ?? "", from, cwd: this.#cwd, input: piped, stdin: text, name: grouping ? pending : undefined })
+          frames.push({ closer: closers[word] ?? "", from, place: this.#place, input: piped, stdin: text, name: grouping ? pending : undefined })
           if (grouping) pending = undefined
           if (word === "for" || word === "select" || word === "case") {
             this.#loop(word, words.slice(at))
@@ -183,6 +199,7 @@ class Reader {
         } else if (word === "function") {
           at++
           pending = Tree.keyword(words[at])
+          this.#setName(`${pending ?? ""}()`, "")
           if (Tree.keyword(words[at + 1]) === "()") at++
         } else if (!connecting.has(word)) break
         else if (word === "time" && Tree.keyword(words[at + 1]) === "-p") at++
@@ -192,6 +209,7 @@ class Reader {
       const defined = Tree.literal(rest[1] ?? []) === "()" ? Tree.literal(rest[0] ?? []) : undefined
       if (defined !== undefined) {
         pending = defined
+        this.#setName(`${defined}()`, "")
         continue
       }
       const inside = frames.flatMap(({ name }) => name === undefined ? [] : [name])
@@ -218,9 +236,20 @@ class Reader {
   #loop(keyword: string, words: ReadonlyArray<Tree.Word>): void {
     const fields = words.slice(1).map((word) => WordExpansion.expandWhole(word, this.#scope))
     const name = fields[0]?.text
+    // Items are taken as one value; those that begin with a pattern or with what is not known could be anything.
+    const isOpen = fields.slice(2).some(({ commands, glob, text, unknown }) => unknown || commands.length > 0 || glob && /^[*?[]/.test(text))
+    if (keyword !== "case" && name !== undefined) this.#setName(name, isOpen ? "*" : fields.slice(2).map(({ text }) => text).join(" "))
     if (keyword !== "case" && name !== undefined && fields.length > 2) {
       this.#variables.set(name, fields.slice(2).map(({ text }) => text).join(" "))
     }
+  }
+
+  /** A command for a name that the script sets without one: of a loop, or of a function. */
+  #setName(name: string, value: string): void {
+    this.out.push({
+      program: "", called: nameless, args: [], fields: [], redirects: [], assignments: [[name, value]], input: [], stdin: undefined,
+      terminator: ";", inside: [], ...this.#place, wrappers: []
+    })
   }
 
   #simple(
@@ -247,7 +276,7 @@ class Reader {
     const stdin = document === undefined ? piped : document.target.unknown ? undefined : document.target.text
     const input = document === undefined ? flow.input : [...flow.input, ...document.target.commands]
     if (fields.length === 0 && redirects.length === 0 && assignments.length === 0) return undefined
-    return this.#layers(fields, { ...flow, redirects, assignments, stdin, input, cwd: this.#cwd, wrappers: [] })
+    return this.#layers(fields, { ...flow, redirects, assignments, stdin, input, ...this.#place, wrappers: [] })
   }
 
   #assign(name: string, field: Field): readonly [string, string] {
@@ -282,10 +311,8 @@ class Reader {
   /** Applies the effects of a command on what follows, and reads the scripts that it is handed. */
   #effects(command: Command): void {
     const { args, fields, program, stdin } = command
-    if (program === "cd" || program === "pushd" || program === "chdir") {
-      const target = fields.find(({ text }) => !text.startsWith("-"))
-      this.#cwd = target === undefined ? "~" : directoryFrom(this.#cwd, target)
-    } else if (declaring.has(program)) {
+    if (/^(?:cd|chdir|pushd|popd)$/.test(program)) this.#place = changeDirectory(this.#place, command)
+    else if (declaring.has(program)) {
       for (const field of fields) {
         const name = assignment.exec(field.text)?.[1]
         if (name !== undefined) this.#assign(name, field)

@@ -20,7 +20,7 @@ export interface Scope {
 const wellKnown = new Map([["HOME", "~"], ["IFS", " \t\n"], ["#", "0"], ...Array.from("@*123456789", (name) => [name, ""] as const)])
 const pathLike = new Set(["HOME", "PWD", "OLDPWD", "PATH", "SHELL", "TMPDIR"])
 
-const draft = () => ({ text: "", shown: "", unknown: false, glob: false, started: false, commands: new Array<Command>() })
+const draft = () => ({ text: "", shown: "", unknown: false, splits: false, glob: false, started: false, commands: new Array<Command>() })
 
 const operandText = (word: Word, scope: Scope): { readonly text: string; readonly known: boolean } => {
   const fields = expandParts(word.map((part) => ({ ...part, quoted: true })), scope)
@@ -102,7 +102,7 @@ const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
   }
   const append = (value: string, quoted: boolean): void => {
     if (!scope.spend(value.length)) {
-      now.unknown = now.started = true
+      now.unknown = now.splits = now.started = true
       return
     }
     if (quoted || !separators.test(value)) {
@@ -117,8 +117,9 @@ const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
       if (piece !== "") append(piece, false)
     })
   }
-  const unknown = (shown: string): void => {
+  const unknown = (shown: string, quoted: boolean): void => {
     now.unknown = now.started = true
+    now.splits ||= !quoted
     now.shown += shown
   }
   for (const part of word) {
@@ -129,12 +130,12 @@ const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
           now.text += part.text
           now.shown += part.text
           now.glob ||= !part.quoted && /[*?[]/.test(part.text)
-          now.unknown ||= !part.quoted && /(?<!@)\{(?!\})/.test(part.text)
+          if (!part.quoted && /(?<!@)\{(?!\})/.test(part.text)) now.unknown = now.splits = true
         }
         break
       case "Variable": {
         const value = valueOf(part, scope)
-        if (value === undefined) unknown(part.name === "((" ? "$((…))" : `$${part.name}`)
+        if (value === undefined) unknown(part.name === "((" ? "$((…))" : `$${part.name}`, part.quoted)
         // A list keeps its items apart, quoted or not.
         else append(value, part.quoted && part.name !== "@" && !part.name.endsWith("[@]"))
         break
@@ -142,7 +143,7 @@ const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
       case "Substitution": {
         const { commands, output } = scope.run(part.script)
         for (const command of commands) now.commands.push(command)
-        if (part.asFile || output === undefined) unknown(part.asFile ? "<(…)" : "$(…)")
+        if (part.asFile || output === undefined) unknown(part.asFile ? "<(…)" : "$(…)", part.quoted || part.asFile)
         else append(withoutNewlines(output), part.quoted)
       }
     }
@@ -177,6 +178,7 @@ export const joined = (fields: ReadonlyArray<Field>): Field => ({
   shown: fields.map(({ shown }) => shown).join(" "),
   unknown: fields.some(({ unknown }) => unknown),
   varies: fields.some(({ varies }) => varies),
+  splits: fields.some(({ splits }) => splits),
   glob: fields.some(({ glob }) => glob),
   commands: fields.flatMap(({ commands }) => commands)
 })

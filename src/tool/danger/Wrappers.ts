@@ -47,7 +47,12 @@ const programAt = (program: string, args: ReadonlyArray<Field>, start: number): 
   return index
 }
 
+/** `command -v rm` says where a program is. */
+const isLookup = (program: string, args: ReadonlyArray<Field>): boolean =>
+  program === "command" && /^-[pvV]*[vV][pvV]*$/.test(args[0]?.text ?? "")
+
 const position = (program: string, args: ReadonlyArray<Field>): number | undefined => {
+  if (isLookup(program, args)) return undefined
   if (wrappers.has(program)) return programAt(program, args, 0)
   if (skipping.has(program)) return programAt(program, args, programAt(program, args, 0) + 1)
   if (selfRunning.has(program)) return programAt(program, args, 0)

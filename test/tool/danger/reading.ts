@@ -45,7 +45,6 @@ ps -ef
 ps -e -o pid,comm
 docker ps -a
 docker logs x
-npm ls
 systemctl status nginx
 date +%F
 node --version
@@ -66,6 +65,7 @@ echo "${"${"}x@P}"
 echo ${"${"}!x}
 echo ${"${"}x:y}
 echo ${"${"}a[0]}
+npm ls
 [[ a -eq 'b[$(id)]' ]]
 x='a[$(id)]'; echo $((x))
 x='a[$(id)]'; echo $[x]

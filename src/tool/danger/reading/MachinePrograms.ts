@@ -1,0 +1,117 @@
+/**
+ * Flags of programs that look at the machine, at its services and at what is installed. What is left out changes something (`date -s`,
+ * `hostname NAME`, `ss -K`, `journalctl --vacuum-size`), reaches another machine (`systemctl -H`, `pip --index-url`, `ss -r`) or writes
+ * (`pip --log`).
+ *
+ * **Gotchas**
+ *
+ * `npm ls`, `pip freeze` and `podman` are not here: the first writes its log and its cache where a file of the project says, the second
+ * starts tools of the repositories that it finds, the third makes its storage.
+ */
+import { byName, named } from "../Command.ts"
+import { type Grammar, makeGrammar, type Words } from "./FlagGrammar.ts"
+
+const free = (flags: string): Grammar => makeGrammar(flags, { open: "files" })
+const spoken = (flags: string): Grammar => makeGrammar(flags, { open: "values" })
+
+const isPlainFormat = (value: string): boolean => !/environ/i.test(value)
+
+/** Without `e` and `E`, with which it shows the environments of processes. */
+const ps = makeGrammar(
+  `-AadefFjlLTHwycMN -o= -O= -p= -u= -U= -C= -g= -G= -t= -s= -q= -k= --forest --sort=* --no-headers --no-heading --headers --pid= --ppid=
+   --user= --User= --cols=# --columns=# --rows=# --width=# --format= --deselect --cumulative --tty= --group=`,
+  {
+    operands: /^(?:[acfghjlmnrsTuvwxXSH]{1,12}o?|\d[\d,]*|[a-z%_]+(?:[,:=][\w,:=%]*)+)$/,
+    check: ({ flags, operands }) =>
+      [...flags.values()].flat().every(isPlainFormat) && operands.every(({ text }) => isPlainFormat(text))
+  }
+)
+
+/** Programs whose first word says what they do. */
+const byVerb = (rows: ReadonlyArray<readonly [names: string, grammar: Grammar]>): ReadonlyMap<string, Grammar> => byName(rows)
+
+const format = "--format=* -f=*"
+
+/** Flags by the first word of docker. */
+const docker = byVerb([
+  ["ps", makeGrammar("-aqls -n=# -f= --filter= --format=* --no-trunc --all --quiet --latest --last=# --size")],
+  ["images", makeGrammar("-aq -f= --filter= --format=* --no-trunc --all --quiet --digests")],
+  ["version info", makeGrammar(format)],
+  ["logs", makeGrammar("-ft -n= --follow --timestamps --tail= --since= --until= --details")],
+  ["inspect", makeGrammar(`${format} -s --size --type=`)],
+  ["top", makeGrammar("")]
+])
+
+const unitFlags = `
+  -alqr -t= -p= -n=# --all --full --quiet --user --system --no-pager --no-legend --plain --type= --state= --property= --failed --lines=#
+  --value --recursive --reverse --after --before
+`
+const units = makeGrammar(unitFlags)
+const systemctl = byVerb([["status list-units list-unit-files list-timers is-active is-enabled is-failed show", units]])
+
+/** Without its caches, its log and other machines. */
+const pip = byVerb([
+  ["list", makeGrammar("-lv --local --user --not-required --format= --exclude= --disable-pip-version-check --no-color")],
+  ["show", makeGrammar("-fv --files --verbose --disable-pip-version-check --no-color")]
+])
+
+const dpkg = byVerb([["-l -L -s -S", makeGrammar("")]])
+
+/** Programs whose first word says what they do, and the flags behind it. */
+export const verbs: ReadonlyMap<string, ReadonlyMap<string, Grammar>> = byName([
+  ["docker", docker],
+  ["systemctl", systemctl],
+  ["pip pip3", pip],
+  ["dpkg", dpkg],
+  ["crontab", byVerb([["-l", makeGrammar("", { operands: "none" })]])],
+  ["hermes", byVerb([["version", makeGrammar("", { operands: "none" })]])]
+])
+
+/** The words of a date to show, never one to set. */
+const isShownDate = ({ operands }: Words): boolean => operands.length <= 1
+
+/** Flags of programs that look at the machine. */
+export const machinePrograms = byName<Grammar>([
+  ["ps", ps],
+  ["date", makeGrammar("-uRj -d=* -r= -I[=] -v=* --date=* --reference= --utc --universal --rfc-email --rfc-3339= --iso-8601[=]", {
+    operands: /^\+/,
+    check: isShownDate
+  })],
+  ["hostname", makeGrammar("-sI --short --all-ip-addresses", { operands: "none" })],
+  ["env", makeGrammar("", { operands: "none" })],
+  ["printenv", free("-0 --null")],
+  ["whoami", free("")],
+  ["id", free("-aGgnruz --group --groups --name --real --user --zero")],
+  ["groups", free("")],
+  ["uname", free("-asnrvmpio --all --kernel-name --nodename --kernel-release --kernel-version --machine --processor --operating-system")],
+  ["uptime", free("-ps --pretty --since")],
+  ["free", free("-bkmghltwv -c=# -s=# --bytes --kibi --mebi --gibi --human --si --lohi --total --wide --count=# --seconds=#")],
+  ["pgrep", free(`
+    -acflnovwxi -d= -g= -G= -P= -s= -t= -u= -U= --count --list-name --list-full --newest --oldest --full --exact --ignore-case --parent=
+    --euid= --uid= --inverse --delimiter=
+  `)],
+  ["nproc", free("--all --ignore=#")],
+  ["lscpu", free("-abcJxy -e[=] -p[=] --all --online --offline --json --extended[=] --parse[=] --hex --physical")],
+  ["lsblk", makeGrammar("-abdfilmnprstOJPS -o= -e= -I= -x= --all --bytes --nodeps --fs --json --output= --paths --noheadings --list")],
+  ["ss", makeGrammar("-tulnpaxw460smioHOe --tcp --udp --listening --numeric --processes --all --unix --summary --ipv4 --ipv6 --no-header")],
+  ["locale", free("-acmkv --all-locales --charmaps --category-name --keyword-name --verbose")],
+  ["getconf", free("-a -v=")],
+  ["tty", free("-s --silent --quiet")],
+  ["cal", free("-13jmswyhN -A=# -B=# -n=#")],
+  ["factor", free("-h --exponents")],
+  ["seq", spoken("-w -f=* -s=* -# --equal-width --format=* --separator=*")],
+  ["journalctl", makeGrammar(`
+    -befrkqxa -u= -n=# -p= -S= -U= -t= -g= -o= -b[=] --unit= --user-unit= --lines=# --no-pager --reverse --dmesg --priority= --since= --until=
+    --identifier= --grep= --case-sensitive[=] --output= --boot[=] --list-boots --utc --no-hostname --catalog --quiet --no-full --all --user
+    --system --disk-usage
+  `)]
+])
+
+/** Programs that print their version, or a help, and do nothing else, in whatever directory they are called. */
+export const versioned = named(`
+  git node python python3 python2 ruby perl gcc g++ cc c++ clang clang++ java javac make cmake docker gh curl wget ssh openssl sqlite3 psql
+  redis-cli bash zsh sh rustc hermes kubectl ffmpeg convert gpg vim nano tmux nginx lua R php bwrap strace
+`)
+
+/** The short flag with which some of them do so. */
+export const versionFlags = byName([["node ruby perl", "-v"], ["python python3 python2 tmux", "-V"], ["java javac", "-version"]])

@@ -1,0 +1,96 @@
+/**
+ * Words of the commands that a shell has itself. Some of them compute what they are given, and a subscript in it runs a command
+ * (`wait -p 'a[$(…)]'`, `test -v`, `[[ … -eq … ]]`); `jobs -x` runs the rest of its words.
+ */
+import { byName, type Command, type Field } from "../Command.ts"
+import { countFlagWords, type Grammar, makeGrammar } from "./FlagGrammar.ts"
+import * as Wrappers from "../Wrappers.ts"
+
+const variable = /^(?!.*path$)[a-z_][a-z0-9_]{0,30}$/
+
+/** A `%n` in the format of `printf` sets a variable. */
+const isPlainFormat = ({ fields }: Command): boolean => {
+  const [first, second] = fields
+  const format = first?.text === "--" ? second : first
+  if (format === undefined || first?.unknown === true || format.unknown || format.varies) return false
+  return (first?.text === "--" || !format.text.startsWith("-")) && !/%[-+ #0-9.*'hlLjzt]{0,40}n/.test(format.text)
+}
+
+const unary = /^-[bcdefghknprstuwxzGLNOS]$/
+const binary = /^(?:=|==|!=|<|>|-eq|-ne|-lt|-le|-gt|-ge|-nt|-ot|-ef)$/
+
+/** Values of the shell that are numbers, whatever they are. */
+const isNumber = ({ shown }: Field): boolean => /^\$[?#$!]$/.test(shown)
+
+/** True when the test has the same form whatever the values are that only the machine knows. */
+const hasOneForm = (fields: ReadonlyArray<Field>): boolean => {
+  const words = fields[0]?.text === "!" && !fields[0].unknown ? fields.slice(1) : fields
+  const isOpen = (field: Field | undefined): boolean => field !== undefined && field.unknown && !isNumber(field)
+  if (!words.some(isOpen)) return true
+  if (words.some((field) => isOpen(field) && field.splits)) return false
+  const isWord = (at: number, pattern: RegExp): boolean => words[at]?.unknown === false && pattern.test(words[at].text)
+  return words.length === 1 || words.length === 2 && isWord(0, unary) || words.length === 3 && isWord(1, binary)
+}
+
+const isPlainTest = ({ called, fields }: Command): boolean => {
+  const words = called.text === "[" && fields.at(-1)?.text === "]" ? fields.slice(0, -1) : fields
+  return words.every(({ text }) => !/^-[vR]$/.test(text)) && hasOneForm(words)
+}
+
+const isNumbered = (pattern: RegExp) => ({ fields }: Command): boolean =>
+  fields.every((field) => isNumber(field) || !field.unknown && pattern.test(field.text))
+
+/** Commands of the shell by their flags. */
+export const builtins = byName<Grammar>([
+  ["jobs", makeGrammar("-lnprs", { operands: /^%?[\w+%-]*$/ })],
+  ["dirs", makeGrammar("-lpv", { operands: /^\+\d+$/ })],
+  ["cd pushd", makeGrammar("-LPe", { open: "values", check: ({ operands }) => operands.length <= 1 })],
+  ["sleep", makeGrammar("", { open: "values" })],
+  ["set", makeGrammar("-eux -o=", {
+    operands: /^\+[eux]*o?$|^pipefail$/,
+    check: ({ flags }) => flags.get("-o")?.every((name) => name === "pipefail" || name === "errexit" || name === "nounset") !== false
+  })],
+  ["read", makeGrammar("-rs -d=* -n=# -N=# -p=* -t=# -u=#", { operands: variable })],
+  ["type", makeGrammar("-afpPt", { open: "values" })]
+])
+
+/** Commands of the shell whose words are no flags, each with a condition. */
+export const tests = byName<(command: Command) => boolean>([
+  ["echo true false : expr", () => true],
+  ["exit return break continue", isNumbered(/^\d{1,9}$/)],
+  ["wait", isNumbered(/^(?:-[nf]|%?\d{1,9})$/)],
+  ["printf", isPlainFormat],
+  ["test [", isPlainTest],
+  // Its numbers are expressions, which may hold commands.
+  ["[[", ({ args }) => !args.some((arg) => /^-(?:v|R|eq|ne|lt|le|gt|ge)$/.test(arg))]
+])
+
+/** Flags of what runs the rest of its words, which are judged on their own. */
+const wrapping = byName<Grammar>([
+  ["time", makeGrammar("-p")],
+  ["timeout", makeGrammar("-v -k= -s= --foreground --preserve-status --verbose --kill-after= --signal=")],
+  ["nice", makeGrammar("-n=* -# --adjustment=#")],
+  ["ionice", makeGrammar("-t -c=# -n=# --ignore --class= --classdata=#")],
+  ["stdbuf", makeGrammar("-i= -o= -e= --input= --output= --error=")],
+  ["command", makeGrammar("-pvV")],
+  ["builtin", makeGrammar("")],
+  ["xargs", makeGrammar("-0rtx -n=# -L=# -P=# -s=# -d=* -I= --null --no-run-if-empty --max-args=# --max-lines=# --max-procs=# --delimiter=* --verbose")]
+])
+
+/** True of a program that runs the rest of its words. */
+export const isWrapping = (program: string): boolean => wrapping.has(program)
+
+/** True when the own flags of a wrapper only say how, and the program behind them is the one that is judged. */
+export const isPlainWrapper = ({ called, fields, program }: Command): boolean => {
+  const grammar = wrapping.get(program)
+  if (grammar === undefined) return false
+  // The program of this name can write a file; that of the shell knows one flag.
+  if (program === "time" && called.text !== "time") return false
+  const own = countFlagWords(grammar, fields)
+  if (own === undefined) return false
+  if (program === "command" && fields.slice(0, own).some(({ text }) => /[vV]/.test(text))) return true
+  const at = program === "timeout" ? own + 1 : own
+  if (fields.slice(0, at).some(({ commands, unknown }) => unknown || commands.length > 0)) return false
+  const inner = Wrappers.wrapped(program, fields, undefined)
+  return inner === undefined ? at >= fields.length : inner.length === fields.length - at
+}
