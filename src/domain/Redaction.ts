@@ -57,7 +57,7 @@ const gap = String.raw`[^A-Za-z0-9\r\n]?`
 
 /** Ends of names whose values are secrets, whatever separates the words. */
 const secretName = [
-  `(?:api|access|secret|private|signing|encryption|master|shared|account|service|ssh)${gap}keys?`,
+  `(?:api|access|secret|private|signing|encryption|master|shared|account|service|ssh|subscription|functions)${gap}keys?`,
   `(?:access|api|auth|bearer|bot|id|refresh|session)${gap}tokens`,
   "token",
   "secrets?",
@@ -95,8 +95,9 @@ interface Rule {
  * lengths are judged by the replacer.
  */
 
-/** A token starts here: not inside a run of these characters; an escape (`\n`) or a colour code may touch it. */
-const startOf = (run: string): string => String.raw`(?<=\\[nrtbf]|\u001b\[[\d;]{0,16}m|(?<![${run}]))`
+/** A token starts here: not inside a run of these characters; an escape (`\n`, `%3D`) or a colour code may touch it. */
+const startOf = (run: string): string =>
+  String.raw`(?<=\\[nrtbf]|%[\dA-Fa-f]{2}|\u001b\[[\d;]{0,16}m|(?<![${run}]))`
 const start = startOf("A-Za-z0-9")
 
 const atLeast = (length: number) => (match: string): string => match.length < length ? match : mask(match)
@@ -128,7 +129,8 @@ const shapes: ReadonlyArray<Rule> = [
     ),
     replace: (match) => /^(?:eyJ|SG\.)[\w-]{8,8192}\.[\w-]{8}/.test(match) ? mask(match) : match
   },
-  { pattern: new RegExp(String.raw`${start}\d{8,10}:[\w-]{35}(?![\w-])`, "g"), replace: mask }
+  // In an address `bot` comes before it, or an escape that ends in a digit: a key has letters, a time of day has none.
+  { pattern: new RegExp(String.raw`(?:${start}|(?<=bot))\d{8,10}(?::|%3A)[\w-]{35}(?![\w-])`, "g"), replace: mask }
 ]
 
 /** Every vendor's key has a word as long as this in it. */
@@ -187,16 +189,37 @@ const quoted = (value: string, before: string): boolean => isPassword.test(befor
 const name = String.raw`(?:${secretName})(?:[_-]?(?:value|\d{1,3}))?`
 const assigned = String.raw`${name}(?:\\{0,3}["'])?\s{0,4}[:=]\s{0,4}`
 
+/** Beginning of a parameter in an address; escaped in an address that is a parameter of another one. */
+const parameter = "(?:[?&#]|%3F|%26|%23)"
+
+/** Names of parameters that carry secrets and ordinary values alike. */
+const shortNames = "x-functions-key|key|code|auth|pass|pwd|jwt|assertion|client_assertion|ticket|otp|x-amz-credential"
+
+const hasDigit = (value: string): boolean => /\d/.test(value)
+
+/** A UUID or a digest in a parameter that does not say that it is a secret names something. */
+const uuidLike = /^[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}$/i
+
 const assignments: ReadonlyArray<Rule> = [
   // scheme://user:password@host
   hide(/(:\/\/[^\s:/?#@"'<>]*:)([^\s/@"'<>]*)(?=@)/g, always),
   // Server=…;Password=…;
   hide(/([;"']\s?(?:password|pwd|account ?key|shared ?access ?key)=)([^;"'\s]*)/gi, always),
-  // ?api_key=…&signature=…
-  hide(new RegExp(String.raw`([?&][\w.-]{0,40}?(?:${secretName}|signature|sig)=)([^\s&#"'<>]*)`, "gi"), always),
+  // https://token@host
+  hide(/(:\/\/)([\w~.%-]{20,512})(?=@[A-Za-z0-9[])/g, (value) => hasDigit(value) && !/[.-][a-z]{1,24}$/i.test(value)),
+  // ?api_key=…&signature=…, also in an address that is a parameter itself
+  hide(
+    new RegExp(`(${parameter}[\\w.-]{0,40}?(?:${secretName}|signature|sig)(?:=|%3D))([^\\s&#"'<>]*)`, "gi"),
+    always
+  ),
+  // ?code=…&key=… stand for much else, too
+  hide(
+    new RegExp(`(${parameter}(?:${shortNames})(?:=|%3D))([\\w~.+=-]*)(?![/%:@])`, "gi"),
+    (value) => value.length >= 16 && hasDigit(value) && !uuidLike.test(value)
+  ),
   // Authorization: Bearer …
   hide(
-    /(authorization\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?(?:api-?key|basic|bearer|digest|key|negotiate|ntlm|token) {1,4})([^\s"',;\\]*)/gi,
+    /(authorization\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?(?:api-?key|basic|bearer|bot|digest|key|negotiate|ntlm|splunk|ssws|token) {1,4})([^\s"',;\\]*)/gi,
     (value) => value.length >= 6
   ),
   hide(/(\b(?:basic|bearer)\s{1,4})([\w.~+/=-]*)/gi, (value) => looksRandom(value) || /.{8}=$/.test(value)),
@@ -207,7 +230,7 @@ const assignments: ReadonlyArray<Rule> = [
     /((?:API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)(?:_?\d{1,3})?=["']?)([^\s"'`;&|,)}\]\\]*)/g,
     always
   ),
-  hide(/((?:_KEY|_AUTH)(?:_?\d{1,3})?=["']?)([^\s"'`;&|,)}\]\\]*)/g, looksRandom),
+  hide(/((?:_KEY|_AUTH|_PAT|_PASS|_JWT)(?:_?\d{1,3})?=["']?)([^\s"'`;&|,)}\]\\]*)/g, looksRandom),
   // "api_key": "…", and the same inside a JSON string
   hide(new RegExp(String.raw`(${assigned}")([^"\\\r\n]*(?:\\.[^"\\\r\n]*){0,256})`, "gi"), quoted),
   hide(new RegExp(String.raw`(${assigned}')([^'\\\r\n]*(?:\\.[^'\\\r\n]*){0,256})`, "gi"), quoted),
@@ -228,7 +251,7 @@ const shapeHints = [
   "sk-|gh[oprsu]_|github_pat_|glpat-|hf_|gsk_|xai-|pplx-|tvly-|exa_|fal_|fc-|r8_|npm_(?![a-z]{1,12}_)|pypi-|dop_v1_|bb_live_|am_",
   "[prs]k_(?:live|test)_|xox[a-z]-|xapp-|gAAAA|AIza",
   "AKIA|ASIA|eyJ|SG\\.",
-  "\\d:[\\w-]{35}"
+  "\\d(?::|%3A)[\\w-]{35}"
 ].join("|")
 const shapeHint = new RegExp(shapeHints)
 
@@ -238,9 +261,10 @@ const hint = new RegExp(
     shapeHints,
     secretName,
     ":\\/\\/",
+    `[?&#](?:${shortNames})=`,
     "(?:pwd|sig|signature|account ?key|shared ?access ?key)=",
     "basic|bearer",
-    "API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|CREDENTIAL|PASS|_KEY|_AUTH"
+    "API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|CREDENTIAL|PASS|_KEY|_AUTH|_PAT|_JWT"
   ].join("|"),
   "i"
 )

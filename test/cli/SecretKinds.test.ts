@@ -1,4 +1,4 @@
-// The real program holds a key of each of 95 kinds. Files, commands, background processes, a plugin, an MCP server, children and the
+// The real program holds a key of every kind that is selected. Files, commands, background processes, a plugin, an MCP server, children and the
 // model itself repeat every one in every form, and keys of the same kinds that nobody holds: nothing of them is in anything that
 // the program writes, sends or keeps.
 import { assert, describe, it } from "@effect/vitest"
@@ -155,7 +155,7 @@ const withoutAnswers = (body: string): string => {
   return JSON.stringify({ ...rest, messages: messages.filter(({ role }) => role !== "assistant") })
 }
 
-describe("95 kinds of keys", () => {
+describe("keys of many kinds", () => {
   it.live("are in no sink of a run that repeats them in every form", () =>
     Effect.gen(function*() {
       const { at, cwd, home, program, sent, traces } = yield* world

@@ -48,7 +48,24 @@ const patterns: Readonly<Record<string, string>> = {
   "1password": "A3-{U6}-{U11}-{U5}-{U5}-{U5}", "1password service account": "ops_eyJ{b260}", age: "AGE-SECRET-KEY-1{U58}", tailscale: "tskey-auth-{a12}-{a24}",
   cloudflare: "v1.0-{h24}-{h146}", launchdarkly: "sdk-{u}", octopus: "API-{U26}", openshift: "sha256~{w43}", prefect: "pnu_{a36}", scalingo: "tk-us-{w48}", sourcegraph: "sgp_{h40}",
   artifactory: "AKCp{a69}", infracost: "ico-{a32}", frameio: "fio-u-{w64}", maxmind: "{a6}_{a29}_mmk", sonar: "sqp_{h40}", lob: "live_{h35}", yandex: "AQVN{w36}", adobe: "p8e-{l32}",
-  jwt: "eyJ{a20}.eyJ{a40}.{w43}"
+  jwt: "eyJ{a20}.eyJ{a40}.{w43}",
+  adyen: "AQEyhmf{b120}", aiven: "AVNS_{w19}", anyscale: "esecret_{a26}", apify: "apify_api_{a36}", asana: "2/{d16}/{d16}:{h32}",
+  "aws session": "IQoJb3JpZ2luX2Vj{a300}", bitbucket: "ATCTT3{w186}", bitcoin: "xprv{a107}",
+  braintree: "access_token$production${l16}${h32}", brave: "BSA{a24}a7{a2}", buildkite: "bkua_{h40}", cartesia: "sk_car_{a24}",
+  cerebras: "csk-{l48}", circleci: "CCIPAT_{a22}_{h40}", clickup: "pk_{d8}_{U32}", "cloudflare token": "cfut_{a48}",
+  cockroachdb: "CCDB1_{a22}_{a40}", codesandbox: "csb_v1_{w43}", contentful: "CFPAT-{w43}", "crates.io": "cio{a15}7{a16}",
+  daytona: "dtn_{h64}", "deno deploy": "ddp_{a36}", "discord bot": "MT{a24}.{a6}.{w38}", dropbox: "sl.u.{w140}", e2b: "e2b_{h40}",
+  elevenlabs: "sk_{h48}", fireworks: "fw_{a24}", "google refresh": "1//0{w60}", "grafana api key": "eyJrIjoi{a80}",
+  honeycomb: "hcaik_{l58}", infisical: "st.{h24}.{h32}.{h32}", intercom: "dG9rO{a54}", jina: "jina_{w64}", klaviyo: "pk_{h34}",
+  langsmith: "lsv2_pt_{h32}_{h10}", langfuse: "sk-lf-{u}", mailersend: "mlsn.{h64}", mem0: "m0-{a40}", modal: "ak-{a10}7{a11}",
+  mollie: "live_{a14}7{a15}", neon: "napi_{l64}", netlify: "nfp_{a36}", nvidia: "nvapi-{w64}", "openai session": "sess-{a40}",
+  packagist: "packagist_uut_{h68}", pinecone: "pcsk_{a6}_{a63}", razorpay: "rzp_live_{a14}", render: "rnd_{a28}",
+  retell: "key_{h28}", runpod: "rpa_{U40}", salesforce: "00D{a15}!AQ{a94}", "slack rotated": "xoxe.xoxp-1-{a160}",
+  "slack workflow": "xwfp-{a64}", snyk: "snyk_uat.{h8}.{w64}", "sourcegraph licence": "slk_{h64}", "stripe webhook": "whsec_{a32}",
+  "supabase secret": "sb_secret_{w31}", together: "tgp_v1_{w43}", twitter: "AAAAAAAAAAAAAAAAAAAAAB{a20}%2B{a46}",
+  voyage: "pa-{a20}A7{a21}", wakatime: "waka_{u}", xata: "xau_{a40}", "you.com": "ydc-sk-{a32}", "azure client secret": "{a3}8Q~{w34}",
+  firebase: "{a22}:APA91b{w134}", zapier: "https://hooks.zapier.com/hooks/catch/{d8}/{l7}",
+  ifttt: "https://maker.ifttt.com/trigger/alarm/with/key/{w43}"
 }
 
 type Keys = ReadonlyArray<readonly [kind: string, key: string]>

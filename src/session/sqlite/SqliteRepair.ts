@@ -4,8 +4,9 @@
  * **Details**
  *
  * A search index that is wrong is built anew from the messages. Indexes are built anew; if that does not help, the file itself is
- * damaged: every row that can be read goes to a new file, which takes the place of the damaged one, and that is kept beside it. Rows are
- * read from the beginning and from the end, and those between the two damaged places one by one.
+ * damaged: every row that can be read goes to a new file, which takes the place of the damaged one, and that is kept beside it. A file that
+ * SQLite does not open, because its header is damaged or its end is missing, is never opened: a copy is, with a header and with
+ * the pages of the log.
  *
  * A message whose stored form is damaged is replaced by its text for search, so that its session can be read and continued. One that a
  * newer version wrote stays as it is.
@@ -28,9 +29,12 @@ import * as SqliteClient from "../../platform/SqliteClient.ts"
 import type { RepairReport } from "../SessionMaintenance.ts"
 import * as StoredForm from "../StoredForm.ts"
 import * as Database from "./Database.ts"
+import * as DatabaseBytes from "./DatabaseBytes.ts"
+import * as DatabaseCopy from "./DatabaseCopy.ts"
 import * as Migrations from "./Migrations.ts"
 import * as MessageIndex from "./MessageIndex.ts"
 import * as SignIndex from "./SignIndex.ts"
+import * as SqliteSalvage from "./SqliteSalvage.ts"
 
 type Sql = SqlClient
 
@@ -43,9 +47,6 @@ const said = (error: SqlError): string => {
 }
 
 const plural = (count: number, one: string): string => count === 1 ? `1 ${one}` : `${count} ${one}s`
-
-/** Names of the tables that are copied, parents first. */
-const tables = ["sessions", "messages", "session_model_usage", "begun_calls", "run_record", "state_meta"] as const
 
 /** Problems of the file, and of its search index. */
 const integrity = Effect.fnUntraced(function*(sql: Sql) {
@@ -146,89 +147,6 @@ const miscounted = (sql: Sql) =>
     SELECT sessions.id, (SELECT coalesce(max(position) + 1, 0) FROM messages WHERE session_id = sessions.id) AS next
     FROM sessions WHERE message_count <> next`
 
-/** Rows of a table that can be read, in pages. `lost` counts the places that cannot. */
-const readable = Effect.fnUntraced(function*(
-  sql: Sql,
-  table: string,
-  use: (rows: ReadonlyArray<Record<string, unknown>>) => Effect.Effect<void, SqlError>
-) {
-  const select = (where: string) => Effect.result(sql.unsafe<Record<string, unknown>>(`SELECT rowid AS rowid_, * FROM ${table} ${where}`).unprepared)
-  const numberOf = (row: Record<string, unknown> | undefined): number => Number(row?.["rowid_"] ?? 0)
-  const plain = (rows: ReadonlyArray<Record<string, unknown>>) => rows.map(({ rowid_: _, ...row }) => row)
-  if (table === "begun_calls" || table === "state_meta") {
-    const rows = yield* Effect.result(sql.unsafe<Record<string, unknown>>(`SELECT * FROM ${table}`).unprepared)
-    if (Result.isFailure(rows)) return false
-    yield* use(rows.success)
-    return true
-  }
-  /** Pages in one direction until one cannot be read, and then its rows one after another. Returns the last row, and if all was read. */
-  const walk = Effect.fnUntraced(function*(from: number, until: number, isUp: boolean) {
-    let at = from
-    let size = 100
-    while (true) {
-      const page = yield* select(isUp
-        ? `WHERE rowid > ${at} AND rowid < ${until} ORDER BY rowid LIMIT ${size}`
-        : `WHERE rowid < ${at} AND rowid > ${until} ORDER BY rowid DESC LIMIT ${size}`)
-      if (Result.isFailure(page)) {
-        if (size === 1) return { at, isWhole: false }
-        size = 1
-        continue
-      }
-      if (page.success.length === 0) return { at, isWhole: true }
-      yield* use(plain(page.success))
-      at = numberOf(page.success.at(-1))
-    }
-  })
-  const most = Number.MAX_SAFE_INTEGER
-  const up = yield* walk(-most, most, true)
-  if (up.isWhole) return true
-  const down = yield* walk(most, up.at, false)
-  if (down.isWhole) return true
-  const first = Math.max(up.at + 1, 1)
-  for (let number = first; number < Math.min(down.at, first + 5000); number++) {
-    const row = yield* select(`WHERE rowid = ${number}`)
-    if (Result.isSuccess(row)) yield* use(plain(row.success))
-  }
-  return false
-})
-
-/** Copies what can be read into a new file; returns the tables of which something is lost. */
-const salvage = Effect.fnUntraced(function*(damaged: Sql, target: string) {
-  const { sql } = yield* Database.open(target)
-  const incomplete: Array<string> = []
-  yield* Effect.mapError(Effect.gen(function*() {
-    yield* sql.unsafe("PRAGMA foreign_keys = OFF").unprepared
-    for (const table of tables) {
-      const columns = new Set((yield* sql.unsafe<{ readonly name: string }>(`SELECT name FROM pragma_table_info('${table}')`).unprepared).map(({ name }) => name))
-      let refused = 0
-      const isWhole = yield* readable(damaged, table, (rows) =>
-        sql.withTransaction(Effect.forEach(rows, (row) => {
-          const known = Object.fromEntries(Object.entries(row).filter(([name]) => columns.has(name)))
-          // The new file keeps its own values.
-          const insert = sql.literal(table === "state_meta" ? "INSERT OR IGNORE INTO" : "INSERT INTO")
-          return Effect.catchIf(sql`${insert} ${sql(table)} ${sql.insert(known)}`, SqlFailure.isRefusedRow, () => Effect.sync(() => void refused++))
-        }, { discard: true })))
-      if (!isWhole || refused > 0) incomplete.push(table)
-    }
-    yield* sql`DELETE FROM state_meta WHERE key = ${SignIndex.placeKey}`
-    yield* sql`
-      INSERT INTO sessions (id, source, provider, model, started_at, updated_at, system_prompt)
-      SELECT DISTINCT session_id, 'repaired', '', '', min(created_at), max(created_at), '' FROM messages
-      WHERE session_id NOT IN (SELECT id FROM sessions) GROUP BY session_id`
-    for (const table of ["session_model_usage", "begun_calls", "run_record"]) {
-      yield* sql`DELETE FROM ${sql(table)} WHERE session_id NOT IN (SELECT id FROM sessions)`
-    }
-    // Messages that follow a lost one come after the one before it.
-    yield* sql`UPDATE messages SET position = -1 - position`
-    yield* sql`
-      UPDATE messages SET position = numbered.place FROM (
-        SELECT id, row_number() OVER (PARTITION BY session_id ORDER BY position DESC) - 1 AS place FROM messages
-      ) AS numbered WHERE numbered.id = messages.id`
-    yield* sql.unsafe("PRAGMA wal_checkpoint(TRUNCATE)").unprepared
-  }), (error) => failure(SqlFailure.describe(target, error)))
-  return incomplete
-})
-
 /** Repairs the rows of a file that is sound. */
 const repairRows = Effect.fnUntraced(function*(sql: Sql, damaged: ReadonlyArray<Stored>) {
   for (const row of damaged) {
@@ -265,28 +183,106 @@ const replace = (path: string, kept: string, made: string): Effect.Effect<void, 
     )
   })
 
+/** Reports what was written to the new file. */
+const describeSalvaged = ({ incomplete, lostMessages, messages, sessions }: SqliteSalvage.Salvaged): string => {
+  const saved = `${plural(sessions, "session")}, ${plural(messages, "message")}`
+  if (incomplete.length === 0) return `wrote everything to a new file (${saved})`
+  const lost = lostMessages === 0 ? "" : `; lost: ${plural(lostMessages, "message")}`
+  return `wrote what is readable to a new file (${saved}${lost}); incomplete: ${incomplete.join(", ")}`
+}
+
+/** Writes what can be read of a database to a new file in its place; returns where the damaged one is, and what was saved. */
+const writeAnew = Effect.fnUntraced(function*(sql: Sql, path: string) {
+  const fs = yield* FileSystem.FileSystem
+  const target = `${path}.repaired`
+  const failed = (error: PlatformError) => failure(`${path} could not be replaced by ${target}: ${error.message}`)
+  yield* Effect.mapError(fs.remove(target, { force: true }), failed)
+  const salvaged = yield* Effect.scoped(SqliteSalvage.salvage(sql, target))
+  const kept = `${path}.damaged-${yield* Clock.currentTimeMillis}`
+  yield* Effect.mapError(replace(path, kept, target), failed)
+  return { kept, done: describeSalvaged(salvaged) }
+})
+
+const lastVersion = Migrations.migrations.at(-1)?.version ?? 0
+
+/** Refuses the database of another program or of a newer version. The table of versions may be among what is damaged. */
+const refuseForeign = (sql: Sql, path: string) =>
+  Effect.catchIf(
+    Migrations.versionOf(sql, path, lastVersion),
+    (error) => isSqlError(error) && SqlFailure.isDamaged(error),
+    () => Effect.void
+  )
+
+const hasSessions = (sql: Sql) =>
+  sql<{ readonly count: number }>`
+    SELECT count(*) AS count FROM sqlite_schema WHERE type = 'table' AND name IN ('sessions', 'messages')`.pipe(
+    Effect.map(([row]) => row?.count === 2),
+    Effect.orElseSucceed(() => false)
+  )
+
+/** Saves what can be read of a file that SQLite does not open. */
+const rescueFile = Effect.fnUntraced(function*(path: string, inspection: DatabaseCopy.Inspection) {
+  const copy = `${path}.readable`
+  yield* Effect.mapError(DatabaseCopy.make(path, copy, inspection), (error) => failure(`${path} could not be copied: ${error.message}`))
+  // Closed before the copy is removed.
+  return yield* Effect.scoped(Effect.gen(function*() {
+    const sql = yield* SqliteClient.open(copy)
+    // The header of a file that is cut off says whose it is.
+    if (!DatabaseBytes.isCutOff(inspection) && !(yield* hasSessions(sql))) {
+      return yield* failure(`${path} holds nothing that can be saved: move it away to start a new one, or restore it from a copy`)
+    }
+    yield* refuseForeign(sql, path)
+    return yield* writeAnew(sql, path)
+  }))
+})
+
+/** Keeps a copy of a log that SQLite does not read and will write anew. */
+const keepLog = Effect.fnUntraced(function*(path: string) {
+  const fs = yield* FileSystem.FileSystem
+  const kept = `${path}.damaged-${yield* Clock.currentTimeMillis}-wal`
+  yield* Effect.mapError(fs.copyFile(`${path}-wal`, kept), (error) => failure(`${path}-wal could not be copied: ${error.message}`))
+  return `kept a copy of the damaged log as ${kept}`
+})
+
 /** Checks a database, and repairs it unless only the check is asked for. */
 export const repair = Effect.fnUntraced(function*(
   path: string,
   { checkOnly }: { readonly checkOnly: boolean }
 ): Effect.fn.Return<RepairReport, SessionStoreError, FileSystem.FileSystem> {
-  const fs = yield* FileSystem.FileSystem
   const problems: Array<string> = []
   const done: Array<string> = []
   let isDamaged = false
   const told = <A, R>(effect: Effect.Effect<A, SqlError | SessionStoreError, R>): Effect.Effect<A, SessionStoreError, R> =>
     Effect.mapError(SqliteClient.waiting(effect), (error) => isSqlError(error) ? failure(SqlFailure.describe(path, error)) : error)
 
-  const keptAt = yield* told(Effect.scoped(Effect.gen(function*() {
+  const inspection = yield* Effect.mapError(
+    DatabaseCopy.inspect(path),
+    (error) => failure(`${path} cannot be read: ${error.message}`)
+  )
+  if (inspection.isLogDamaged) {
+    problems.push("the log beside the file is damaged: the changes that only it had are lost")
+    if (!checkOnly) done.push(yield* keepLog(path))
+  }
+  const isEmpty = inspection.size === 0 && !inspection.hasLog
+  const isUnreadable = inspection.problem !== undefined && !isEmpty
+  // SQLite would remove the damaged log, and a check changes nothing.
+  if (checkOnly && inspection.isLogDamaged && !isUnreadable) return { problems, done, keptAt: undefined }
+  if (inspection.problem !== undefined) {
+    isDamaged = true
+    problems.push(`the file is damaged: ${inspection.problem}`)
+    if (isEmpty && !checkOnly) done.push("made a new database: nothing of the old one can be saved")
+  }
+  const rescue = checkOnly ? Effect.undefined : Effect.scoped(Effect.map(rescueFile(path, inspection), ({ done: line, kept }) => {
+    done.push(line)
+    return kept
+  }))
+  const repairOpened = Effect.scoped(Effect.gen(function*() {
     const sql = yield* SqliteClient.open(path)
-    yield* Migrations.versionOf(sql, path, Migrations.migrations.at(-1)?.version ?? 0).pipe(
-      // The table of versions may be among what is damaged.
-      Effect.catchIf((error) => isSqlError(error) && SqlFailure.isDamaged(error), () => Effect.void)
-    )
+    yield* refuseForeign(sql, path)
     let { file, isIndexNamed } = yield* integrity(sql)
-    isDamaged = file.length > 0
-    if (isDamaged) problems.push(`the file is damaged: ${file[0]}${file.length === 1 ? "" : ` (and ${file.length - 1} more)`}`)
-    if (isDamaged && !checkOnly) {
+    isDamaged ||= file.length > 0
+    if (file.length > 0) problems.push(`the file is damaged: ${file[0]}${file.length === 1 ? "" : ` (and ${file.length - 1} more)`}`)
+    if (file.length > 0 && !checkOnly) {
       // Damage of an index alone is repaired by making it anew.
       yield* Effect.ignore(sql.unsafe("REINDEX").unprepared)
       file = (yield* integrity(sql)).file
@@ -295,13 +291,8 @@ export const repair = Effect.fnUntraced(function*(
     if (file.length > 0) {
       if (checkOnly) return undefined
       yield* own(sql, path)
-      const target = `${path}.repaired`
-      const failed = (error: PlatformError) => failure(`${path} could not be replaced by ${target}: ${error.message}`)
-      yield* Effect.mapError(fs.remove(target, { force: true }), failed)
-      const incomplete = yield* Effect.scoped(salvage(sql, target))
-      const kept = `${path}.damaged-${yield* Clock.currentTimeMillis}`
-      yield* Effect.mapError(replace(path, kept, target), failed)
-      done.push(incomplete.length === 0 ? "wrote everything to a new file" : `wrote what is readable to a new file; incomplete: ${incomplete.join(", ")}`)
+      const { done: line, kept } = yield* writeAnew(sql, path)
+      done.push(line)
       return kept
     }
     // Before the rows: triggers of the index go with each change of them.
@@ -313,7 +304,8 @@ export const repair = Effect.fnUntraced(function*(
       }
     }
     return undefined
-  })))
+  }))
+  const keptAt = isEmpty ? undefined : yield* told(isUnreadable ? rescue : repairOpened)
 
   const rest = Effect.gen(function*() {
     // A check changes nothing, so it does not migrate either.
