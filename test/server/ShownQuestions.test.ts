@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as ApprovalQuestion from "../../src/cli/interactive/ApprovalQuestion.ts"
-import { SessionId, TurnId } from "../../src/domain/Ids.ts"
+import { SessionId, ToolCallId, TurnId } from "../../src/domain/Ids.ts"
 import type { OpenQuestion } from "../../src/host/HostEvent.ts"
 import type { LiveSession } from "../../src/host/LiveSession.ts"
 import type { SessionClient } from "../../src/server/acp/AcpClient.ts"
@@ -17,7 +17,7 @@ const long = `echo ${"a".repeat(3_000)}\nrm -rf build`
 const question: Question = {
   session_id: SessionId.make("s1"),
   turn_id: TurnId.make("t1"),
-  tool_call_id: "c1",
+  tool_call_id: ToolCallId.make("c1"),
   tool: "terminal",
   command: long,
   description: "recursive delete",

@@ -146,9 +146,12 @@ const reservedNames: ReadonlySet<string> = new Set(["__proto__", "constructor", 
 export const findReservedName = (path: Path): string | undefined =>
   path.map(String).find((name) => reservedNames.has(name))
 
+/** Levels of a value that are searched; a value of settings has a few. */
+const deepest = 100
+
 /** The place of a key `__proto__` inside of a value that was read from a text. */
 export const findPrototypeKey = (value: unknown, path: Path = []): Path | undefined => {
-  if (typeof value !== "object" || value === null) return undefined
+  if (typeof value !== "object" || value === null || path.length > deepest) return undefined
   for (const [key, item] of Object.entries(value)) {
     const found = key === "__proto__" ? [...path, key] : findPrototypeKey(item, [...path, key])
     if (found !== undefined) return found
@@ -271,7 +274,7 @@ const items = (text: string, separator: string): ReadonlyArray<string> =>
   text.split(separator).map((item) => item.trim()).filter((item) => item !== "")
 
 const json = (text: string, fits: (value: unknown) => boolean): unknown =>
-  Option.getOrElse(Option.filter(Json.parse(text), fits), () => text)
+  Option.getOrElse(Option.filter(Json.parse(text), (value) => fits(value) && findPrototypeKey(value) === undefined), () => text)
 
 const single = (text: string, { kinds }: Value): unknown => {
   if (kinds.has("anything")) return json(text, () => true)
