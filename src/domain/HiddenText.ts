@@ -16,11 +16,11 @@ import * as VisibleText from "./VisibleText.ts"
 export interface HiddenText {
   /** Offset of the first one. */
   readonly at: number
-  /** What they say, visible and shortened; undefined where they are in no known encoding. */
+  /** Text that they encode, visible and shortened; undefined where they are in no known encoding. */
   readonly decoded: string | undefined
 }
 
-/** How much is found: every such character, or only what is not met in texts of the web. */
+/** Extent of the search: every such character, or only what is not met in texts of the web. */
 export type Strictness = "every" | "clear"
 
 const selectors = String.raw`\uFE00-\uFE0F\u{E0100}-\u{E01EF}`

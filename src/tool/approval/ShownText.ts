@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * What cannot be shown whole is not asked about, and does not run: text over a bound, and a command line in which the removal of a secret
+ * A call that cannot be shown whole is not asked about, and does not run: text over a bound, and a command line in which the removal of a secret
  * would take commands along. The refusal tells the model what to do instead.
  */
 import { redactText } from "../../domain/Redaction.ts"
