@@ -3,11 +3,13 @@
  *
  * **Details**
  *
- * Found are tag characters, runs of variation selectors, characters of no width, and bidirectional controls. What a script or an emoji
- * needs is not: joiners in emoji and between letters of scripts that join, one selector behind a character that is not ASCII, the tags of
- * the flags of England, Scotland and Wales, the mark at the beginning of a file.
+ * Found are tag characters, runs of variation selectors, characters of no width, and bidirectional controls. What a
+ * script or an emoji needs is not: joiners in emoji and between letters of scripts that join, one selector behind a
+ * character that is not ASCII, the tags of the flags of England, Scotland and Wales, the mark at the beginning of a
+ * file.
  *
- * Three encodings are read: letters as tag characters, bytes as variation selectors, bits as two characters of no width.
+ * Three encodings are read: letters as tag characters, bytes as variation selectors, bits as two characters of no
+ * width.
  */
 import * as TextCut from "./TextCut.ts"
 import * as VisibleText from "./VisibleText.ts"
@@ -45,7 +47,8 @@ const bidirectional = String.raw`\u202A-\u202E\u2066-\u2069`
 const widthless = String.raw`\u200B-\u200D\u2060-\u2064\uFEFF`
 const every = new RegExp(String.raw`[${bidirectional}${widthless}${selectors}\u{E0000}-\u{E007F}]`, "v")
 const clear = new RegExp(
-  String.raw`[${bidirectional}]|[\u200B\u2060-\u2064\uFEFF]{3}|[\u200B-\u200D]{8}|[${selectors}]{2}|[\u{E0000}-\u{E007F}]{2}`,
+  String.raw`[${bidirectional}]|[\u200B\u2060-\u2064\uFEFF]{3}|[\u200B-\u200D]{8}|[${selectors}]{2}|` +
+    String.raw`[\u{E0000}-\u{E007F}]{2}`,
   "v"
 )
 
@@ -59,7 +62,8 @@ const readTags = (text: string): string =>
 
 const readSelectors = (text: string): string => {
   const codes = codesOf(text, /[\uFE00-\uFE0F\u{E0100}-\u{E01EF}]/gu).slice(0, longestRead)
-  return new TextDecoder().decode(Uint8Array.from(codes, (code) => code <= 0xfe0f ? code - 0xfe00 : code - 0xe0100 + 16))
+  const bytes = Uint8Array.from(codes, (code) => code <= 0xfe0f ? code - 0xfe00 : code - 0xe0100 + 16)
+  return new TextDecoder().decode(bytes)
 }
 
 /** Reads two characters of no width as bits, eight a letter; others between them separate letters. */

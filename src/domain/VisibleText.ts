@@ -1,13 +1,16 @@
 /**
- * Makes every character of a text visible to the person who is asked about it: a command, a call, a difference, the label of an answer.
+ * Makes every character of a text visible to the person who is asked about it: a command, a call, a difference, the
+ * label of an answer.
  *
  * **Details**
  *
- * A character that a reader cannot see, or that moves, hides or reorders others, becomes a mark with its code point: `\u{202E}`. These are
- * control characters and escape sequences, carriage returns, backspaces, characters of no width, bidirectional controls, tag characters,
- * variation selectors, blanks other than the space, and halves of surrogate pairs. Emoji keep the joiners and selectors that belong to them.
+ * A character that a reader cannot see, or that moves, hides or reorders others, becomes a mark with its code point:
+ * `\u{202E}`. These are control characters and escape sequences, carriage returns, backspaces, characters of no
+ * width, bidirectional controls, tag characters, variation selectors, blanks other than the space, and halves of
+ * surrogate pairs. Emoji keep the joiners and selectors that belong to them.
  *
- * Nothing is removed and nothing is shortened. Both functions return their argument itself when there is nothing to mark.
+ * Nothing is removed and nothing is shortened. Both functions return their argument itself when there is nothing to
+ * mark.
  */
 
 const person = String.raw`\p{Extended_Pictographic}[\u{1F3FB}-\u{1F3FF}]?`

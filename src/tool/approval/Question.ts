@@ -12,7 +12,8 @@ import type { Ids } from "../../hooks/Correlation.ts"
 import type { Target } from "./AllowList.ts"
 
 /**
- * The port to a scanner of command lines: somebody outside who knows more ways to hide something in a command than rules do.
+ * The port to a scanner of command lines: somebody outside who knows more ways to hide something in a command than
+ * rules do.
  *
  * Source: `hermes-llm.md` §19.7 (flow) and §19.8.
  */
@@ -84,8 +85,8 @@ const longestInLabel = 60
 export const showLine = (text: string): string => VisibleText.showLine(redactText(text))
 
 /**
- * Names a target in the label of an answer. A long command that the question shows is shortened; what the question does not show, such as
- * the directory of the command, is there whole.
+ * Names a target in the label of an answer. A long command that the question shows is shortened; what the question
+ * does not show, such as the directory of the command, is there whole.
  */
 export const nameTarget = ({ text }: Target, command: string): string => {
   const isShown = command !== "" && text.length > longestInLabel && text.startsWith(command)

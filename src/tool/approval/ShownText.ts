@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * A call that cannot be shown whole is not asked about, and does not run: text over a bound, and a command line in which the removal of a secret
- * would take commands along. The refusal tells the model what to do instead.
+ * A call that cannot be shown whole is not asked about, and does not run: text over a bound, and a command line in
+ * which the removal of a secret would take commands along. The refusal tells the model what to do instead.
  */
 import { redactText } from "../../domain/Redaction.ts"
 import * as TextCut from "../../domain/TextCut.ts"
@@ -62,8 +62,8 @@ export const showCall = (tool: string, command: string, kind: Target["kind"]): S
   return {
     text: VisibleText.showLines(redacted),
     refusal: isHidden
-      ? "a part of it looks like a secret and cannot be shown, and commands stand in that part. Put the secret into a file or a variable, " +
-        "or run the commands one by one."
+      ? "a part of it looks like a secret and cannot be shown, and commands stand in that part. " +
+        "Put the secret into a file or a variable, or run the commands one by one."
       : undefined
   }
 }

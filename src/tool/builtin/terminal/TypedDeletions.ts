@@ -1,5 +1,6 @@
 /**
- * Deletions that are typed into a process in the background, which may be a shell: no snapshot stands around them, so each is asked about.
+ * Deletions that are typed into a process in the background, which may be a shell: no snapshot stands around them, so
+ * each is asked about.
  *
  * **Details**
  *
