@@ -23,6 +23,7 @@ import * as PermissionMode from "../config/PermissionMode.ts"
 import { Settings, type Values } from "../config/Settings.ts"
 import * as Ids from "../domain/Ids.ts"
 import * as Redaction from "../domain/Redaction.ts"
+import * as VisibleText from "../domain/VisibleText.ts"
 import { version } from "../domain/Version.ts"
 import { SkillStore } from "../prompt/SkillStore.ts"
 import type { Command } from "../plugin/Plugin.ts"
@@ -102,7 +103,8 @@ const confirmHook = Effect.gen(function*() {
   // Text that plugins print meanwhile goes elsewhere; a question of the program's own does not.
   const terminal = Terminal.make({ ...own, display: (text) => Effect.sync(() => streams.answer.write(text)) })
   return ((hook, consent) => {
-    const command = Redaction.redactText(SafeText.line(hook.command))
+    // Names of secrets hide nothing here: a part of a command that is hidden would be approved unseen.
+    const command = VisibleText.showLine(Redaction.redactKeys(hook.command))
     const message = `${consent === "changed" ? "The program changed since it was approved. " : ""}Run "${command}" on ${hook.event}?`
     return confirmed(message).pipe(Effect.provideService(Terminal.Terminal, terminal), Effect.provideContext(context))
   }) satisfies Start["confirmHook"]

@@ -46,6 +46,15 @@ export const namesOf = (key: string): Effect.Effect<ReadonlyArray<string>, Confi
     : Effect.succeed(found)
 }
 
+/** The names of a key that is to be changed; none of them is one of JavaScript's objects. */
+const namesToChange = (key: string): Effect.Effect<ReadonlyArray<string>, ConfigError> =>
+  Effect.flatMap(namesOf(key), (names) => {
+    const reserved = Tree.findReservedName(names)
+    return reserved === undefined
+      ? Effect.succeed(names)
+      : Effect.fail(unusable(key, `${reserved} cannot be the name of a setting: use another name`))
+  })
+
 /** Number of the names that make the longest key of a mapping; 0 when it has none of them. */
 const longest = (tree: Tree.Mapping, names: ReadonlyArray<string>): number => {
   for (let count = names.length; count > 0; count--) {
@@ -144,6 +153,10 @@ const changeFile = Effect.fnUntraced(function*<A>(
       const { assignments, result } = yield* decide(tree, yaml)
       const warnings: Array<string> = []
       for (const { key, path, value } of assignments) {
+        const reserved = Tree.findReservedName(path) ?? Tree.findPrototypeKey(value)?.at(-1)
+        if (reserved !== undefined) {
+          return yield* unusable(key ?? Tree.show(path), `${reserved} cannot be the name of a setting: use another name`)
+        }
         if (value !== undefined) warnings.push(...yield* Config.judge(Tree.set(tree, path, value), path))
         const edited = value === undefined ? YamlEdit.unset(yaml, text, path) : YamlEdit.set(yaml, text, path, value)
         if (edited === undefined) return yield* cannotEdit(key ?? Tree.show(path))
@@ -175,7 +188,7 @@ const changeEnv = Effect.fnUntraced(function*(name: string, edit: (text: string)
 
 /** Sets a key to what a user typed. */
 export const set = Effect.fn("Edit.set")(function*(key: string, text: string): Effect.fn.Return<Change, ConfigError, Needs> {
-  const names = yield* namesOf(key)
+  const names = yield* namesToChange(key)
   const variable = secretVariable(names)
   if (variable !== undefined) {
     const kept = yield* changeEnv(variable, (file) => DotEnv.set(file, variable, text))
@@ -220,7 +233,7 @@ export const modify = (
 
 /** Removes a key, and the sections that it leaves empty; one that is not there is no error. */
 export const unset = Effect.fn("Edit.unset")(function*(key: string): Effect.fn.Return<Change, ConfigError, Needs> {
-  const names = yield* namesOf(key)
+  const names = yield* namesToChange(key)
   const variable = secretVariable(names)
   if (variable !== undefined) {
     const kept = yield* changeEnv(variable, (file) => DotEnv.unset(file, variable))

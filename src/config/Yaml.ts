@@ -85,6 +85,19 @@ const make = (library: typeof Library): Yaml => {
     return found
   }
 
+  /** The offset of a key that would become the prototype of a mapping. */
+  const prototypeKeyAt = (doc: Document): number | undefined => {
+    let found: number | undefined
+    visit(doc, {
+      Scalar: (role, { range, value }) => {
+        if (role !== "key" || value !== "__proto__") return undefined
+        found = range?.[0] ?? 0
+        return visit.BREAK
+      }
+    })
+    return found
+  }
+
   const keyAt = (doc: Document, offset: number): string => {
     let key = ""
     visit(doc, {
@@ -128,6 +141,8 @@ const make = (library: typeof Library): Yaml => {
     // A key over several lines comes of the other mistakes.
     const error = doc.errors.find(({ code }) => code !== "MULTILINE_IMPLICIT_KEY") ?? doc.errors[0]
     if (error !== undefined) return fail(syntaxMistake(doc, text, error))
+    const prototypeKey = text.includes("__proto__") || text.includes("\\") ? prototypeKeyAt(doc) : undefined
+    if (prototypeKey !== undefined) return fail([prototypeKey, "__proto__ cannot be a key: use another name"])
     try {
       return Result.succeed(doc.toJS())
     } catch (cause) {

@@ -9,6 +9,8 @@
  * Source: `hermes-llm.md` §19.3 and §19.4.
  */
 
+import * as HiddenText from "./HiddenText.ts"
+
 /** Origin of a text. */
 export type Source = "memory" | "context file" | "web" | "tool description" | "skill"
 
@@ -17,6 +19,8 @@ interface Finding {
   readonly id: string
   /** The place, short and in one line. */
   readonly excerpt: string
+  /** Text that the characters of the place hide, for the user and never for a model; undefined where none can be read. */
+  readonly hidden?: string | undefined
 }
 
 interface Pattern {
@@ -40,9 +44,6 @@ const pattern = (id: string, source: string, sources: ReadonlyArray<Source> = ev
 const secretVariable = String.raw`\$\{?\w{0,40}(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|API)`
 
 const patterns: ReadonlyArray<Pattern> = [
-  pattern("invisible_characters", String.raw`[\u200b-\u200d\u2060\ufeff\u202a-\u202e]`, ["memory", "context file"]),
-  // In the wild joiners belong to emoji and to scripts; what turns text around does not.
-  pattern("invisible_characters", String.raw`[\u202a-\u202e\u2066-\u2069]|[\u200b\u2060\ufeff]{3}|(?:\udb40[\udc00-\udc7f]){4}`, [...foreign, "skill"]),
   pattern("prompt_injection", String.raw`\b(?:ignore|forget|override)\s{1,4}${few}(?:previous|all|above|prior|earlier|preceding)\s{1,4}${few}(?:instructions?|prompts?|rules|directions|guidelines|context|messages)\b`),
   pattern("role_hijack", String.raw`\byou\s{1,4}are\s{1,4}now\s{1,4}`, ["memory", "tool description"]),
   pattern("role_hijack", String.raw`\byou\s{1,4}are\s{1,4}now\s{1,4}(?:an?|the|in|DAN|free|unrestricted|no longer)\s{1,4}`, ["web"]),
@@ -70,15 +71,25 @@ const excerpt = (text: string, at: number): string =>
 /** Words as a reader sees them: full-width letters are letters, and blanks of any kind are blanks. */
 const plain = (text: string): string => /^[\t\n\r -~]*$/.test(text) ? text : text.normalize("NFKC").replace(/[\u00ad\u200b-\u200d\u2060\ufeff]/g, "")
 
+/** Characters that hide text. Single ones are met in texts of others: there only what is clear counts. */
+const findInvisible = (text: string, source: Source): Finding | undefined => {
+  const isOwn = source === "memory" || source === "context file"
+  const found = HiddenText.findHiddenText(text, isOwn ? "every" : "clear")
+  return found === undefined
+    ? undefined
+    : { id: "invisible_characters", excerpt: excerpt(text, found.at), hidden: found.decoded }
+}
+
 /** Finds patterns in a text; every name once. */
 export const scan = (text: string, source: Source): ReadonlyArray<Finding> => {
   const read = plain(text)
   const found = new Map<string, Finding>()
+  const invisible = findInvisible(text, source)
+  if (invisible !== undefined) found.set(invisible.id, invisible)
   for (const { id, pattern, sources } of patterns) {
     if (!sources.includes(source) || found.has(id)) continue
-    const subject = id === "invisible_characters" ? text : read
-    const at = subject.search(pattern)
-    if (at !== -1) found.set(id, { id, excerpt: excerpt(subject, at) })
+    const at = read.search(pattern)
+    if (at !== -1) found.set(id, { id, excerpt: excerpt(read, at) })
   }
   return Array.from(found.values())
 }

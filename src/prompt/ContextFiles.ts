@@ -38,6 +38,8 @@ export interface ContextFile {
   readonly text: string
   /** True when `text` says why the file's own is not shown. */
   readonly isNotice: boolean
+  /** Text that characters of the file hide, for the user alone: a model would read it as an instruction. */
+  readonly hidden?: string | undefined
 }
 
 /** The instructions of a project. */
@@ -64,7 +66,8 @@ const shown = (name: string, raw: string): ContextFile | undefined => {
   const text = TextHygiene.stripFences(TextHygiene.withoutControls(TextHygiene.wellFormed(raw.replace(/^\ufeff/, "")))).trim()
   if (text === "") return undefined
   const judged = Injection.contextFile(name, text)
-  return { name, text: shortened(name, judged.text), isNotice: judged.findings.length > 0 }
+  const hidden = judged.findings.find((finding) => finding.hidden !== undefined)?.hidden
+  return { name, text: shortened(name, judged.text), isNotice: judged.findings.length > 0, ...hidden === undefined ? {} : { hidden } }
 }
 
 const notice = (name: string, why: string): ContextFile => ({ name, text: `[${name} was not loaded: ${why}]`, isNotice: true })

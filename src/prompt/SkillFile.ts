@@ -141,6 +141,10 @@ export const remarks = ({ body, facts }: SkillFile, directory: string): Readonly
 export const refusals = (text: string, file = fileName): ReadonlyArray<string> =>
   Injection.scan(text, "skill").flatMap(({ id }) => id === "hidden_element" && !/\.(?:md|markdown|mdx|txt)$/i.test(file) ? [] : [id])
 
+/** Text that characters of a file hide, for the user alone: a model would read it as an instruction. */
+export const readHiddenText = (text: string): string | undefined =>
+  Injection.scan(text, "skill").find(({ hidden }) => hidden !== undefined)?.hidden
+
 const suspicious: ReadonlyArray<readonly [id: string, pattern: RegExp]> = [
   ["runs what it downloads", /\b(?:curl|wget)\b[^\n|]{0,400}\|\s{0,4}(?:sudo\s{1,4})?(?:ba|z|da)?sh\b/i],
   ["sends a secret", /\b(?:curl|wget|nc)\b[^\n]{0,400}?\$\{?\w{0,40}(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL)/i],

@@ -176,7 +176,11 @@ const inspect = Effect.fnUntraced(function*(root: string, files: ReadonlyArray<L
     const text = yield* orRefused(path)(fs.readFileString(paths.join(root, path)))
     if (text.includes("\0")) continue
     const found = SkillFile.refusals(text, path)
-    if (found.length > 0) return yield* refuse(`${path} may contain a prompt injection (${found.join(", ")}): it is not installed`)
+    if (found.length > 0) {
+      const hidden = SkillFile.readHiddenText(text)
+      const quoted = hidden === undefined ? "" : `. Its hidden text: ${JSON.stringify(hidden)}`
+      return yield* refuse(`${path} may contain a prompt injection (${found.join(", ")}): it is not installed${quoted}`)
+    }
     warnings.push(...SkillFile.warnings(text).map((warning) => `${path} ${warning}`))
   }
   const main = files.find(({ path }) => path === SkillFile.fileName)

@@ -271,9 +271,11 @@ export const layerSources = (options: SourceOptions): Layer.Layer<never, never, 
     }
     return ({ cwd, isChild, tools }: Place) => Effect.gen(function*() {
       const soul = isChild || options.home === undefined ? undefined : yield* ContextFiles.soul(options.home)
-      if (soul?.isNotice === true) yield* warned(`${soul.text} The built-in identity is used.`)
+      const describeNotice = ({ hidden, text }: ContextFiles.ContextFile): string =>
+        hidden === undefined ? text : `${text} Its hidden text: ${JSON.stringify(hidden)}`
+      if (soul?.isNotice === true) yield* warned(`${describeNotice(soul)} The built-in identity is used.`)
       const project = options.project === true && !isChild ? yield* ContextFiles.project(cwd) : undefined
-      for (const { isNotice, text } of project?.files ?? []) if (isNotice) yield* warned(text)
+      for (const file of project?.files ?? []) if (file.isNotice) yield* warned(describeNotice(file))
       return {
         identity: soul?.isNotice === true ? undefined : soul?.text,
         help: isChild ? undefined : options.help,

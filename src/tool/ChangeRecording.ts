@@ -203,13 +203,14 @@ export const uncovered = Effect.fnUntraced(function*(
   found: ReadonlyArray<Finding>,
   unobserved?: string
 ): Effect.fn.Return<ReadonlyArray<Finding>> {
-  const all = (yield* namedIn(line)).losses
+  const { losses: all, unnamed } = yield* namedIn(line)
   const losses = all.flatMap(({ finding, places }) => places === undefined ? [] : [{ finding, places }])
-  const others = found.flatMap((finding) => {
+  const open = found.flatMap((finding) => {
     const loss = all.find(({ finding: { key } }) => key === finding.key)
     if (loss?.places !== undefined) return []
     return [loss?.open === undefined ? finding : unprotected(finding, [loss.open])]
   })
+  const others = unobserved === undefined ? open : [...open, ...unnamed.map((finding) => unprotected(finding, [unobserved]))]
   if (losses.length === 0) return others
   const together = unobserved === undefined ? yield* gaps(directory, losses.flatMap(({ places }) => places)) : [unobserved]
   if (together.length === 0) return others

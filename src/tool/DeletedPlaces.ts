@@ -28,6 +28,8 @@ export interface Deletions {
   /** Those that the judge finds, each key once, and deletions that it does not ask about. */
   readonly losses: ReadonlyArray<Loss>
   readonly overwritten: ReadonlyArray<Place>
+  /** Deletions that are not asked about, as a snapshot of the tree around the command finds them, and whose files no word names. */
+  readonly unnamed: ReadonlyArray<Finding>
 }
 
 /** Wrappers behind which a path is another one. */
@@ -114,10 +116,12 @@ export const of = (line: string): Deletions => {
   const { commands } = ScriptInterpreter.read(line)
   const isOpen = commands.some(isPartial)
   const found = new Map<string, Loss>()
+  const unnamed: Array<Finding> = []
   for (const command of commands) {
     const findings = losses.flatMap((rule) => rule(command) ?? [])
     const isSmall = findings.length === 0 && removes.test(command.program) && !asksForHelp(command.args)
     const places = isOpen || findings.length === 0 && !isSmall ? undefined : takenBy(command)
+    if (isSmall && places === undefined && unnamed.length === 0) unnamed.push(small)
     // One that is not asked about stays so where its files are not known.
     for (const finding of isSmall ? places === undefined ? [] : [small] : findings) {
       const before = found.get(finding.key) ?? { places: [], open: undefined }
@@ -133,5 +137,5 @@ export const of = (line: string): Deletions => {
     ...overwriting.test(command.program) ? placesOf(command, operandFields(command)) ?? [] : [],
     ...written(command).map((path) => ({ path, directory: command.cwd }))
   ]
-  return { losses: Array.from(found.values()), overwritten: commands.flatMap(overwritten) }
+  return { losses: Array.from(found.values()), overwritten: commands.flatMap(overwritten), unnamed }
 }

@@ -78,13 +78,21 @@ const pictureOf = (tree: string): Record<string, string> => {
   return found
 }
 
+interface Call {
+  readonly name: string
+  readonly params: Record<string, unknown>
+}
+
 const world = Effect.gen(function*() {
   const { home, put, tree } = yield* project
   const environment = Layer.succeedContext(yield* Layer.build(Sandbox.layer({ policy: "workspace-write", network: "none", home, writable: [], hidden: [], shown: [], hidesEnvFiles: true })).pipe(Effect.provide(NodeServices.layer)))
   const store = SessionStore.layerSqlite({ path: join(home, "state.db") }).pipe(Layer.provide(NodeServices.layer))
-  const runtime = (commands: ReadonlyArray<string>, asked: Array<string>, params: Record<string, unknown> = {}) =>
+  const runtime = (commands: ReadonlyArray<string | Call>, asked: Array<string>, params: Record<string, unknown> = {}) =>
     Runtime.layer({
-      provider: Scripted.layer([...commands.map((command) => Scripted.complete({ toolCalls: [{ name: "terminal", params: { command, ...params } }] })), Scripted.complete("done")]),
+      provider: Scripted.layer([
+        ...commands.map((command) => Scripted.complete({ toolCalls: [typeof command === "string" ? { name: "terminal", params: { command, ...params } } : command] })),
+        Scripted.complete("done")
+      ]),
       environment,
       cwd: tree,
       store,
@@ -95,7 +103,7 @@ const world = Effect.gen(function*() {
       })),
       tools: [Terminal.toolset]
     })
-  const run = Effect.fnUntraced(function*(commands: ReadonlyArray<string>, params?: Record<string, unknown>) {
+  const run = Effect.fnUntraced(function*(commands: ReadonlyArray<string | Call>, params?: Record<string, unknown>) {
     const asked: Array<string> = []
     const told: Array<RunEvent.RunEvent> = []
     const onEvent = (events: ReadonlyArray<RunEvent.RunEvent>) => Effect.sync(() => void told.push(...events))
@@ -205,6 +213,32 @@ describe("a deletion inside of the working tree, in the sandbox", () => {
       assert.match(asked.join("\n"), /not covered by undo: it runs in the background$/)
       const { results } = yield* Effect.provideService(run(["rm -rf large"]), InteractiveMode.InteractiveMode, InteractiveMode.unattended("single query"))
       assert.match(results.join(), /needs an approval \(recursive delete, not covered by undo: large\/film\.mp4 \(33 MB\)\), and no user can be asked here/)
+      assert.deepStrictEqual(pictureOf(tree), before)
+    }), 120_000)
+
+  it.live.skipIf(!stands)("asks about each that a process in the background would make, also where it is typed in pieces", () =>
+    Effect.gen(function*() {
+      const { run, tree } = yield* world
+      const before = pictureOf(tree)
+      const started = { name: "terminal", params: { command: "bash", background: true } }
+      const typed = (action: string, data: string): Call => ({ name: "process", params: { action, session_id: "proc", data } })
+      for (const command of ["rm other.txt", "rm $(ls *.txt)", "bash -c 'rm other.txt'", "while read f; do rm \"$f\"; done"]) {
+        const { asked } = yield* run([command], { background: true })
+        assert.match(asked.join("\n"), /delete of files, not covered by undo: it runs in the background$/, command)
+      }
+      const inputs: ReadonlyArray<ReadonlyArray<Call>> = [
+        [typed("submit", "rm other.txt")],
+        [typed("submit", "while read f; do rm \"$f\"; done")],
+        [typed("write", "r"), typed("submit", "m other.txt")],
+        [typed("write", "rm "), typed("submit", "other.txt")],
+        [typed("write", "git res"), typed("submit", "et --hard")]
+      ]
+      for (const calls of inputs) {
+        const { asked } = yield* run([started, ...calls])
+        assert.match(asked.join("\n"), /not covered by undo: it is typed into a process in the background$/m, JSON.stringify(calls))
+      }
+      const { asked, results } = yield* run([started, typed("submit", "echo rm"), typed("submit", "y"), typed("submit", "ls")])
+      assert.deepStrictEqual(asked, [], results.join("\n"))
       assert.deepStrictEqual(pictureOf(tree), before)
     }), 120_000)
 

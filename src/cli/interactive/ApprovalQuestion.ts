@@ -4,18 +4,12 @@
  *
  * Source: `hermes-product.md` §1.10.
  */
-import * as Redaction from "../../domain/Redaction.ts"
 import type { Target } from "../../tool/approval/AllowList.ts"
-import type { Choice, Question, Reply } from "../../tool/approval/Question.ts"
-import * as SafeText from "../render/SafeText.ts"
-import * as Width from "../render/Width.ts"
+import { type Choice, nameTarget, type Question, type Reply, showLine } from "../../tool/approval/Question.ts"
 
-/** Columns of a target in a label. */
-const longest = 60
-
-const named = ({ kind, text }: Target): string => {
-  const shown = Width.cut(SafeText.line(Redaction.redactText(text)), longest)
-  switch (kind) {
+const named = (target: Target, command: string): string => {
+  const shown = nameTarget(target, command)
+  switch (target.kind) {
     case "command":
       return `\`${shown}\``
     case "prefix":
@@ -36,19 +30,23 @@ interface Offer {
   readonly reply: Reply
 }
 
+type Offered = Pick<Question, "choices" | "command" | "prefix" | "rules" | "targets">
+
 /** An approval for good: the rule that is written, and the file; an entry of the allow-list where no rule says the same. */
 const kept = (reply: Reply, what: string, rules: ReadonlyArray<string> | undefined, file: string | undefined): Offer => ({
   label: rules === undefined
     ? `Allow ${what} from now on, in every session (command_allowlist)`
-    : `Allow from now on: ${rules.map((rule) => SafeText.line(Redaction.redactText(rule))).join(", ")} (permissions.allow in ${SafeText.line(file ?? "config.yaml")})`,
+    : `Allow from now on: ${rules.map(showLine).join(", ")} (permissions.allow in ${showLine(file ?? "config.yaml")})`,
   reply
 })
 
 /** The answers that are offered, narrowest first; their labels name what is allowed, and the rule that is written for it. */
-const offersOf = ({ choices, prefix, rules, targets }: Pick<Question, "choices" | "prefix" | "rules" | "targets">): ReadonlyArray<Offer> => {
+const offersOf = ({ choices, command, prefix, rules, targets }: Offered): ReadonlyArray<Offer> => {
+  const name = (target: Target): string => named(target, command)
+  const names = targets.map(name).join(" and ")
   const granted = (choice: Choice, until: string): ReadonlyArray<Offer> => [
-    { label: `Allow ${targets.map(named).join(" and ")} ${until}`, reply: { choice } },
-    ...prefix === undefined ? [] : [{ label: `Allow ${named(prefix)} ${until}`, reply: { choice, prefix: true } }]
+    { label: `Allow ${names} ${until}`, reply: { choice } },
+    ...prefix === undefined ? [] : [{ label: `Allow ${name(prefix)} ${until}`, reply: { choice, prefix: true } }]
   ]
   return choices.flatMap((choice): ReadonlyArray<Offer> => {
     switch (choice) {
@@ -58,8 +56,8 @@ const offersOf = ({ choices, prefix, rules, targets }: Pick<Question, "choices" 
         return granted(choice, "for this session")
       case "always":
         return [
-          kept({ choice }, targets.map(named).join(" and "), rules?.exact, rules?.file),
-          ...prefix === undefined ? [] : [kept({ choice, prefix: true }, named(prefix), rules?.prefix, rules?.file)]
+          kept({ choice }, names, rules?.exact, rules?.file),
+          ...prefix === undefined ? [] : [kept({ choice, prefix: true }, name(prefix), rules?.prefix, rules?.file)]
         ]
       case "deny":
         return [{ label: "Deny", reply: { choice } }]
@@ -79,7 +77,7 @@ const words: ReadonlyMap<string, Choice> = new Map([
 ])
 
 /** Reads an answer as a choice; a choice that was not offered is a denial, and a word never means the prefix. */
-const read = (question: Pick<Question, "choices" | "prefix" | "rules" | "targets">, answer: string): Reply => {
+const read = (question: Offered, answer: string): Reply => {
   const offer = offersOf(question).find(({ label }) => label === answer)
   const word = words.get(answer.trim().toLowerCase())
   if (offer !== undefined) return offer.reply

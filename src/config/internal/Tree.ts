@@ -139,10 +139,32 @@ export const shapeAt = (shape: Shape, path: ReadonlyArray<string | number>): Sha
   return current
 }
 
+/** Names that mean parts of every object in JavaScript; code that does not expect them reads or changes those in the place of a setting. */
+const reservedNames: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"])
+
+/** The first name of a path that no setting can have. */
+export const findReservedName = (path: Path): string | undefined =>
+  path.map(String).find((name) => reservedNames.has(name))
+
+/** Levels of a value that are searched; a value of settings has a few. */
+const deepest = 100
+
+/** The place of a key `__proto__` inside of a value that was read from a text. */
+export const findPrototypeKey = (value: unknown, path: Path = []): Path | undefined => {
+  if (typeof value !== "object" || value === null || path.length > deepest) return undefined
+  for (const [key, item] of Object.entries(value)) {
+    const found = key === "__proto__" ? [...path, key] : findPrototypeKey(item, [...path, key])
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
 /** The shape at a path as users write it: `<provider>.api_keys` may have any name in front. */
-export const shapeOfPath = (path: ReadonlyArray<string>): Shape | undefined =>
-  shapeAt(rootShape(), path) ??
+export const shapeOfPath = (path: ReadonlyArray<string>): Shape | undefined => {
+  if (findReservedName(path) !== undefined) return undefined
+  return shapeAt(rootShape(), path) ??
     (path.length > 1 && !rootShape().fields.has(path[0] ?? "") ? shapeAt(rootShape(), [providerKeysKey, ...path]) : undefined)
+}
 
 /** The path of the setting that a path most likely stands for, each wrong name replaced by the nearest; undefined where one has none. */
 export const nearestPath = (path: ReadonlyArray<string>): ReadonlyArray<string> | undefined => {
@@ -252,7 +274,7 @@ const items = (text: string, separator: string): ReadonlyArray<string> =>
   text.split(separator).map((item) => item.trim()).filter((item) => item !== "")
 
 const json = (text: string, fits: (value: unknown) => boolean): unknown =>
-  Option.getOrElse(Option.filter(Json.parse(text), fits), () => text)
+  Option.getOrElse(Option.filter(Json.parse(text), (value) => fits(value) && findPrototypeKey(value) === undefined), () => text)
 
 const single = (text: string, { kinds }: Value): unknown => {
   if (kinds.has("anything")) return json(text, () => true)

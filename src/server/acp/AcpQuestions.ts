@@ -14,9 +14,9 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import * as FileChange from "../../domain/FileChange.ts"
-import * as Redaction from "../../domain/Redaction.ts"
 import { type OpenQuestion, planModes } from "../../host/HostEvent.ts"
 import type { LiveSession } from "../../host/LiveSession.ts"
+import { nameTarget, showLine } from "../../tool/approval/Question.ts"
 import type { SessionClient } from "./AcpClient.ts"
 import { modeNames } from "./AcpSettings.ts"
 import * as AcpUpdates from "./AcpUpdates.ts"
@@ -40,17 +40,25 @@ const labels = {
   deny: ["Deny", "reject_once"]
 } as const
 
-/** Answers of an approval; those for good name what they hold for. */
-const offersOf = ({ choices, prefix, targets }: QuestionOf<"Approval">): ReadonlyArray<PermissionOption> =>
+/** Answers of an approval; those that last name what they hold for, and the rule that is written for it. */
+const offersOf = ({ choices, command, prefix, rules, targets }: QuestionOf<"Approval">): ReadonlyArray<PermissionOption> =>
   choices.flatMap((choice): ReadonlyArray<PermissionOption> => {
-    const [name, kind] = labels[choice]
-    if (choice !== "session" && choice !== "always") return [{ optionId: choice, name, kind }]
-    const what = targets.map(({ text }) => text).join(", ")
+    const [label, kind] = labels[choice]
+    if (choice !== "session" && choice !== "always") return [{ optionId: choice, name: label, kind }]
+    const nameOffer = (named: string, written: ReadonlyArray<string> | undefined): string => {
+      const held = choice === "always" && written !== undefined ? written.map(showLine).join(", ") : named
+      return held === "" ? label : `${label}: ${held}`
+    }
+    const named = targets.map((target) => nameTarget(target, command)).join(", ")
     return [
-      { optionId: choice, name: what === "" ? name : `${name}: ${what}`, kind },
-      ...prefix === undefined ? [] : [{ optionId: `${choice}:prefix`, name: `${name}: commands that begin with ${prefix.text}`, kind }]
+      { optionId: choice, name: nameOffer(named, rules?.exact), kind },
+      ...prefix === undefined ? [] : [{
+        optionId: `${choice}:prefix`,
+        name: nameOffer(`commands that begin with ${showLine(prefix.text)}`, rules?.prefix),
+        kind
+      }]
     ]
-  }).map((option) => ({ ...option, name: Redaction.redactText(option.name) }))
+  })
 
 /** Returns the reply of an option; a denial for one that was not offered. */
 const replyOf = (question: QuestionOf<"Approval">, option: string | undefined) => {
@@ -60,7 +68,9 @@ const replyOf = (question: QuestionOf<"Approval">, option: string | undefined) =
   return found === undefined ? { choice: "deny" as const } : { choice: found, ...prefix === undefined ? {} : { prefix: true } }
 }
 
-const previewOf = ({ description, preview }: QuestionOf<"Approval">): Array<ToolCallContent> => [
+const previewOf = ({ command, description, preview }: QuestionOf<"Approval">): Array<ToolCallContent> => [
+  // The title is one line, in which a script is hard to read.
+  ...command.includes("\n") ? [{ type: "content" as const, content: { type: "text" as const, text: command } }] : [],
   { type: "content", content: { type: "text", text: description } },
   ...preview === undefined ? [] : AcpUpdates.differencesOf({ diff: preview, path: FileChange.nameOf({ diff: preview, path: "" }) }).map(({ content }) => content)
 ]
@@ -90,7 +100,7 @@ export const make = Effect.fnUntraced(function*(live: LiveSession, client: Sessi
     const option = yield* client.permission({
       toolCall: {
         toolCallId: question.tool_call_id ?? id,
-        title: question.command,
+        title: showLine(question.command),
         kind: AcpUpdates.kindOf(question.tool),
         status: "pending",
         content: previewOf(question)

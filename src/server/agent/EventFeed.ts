@@ -46,6 +46,8 @@ const questionOf = (question: OpenQuestion): FeedEvent => {
       command: question.question.command,
       description: question.question.description,
       choices: question.question.choices,
+      targets: question.question.targets,
+      ...question.question.rules?.exact === undefined ? {} : { rules: question.question.rules.exact },
       ...question.question.preview === undefined ? {} : { preview: question.question.preview }
     }
     : { type: "clarification_asked", question_id: question.id, ...question.question }

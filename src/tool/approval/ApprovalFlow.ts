@@ -14,9 +14,8 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
-import { redactText } from "../../domain/Redaction.ts"
 import * as RunRecorder from "../../domain/RunRecorder.ts"
-import * as TextCut from "../../domain/TextCut.ts"
+import * as VisibleText from "../../domain/VisibleText.ts"
 import type { Ids } from "../../hooks/Correlation.ts"
 import type { Service as Hooks } from "../../hooks/Hooks.ts"
 import type { ApprovalChoice } from "../../hooks/PayloadTable.ts"
@@ -27,6 +26,7 @@ import { InteractiveMode, type Presence } from "./InteractiveMode.ts"
 import type { ApprovalJudge } from "./ApprovalJudge.ts"
 import type { Mode, Permit, Policy } from "./ApprovalPolicy.ts"
 import type { Concern, OfferedRules, Outcome, Question, Reply } from "./Question.ts"
+import * as ShownText from "./ShownText.ts"
 
 // Messages for the model about a call that was not allowed: why, and what to do instead.
 
@@ -65,6 +65,9 @@ const timedOut = (keys: ReadonlyArray<string>): string =>
 const unattended = ({ keys, remedies = [] }: Pick<Question, "keys" | "remedies">, who: string): string =>
   `BLOCKED: this needs an approval (${because(keys)}), and no user can be asked here (${who}). Find another way that needs no approval, or leave it undone and say so` +
   (remedies.length === 0 ? "." : `; the user decides: ${because(remedies)}.`)
+
+/** The call cannot be shown whole. */
+const unshowable = (reason: string): string => `BLOCKED: this needs an approval, and cannot be shown to the user: ${reason}`
 
 /** The judge said no; from the third denial in a row on, the model is told to stop. */
 const judged = (keys: ReadonlyArray<string>, inARow: number): string =>
@@ -125,12 +128,8 @@ interface Parties {
   readonly keepRules?: ((rules: ReadonlyArray<string>) => Effect.Effect<void>) | undefined
 }
 
-const shownLimit = 2_000
-
-const shown = (command: string): string => TextCut.shortened(redactText(command), shownLimit)
-
-/** An approval for good is written down: one that holds a secret, or more than people are shown, is not offered. */
-const isKeepable = ({ text }: Target): boolean => text.length <= shownLimit && redactText(text) === text
+/** An approval for good is written down: one of a text that is not shown as it stands, or that holds a secret, is not offered. */
+const isKeepable = ({ text }: Target): boolean => ShownText.isShownWhole(text)
 
 const targetsOf = (concerns: ReadonlyArray<Concern>, whole: Target): ReadonlyArray<Target> =>
   Array.from(new Map(concerns.map(({ target = whole }) => [entryOf(target), target])).values())
@@ -139,23 +138,29 @@ const targetsOf = (concerns: ReadonlyArray<Concern>, whole: Target): ReadonlyArr
 const prefixOf = (concerns: ReadonlyArray<Concern>): Target | undefined =>
   concerns.every(({ permanent, prefix, target }) => permanent && prefix !== undefined && target === undefined) ? concerns[0]?.prefix : undefined
 
-const questionOf = ({ command, target, tool }: Request, concerns: ReadonlyArray<Concern>, ids: Ids, rules: OfferedRules | undefined): Question => {
-  const keys = concerns.map(({ key }) => key)
+/** Line ends of a file are none of its hidden characters. */
+const showPreview = (preview: string): string => VisibleText.showLines(preview.replaceAll("\r\n", "\n"))
+
+const showTarget = ({ kind, text }: Target): Target => ({ kind, text: ShownText.showText(text) })
+
+const questionOf = ({ target, tool }: Request, shown: string, concerns: ReadonlyArray<Concern>, ids: Ids, rules: OfferedRules | undefined): Question => {
+  const keys = concerns.map(({ key }) => VisibleText.showLine(key))
   const targets = targetsOf(concerns, target)
   const remedies = concerns.flatMap(({ remedy }) => remedy ?? [])
-  const previews = [...new Set(concerns.flatMap(({ preview }) => preview ?? []))]
+  const prefix = prefixOf(concerns)
+  const previews = [...new Set(concerns.flatMap(({ preview }) => preview === undefined ? [] : [showPreview(preview)]))]
   return {
     session_id: ids.session_id,
     turn_id: ids.turn_id,
     tool_call_id: ids.tool_call_id,
     tool,
-    command: shown(command),
+    command: shown,
     description: keys.join("; "),
     keys,
     ...remedies.length === 0 ? {} : { remedies },
     ...previews.length === 0 ? {} : { preview: previews.join("") },
-    targets: targets.map(({ kind, text }) => ({ kind, text: shown(text) })),
-    prefix: prefixOf(concerns),
+    targets: targets.map(showTarget),
+    prefix: prefix !== undefined && ShownText.isShownWhole(prefix.text) ? prefix : undefined,
     ...rules === undefined ? {} : { rules },
     choices: concerns.every(({ permanent }) => permanent) && targets.every(isKeepable) ? ["once", "session", "always", "deny"] : ["once", "session", "deny"]
   }
@@ -232,8 +237,13 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
     { mode, session }: RequestOwner,
     presence: Presence,
     who: Approver | undefined,
-    question: Question
+    question: Question,
+    refusal: string | undefined
   ): Effect.fn.Return<JudgedAnswer> {
+    const isApprovedUnseen = presence._tag === "Unattended" && presence.otherwise === "approve" && !isJudged(mode, presence)
+    if (refusal !== undefined && !isApprovedUnseen) {
+      return { outcome: "deny", by: "unattended", message: unshowable(refusal), choice: "deny", reason: refusal }
+    }
     const ruled = isJudged(mode, presence) ? yield* rule(session, question) : undefined
     if (ruled !== undefined) return ruled
     if (presence._tag === "Unattended") {
@@ -267,7 +277,8 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
     const presence = yield* InteractiveMode
     const isKept = keepRules !== undefined && concerns.every(({ permanent }) => permanent)
     const rules = isKept ? yield* request.offeredRules?.(concerns, prefixOf(concerns)) ?? Effect.undefined : undefined
-    const question = questionOf(request, concerns, ids, rules)
+    const { refusal, text } = ShownText.showCall(request.tool, request.command, request.target.kind)
+    const question = questionOf(request, text, concerns, ids, rules)
     const { keys } = question
     const surface = surfaceOf(mode, presence, who)
     const fields = () => ({
@@ -289,7 +300,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
     const recorder = yield* RunRecorder.RunRecorder
     if (recorder !== undefined) yield* recorder.flush
     const since = yield* Clock.currentTimeMillis
-    const answer = yield* answered(place, presence, who, question)
+    const answer = yield* answered(place, presence, who, question, refusal)
     const waitedMillis = (yield* Clock.currentTimeMillis) - since
     yield* RunRecorder.record((recorder) =>
       recorder.write({

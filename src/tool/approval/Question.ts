@@ -5,11 +5,15 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import { redactText } from "../../domain/Redaction.ts"
+import * as TextCut from "../../domain/TextCut.ts"
+import * as VisibleText from "../../domain/VisibleText.ts"
 import type { Ids } from "../../hooks/Correlation.ts"
 import type { Target } from "./AllowList.ts"
 
 /**
- * The port to a scanner of command lines: somebody outside who knows more ways to hide something in a command than rules do.
+ * The port to a scanner of command lines: somebody outside who knows more ways to hide something in a command than
+ * rules do.
  *
  * Source: `hermes-llm.md` §19.7 (flow) and §19.8.
  */
@@ -76,6 +80,23 @@ export interface OfferedRules {
   readonly exact?: ReadonlyArray<string> | undefined
   /** For its prefix. */
   readonly prefix?: ReadonlyArray<string> | undefined
+}
+
+/** Characters of a command in the label of an answer. */
+const longestInLabel = 60
+
+/** Shows a text without secrets as one line, with a mark for every hidden character. */
+export const showLine = (text: string): string => VisibleText.showLine(redactText(text))
+
+/**
+ * Names a target in the label of an answer. A long command that the question shows is shortened; what the question
+ * does not show, such as the directory of the command, is there whole.
+ */
+export const nameTarget = ({ text }: Target, command: string): string => {
+  const isShown = command !== "" && text.length > longestInLabel && text.startsWith(command)
+  return isShown
+    ? TextCut.shortened(showLine(command), longestInLabel) + showLine(text.slice(command.length))
+    : showLine(text)
 }
 
 /** An answer; a denial may say why, for the model. */

@@ -55,6 +55,7 @@ import * as Fence from "./file/Fence.ts"
 import * as Process from "./Process.ts"
 import * as Guidance from "./terminal/Guidance.ts"
 import * as OutputText from "./terminal/OutputText.ts"
+import * as TypedDeletions from "./terminal/TypedDeletions.ts"
 import { ProcessRegistry } from "./terminal/ProcessRegistry.ts"
 import * as Shell from "./terminal/Shell.ts"
 import { TerminalSettings } from "./BuiltinSettings.ts"
@@ -434,7 +435,7 @@ const undo: Toolset.Uncovered = ({ background, command, workdir }, found) =>
 
 const undoable = Toolset.withUndo(Toolset.make("terminal", toolkit, layer), Effect.succeed((tool) => tool === "terminal" ? undo : undefined))
 
-const guarded: Toolset.Toolset<never, Services> = Fence.guardCommands(HostApproval.guardCommands(undoable))
+const guarded: Toolset.Toolset<never, Services> = Fence.guardCommands(HostApproval.guardCommands(TypedDeletions.guardInput(undoable)))
 
 /** The toolset `terminal`: the tools `terminal` and `process`. */
 export const toolset: Toolset.Toolset<never, CommandEnvironment | ProcessRegistry | Path.Path> = Toolset.inEnvironment(guarded)

@@ -38,13 +38,9 @@ const maxPrompt = 20_000
 const maxName = 100
 const maxItems = 20
 
-/** The joiners inside of emoji hide nothing. */
-const withoutJoinedEmoji = (text: string): string =>
-  text.replaceAll(/(?<=\p{Extended_Pictographic}(?:\ufe0f|\p{Emoji_Modifier})?)\u200d(?=\p{Extended_Pictographic})/gu, "")
-
 /** Refuses a text that may not be given to an unattended agent; undefined when it may. */
 export const hostile = (what: string, text: string): string | undefined => {
-  const found = Injection.scan(withoutJoinedEmoji(text), "memory")
+  const found = Injection.scan(text, "memory")
   return found.length === 0
     ? undefined
     : `${what} looks like an injected instruction (${found.map(({ id }) => id).join(", ")}): say plainly what the job should do`

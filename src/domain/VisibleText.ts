@@ -1,0 +1,38 @@
+/**
+ * Makes every character of a text visible to the person who is asked about it: a command, a call, a difference, the
+ * label of an answer.
+ *
+ * **Details**
+ *
+ * A character that a reader cannot see, or that moves, hides or reorders others, becomes a mark with its code point:
+ * `\u{202E}`. These are control characters and escape sequences, carriage returns, backspaces, characters of no
+ * width, bidirectional controls, tag characters, variation selectors, blanks other than the space, and halves of
+ * surrogate pairs. Emoji keep the joiners and selectors that belong to them.
+ *
+ * Nothing is removed and nothing is shortened. Both functions return their argument itself when there is nothing to
+ * mark.
+ */
+
+const person = String.raw`\p{Extended_Pictographic}[\u{1F3FB}-\u{1F3FF}]?`
+
+/** Matches an emoji with the joiners, selectors and tags that belong to it; needs the flag `v`. */
+export const emojiSource =
+  String.raw`\p{RGI_Emoji_Tag_Sequence}|${person}[\uFE0E\uFE0F]?(?:\u200D${person}\uFE0F?){0,8}|[#*0-9]\uFE0F\u20E3`
+
+const hidden = [
+  String.raw`\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}`,
+  String.raw`\u00A0\u1680\u2000-\u200A\u202F\u205F\u2800\u3000`
+].join("")
+
+const hiddenInLines = new RegExp(String.raw`${emojiSource}|((?![\n\t])[${hidden}])`, "gv")
+const hiddenInLine = new RegExp(`${emojiSource}|([${hidden}])`, "gv")
+
+/** Marks the character of the first group; an emoji has none. */
+const mark = (match: string, found: string | undefined): string =>
+  found === undefined ? match : `\\u{${(found.codePointAt(0) ?? 0).toString(16).toUpperCase()}}`
+
+/** Marks the hidden characters of a text of any number of lines; line feeds and tabs stay. */
+export const showLines = (text: string): string => /^[\n\t -~]*$/.test(text) ? text : text.replace(hiddenInLines, mark)
+
+/** Marks the hidden characters of a text as one line; line feeds and tabs are marked too. */
+export const showLine = (text: string): string => /^[ -~]*$/.test(text) ? text : text.replace(hiddenInLine, mark)
