@@ -16,13 +16,13 @@ interface Description {
 describe("the description of the server", () => {
   it.live("is what its routes answer, where they succeed and where they fail", () =>
     Effect.gen(function*() {
-      const { url } = yield* world({
+      const { authorized, url } = yield* world({
         "Say hello": [{ text: "Hello." }],
         "remove it": [{ calls: [["terminal", { command: "rm -rf ../elsewhere" }]] }, { text: "Removed." }]
       })
       yield* Effect.promise(async () => {
         // The document is checked by what follows.
-        const described = await (await fetch(`${url}/openapi.json`)).json() as Description
+        const described = await (await fetch(`${url}/openapi.json`, { headers: authorized })).json() as Description
         const ajv = new Ajv2020({ strict: false, formats: { "date-time": true } })
         ajv.addSchema({ $id: "doc", components: described.components })
         const local = (schema: object): object => JSON.parse(JSON.stringify(schema).replaceAll("\"#/components", "\"doc#/components"))
@@ -36,7 +36,8 @@ describe("the description of the server", () => {
           const response = await fetch(`${url}${path}`, {
             method,
             signal: ending.signal,
-            ...json === undefined ? {} : { headers: { "content-type": "application/json" }, body: typeof json === "string" ? json : JSON.stringify(json) }
+            headers: { ...authorized, ...json === undefined ? {} : { "content-type": "application/json" } },
+            ...json === undefined ? {} : { body: typeof json === "string" ? json : JSON.stringify(json) }
           })
           const at = `${method} ${template} ${response.status}`
           seen.add(`${method.toLowerCase()} ${template}`)
@@ -69,7 +70,7 @@ describe("the description of the server", () => {
         const { id } = await ask("POST", "/v1/sessions", none, 201, { mode: "ask" })
         await ask("GET", "/v1/sessions/{id}/events", { id }, 200)
         await ask("GET", "/v1/sessions/{id}/events", none, 404)
-        const reader = readEvents(`${url}/v1/sessions/${id}/events`)
+        const reader = readEvents(`${url}/v1/sessions/${id}/events`, authorized)
         await ask("POST", "/v1/sessions/{id}/messages", { id }, 202, { prompt: "remove it" })
         await until(() => reader.types().includes("approval_asked"))
         const question = String(reader.events.find(({ data }) => data["type"] === "approval_asked")?.data["question_id"])

@@ -29,16 +29,24 @@ export const world = Effect.fnUntraced(function*(
   const provider = ChatCompletions.layer({ model: "m", baseUrl: `${played.url}/v1`, apiKey: Redacted.make("upstream") })
   const store = database !== false ? { store: SessionStore.layerSqlite({ path: join(cwd, "state.db") }) } : {}
   const context = yield* Layer.build(around(Runtime.layer({ provider, cwd, tools: [Files.toolset, Terminal.toolset, Todo.toolset, Delegate.toolset, ExecuteCode.toolset], ...store })))
-  const { url } = yield* Effect.provide(AgentServer.serve({ port: 0, cwd, ...options }), context)
-  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "k", maxRetries: 0 })
+  const { key, url } = yield* Effect.provide(AgentServer.serve({ port: 0, cwd, ...options }), context)
+  const apiKey = key === undefined ? "k" : Redacted.value(key)
+  /** The header with the key that the server made; a test that chose the keys says itself who asks. */
+  const authorized: Record<string, string> = key === undefined || options.key !== undefined ? {} : { authorization: `Bearer ${apiKey}` }
+  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey, maxRetries: 0 })
   const fetched = async (path: string, init: RequestInit & { readonly json?: unknown } = {}) => {
     const { json, ...rest } = init
-    const response = await fetch(`${url}${path}`, { ...rest, ...json === undefined ? {} : { method: rest.method ?? "POST", body: JSON.stringify(json), headers: { "content-type": "application/json", ...rest.headers } } })
+    const headers = { ...authorized, ...json === undefined ? {} : { "content-type": "application/json" }, ...rest.headers }
+    const posted = json === undefined ? {} : { method: rest.method ?? "POST", body: JSON.stringify(json) }
+    const response = await fetch(`${url}${path}`, { ...rest, ...posted, headers })
     const text = await response.text()
     return { status: response.status, headers: response.headers, body: text.startsWith("{") ? JSON.parse(text) : text }
   }
-  return { ...played, url, cwd, client, fetched }
+  return { ...played, url, key, apiKey, authorized, cwd, client, fetched }
 })
+
+/** Plays of a world whose tests ask for nothing in particular. */
+export const hello = { "Say hello": [{ text: "Hello." }] } satisfies Parameters<typeof world>[0]
 
 /** A message of the user. */
 export const user = (content: string) => ({ role: "user" as const, content })

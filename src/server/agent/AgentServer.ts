@@ -3,13 +3,15 @@
  *
  * **Details**
  *
- * Bodies, connections, requests and sessions are bounded; on another address than the loopback a key is needed. Further keys have names:
- * the sessions of each are its own, and so are its bounds; their mode is no looser than the server's, or than `maxMode` of the key. When the scope closes,
- * requests under way have ten seconds, and runs are interrupted with what they have stored.
+ * Bodies, connections, requests and sessions are bounded. Every client shows a key; a server that was given none makes one and returns it.
+ * Further keys have names: the sessions of each are its own, and so are its bounds; their mode is no looser than the server's, or than
+ * `maxMode` of the key. They approve one call at a time, and no command outside of the sandbox. When the scope closes, requests under way
+ * have ten seconds, and runs are interrupted with what they have stored.
  *
  * **Gotchas**
  *
- * Whoever reaches the server works with the rights of the agent: its tools run here.
+ * A client with the key works with the rights of the agent: its tools run here. An `open` server gives them to every user and process of
+ * the machine.
  *
  * **Example** (A server that is alive)
  *
