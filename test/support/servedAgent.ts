@@ -22,13 +22,14 @@ export const world = Effect.fnUntraced(function*(
   plays: Parameters<typeof playedModel.make>[0],
   options: Partial<AgentServer.Options> = {},
   around: <A, E, R>(runtime: Layer.Layer<A, E, R>) => Layer.Layer<A, E, R> = (runtime) => runtime,
-  database: boolean | string = false
+  database: boolean | string = false,
+  more: Partial<Parameters<typeof Runtime.layer>[0]> = {}
 ) {
   const played = yield* playedModel.make(plays)
   const cwd = realpathSync(typeof database === "string" ? database : yield* temporaryDirectory)
   const provider = ChatCompletions.layer({ model: "m", baseUrl: `${played.url}/v1`, apiKey: Redacted.make("upstream") })
   const store = database !== false ? { store: SessionStore.layerSqlite({ path: join(cwd, "state.db") }) } : {}
-  const context = yield* Layer.build(around(Runtime.layer({ provider, cwd, tools: [Files.toolset, Terminal.toolset, Todo.toolset, Delegate.toolset, ExecuteCode.toolset], ...store })))
+  const context = yield* Layer.build(around(Runtime.layer({ provider, cwd, tools: [Files.toolset, Terminal.toolset, Todo.toolset, Delegate.toolset, ExecuteCode.toolset], ...store, ...more })))
   const { key, url } = yield* Effect.provide(AgentServer.serve({ port: 0, cwd, ...options }), context)
   const apiKey = key === undefined ? "k" : Redacted.value(key)
   /** The header with the key that the server made; a test that chose the keys says itself who asks. */

@@ -40,6 +40,7 @@ import type { Hooks } from "../../hooks/Hooks.ts"
 import type { ModelRouter } from "../../routing/ModelRouter.ts"
 import type { RunRecord } from "../../session/RunRecord.ts"
 import type { SessionStore } from "../../session/SessionStore.ts"
+import { CurrentBounds, ofClient, ofOwner } from "../../tool/approval/ApprovalBounds.ts"
 import type { Offered } from "../../tool/mcp/McpHost.ts"
 import { everything, type ToolRegistry } from "../../tool/ToolRegistry.ts"
 import type * as HermesServer from "../HermesServer.ts"
@@ -56,10 +57,13 @@ export interface Options extends HermesServer.Options, Partial<Omit<AgentSession
   readonly mcpTools?: ReadonlyArray<Offered> | ((client: string | undefined) => ReadonlyArray<Offered>) | undefined
 }
 
-/** The tool with its runs in no looser mode than the one that is given. */
-const limited = (mode: PermissionMode.PermissionMode) => (tool: Offered): Offered => ({
+/** Limits the runs of a tool to the approvals of a client, and to its mode where it has one. */
+const limitTool = (mode: PermissionMode.PermissionMode | undefined) => (tool: Offered): Offered => ({
   ...tool,
-  run: (...given) => Effect.provideService(tool.run(...given), PermissionMode.CurrentMode, mode)
+  run: (...given) => {
+    const run = Effect.provideService(tool.run(...given), CurrentBounds, ofClient)
+    return mode === undefined ? run : Effect.provideService(run, PermissionMode.CurrentMode, mode)
+  }
 })
 
 /** Serves the agent of the surroundings as long as the scope lives. Fails with the reason when it may not be started so, or the port cannot be used. */
@@ -71,7 +75,9 @@ export const serve = (
     const { keys = [], maxSessions, mcpTools = [], mode = "ask", tools = everything, ...shared } = options
     const servedTo = (client: Partial<ServerKeys.NamedKey>) => {
       const { maxMode = client.name === undefined ? undefined : mode } = client
+      const isOwner = client.name === undefined
       const offered = typeof mcpTools === "function" ? mcpTools(client.name) : mcpTools
+      const limit = limitTool(client.maxMode === undefined ? undefined : PermissionMode.narrower(mode, client.maxMode))
       return Effect.map(
         sessions.make({
           models: Effect.succeed([]),
@@ -79,11 +85,11 @@ export const serve = (
           mode: PermissionMode.narrower(mode, maxMode ?? mode),
           maxMode,
           client: client.name,
-          tools: client.name === undefined ? tools : ServerKeys.toolsOf(tools),
+          tools: isOwner ? tools : ServerKeys.toolsOf(tools),
           maxSessions: client.maxSessions ?? maxSessions
         }),
-        (made) => ({ sessions: made, mcpTools: client.maxMode === undefined ? offered : offered.map(limited(PermissionMode.narrower(mode, client.maxMode))) })
-      )
+        (made) => ({ sessions: made, mcpTools: isOwner ? offered : offered.map(limit) })
+      ).pipe(Effect.provideService(CurrentBounds, isOwner ? ofOwner : ofClient))
     }
     const named = yield* Effect.forEach(keys, (key) => Effect.map(servedTo(key), (served) => ({ ...served, key })))
     return yield* serve(options, yield* servedTo({}), named)

@@ -26,7 +26,8 @@ import { ApprovalPrompt, type Approver, terminal } from "./Approver.ts"
 import { InteractiveMode, type Presence } from "./InteractiveMode.ts"
 import type { ApprovalJudge } from "./ApprovalJudge.ts"
 import type { Mode, Permit, Policy } from "./ApprovalPolicy.ts"
-import type { Concern, OfferedRules, Outcome, Question, Reply } from "./Question.ts"
+import { type Bounds, CurrentBounds } from "./ApprovalBounds.ts"
+import type { Choice, Concern, OfferedRules, Outcome, Question, Reply } from "./Question.ts"
 
 // Messages for the model about a call that was not allowed: why, and what to do instead.
 
@@ -135,7 +136,16 @@ const targetsOf = (concerns: ReadonlyArray<Concern>, whole: Target): ReadonlyArr
 const prefixOf = (concerns: ReadonlyArray<Concern>): Target | undefined =>
   concerns.every(({ permanent, prefix, target }) => permanent && prefix !== undefined && target === undefined) ? concerns[0]?.prefix : undefined
 
-const questionOf = ({ command, target, tool }: Request, concerns: ReadonlyArray<Concern>, ids: Ids, rules: OfferedRules | undefined): Question => {
+const lasting: ReadonlyArray<Choice> = ["once", "session", "always", "deny"]
+const passing: ReadonlyArray<Choice> = ["once", "session", "deny"]
+
+const questionOf = (
+  { command, target, tool }: Request,
+  concerns: ReadonlyArray<Concern>,
+  ids: Ids,
+  rules: OfferedRules | undefined,
+  bounds: Bounds
+): Question => {
   const keys = concerns.map(({ key }) => key)
   const targets = targetsOf(concerns, target)
   const previews = [...new Set(concerns.flatMap(({ preview }) => preview ?? []))]
@@ -151,7 +161,8 @@ const questionOf = ({ command, target, tool }: Request, concerns: ReadonlyArray<
     targets: targets.map(({ kind, text }) => ({ kind, text: shown(text) })),
     prefix: prefixOf(concerns),
     ...rules === undefined ? {} : { rules },
-    choices: concerns.every(({ permanent }) => permanent) && targets.every(isKeepable) ? ["once", "session", "always", "deny"] : ["once", "session", "deny"]
+    choices: (concerns.every(({ permanent }) => permanent) && targets.every(isKeepable) ? lasting : passing)
+      .filter((choice) => bounds.choices.includes(choice))
   }
 }
 
@@ -180,7 +191,9 @@ const asked = (who: Approver, timeout: Policy["timeout"], question: Question): E
         return { outcome: "timeout", by: "user", message: timedOut(question.keys), choice: "timeout" }
       }
       const { reason } = reply
-      const choice = question.choices.includes(reply.choice) ? reply.choice : reply.choice === "always" ? "session" : "deny"
+      const isOffered = (choice: Choice): boolean => question.choices.includes(choice)
+      const lesser = reply.choice === "always" && isOffered("session") ? "session" : "deny"
+      const choice = isOffered(reply.choice) ? reply.choice : lesser
       const prefix = reply.prefix === true && choice !== "once" && choice !== "deny" ? question.prefix : undefined
       return { outcome: choice, by: "user", message: denied(question.keys, reason), choice, reason, prefix }
     })
@@ -258,7 +271,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
     const presence = yield* InteractiveMode
     const isKept = keepRules !== undefined && concerns.every(({ permanent }) => permanent)
     const rules = isKept ? yield* request.offeredRules?.(concerns, prefixOf(concerns)) ?? Effect.undefined : undefined
-    const question = questionOf(request, concerns, ids, rules)
+    const question = questionOf(request, concerns, ids, rules, yield* CurrentBounds)
     const { keys } = question
     const surface = surfaceOf(mode, presence, who)
     const fields = () => ({

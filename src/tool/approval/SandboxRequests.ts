@@ -6,7 +6,8 @@
  *
  * A host is approved as a host (`host: example.com`), once, for the session or for good. To run outside is approved for the prefix of the
  * command (`git push`) where it has one, else for the command, once or for the session. What skips questions (yolo, `approvals.mode: off`)
- * opens no wall: nobody said that this may leave it.
+ * opens no wall: nobody said that this may leave it. Where the bounds of the run confine it (see `ApprovalBounds`), nothing runs outside,
+ * and there is no question.
  *
  * **Gotchas**
  *
@@ -22,6 +23,7 @@ import { HostRequests, type Service as Environment } from "../../environment/Com
 import * as WorkingTree from "../../environment/WorkingTree.ts"
 import type { ToolArguments } from "../../middleware/Kind.ts"
 import type * as Approvals from "../Approvals.ts"
+import { CurrentBounds } from "./ApprovalBounds.ts"
 import * as ApprovalTarget from "./ApprovalTarget.ts"
 import * as InteractiveMode from "./InteractiveMode.ts"
 import type { Concern } from "./Question.ts"
@@ -95,7 +97,9 @@ export const serve = <A, E, R>(run: Effect.Effect<A, E, R>, approvals: Approvals
         return Effect.provideContext(Effect.map(answer, ({ by, outcome }) => outcome !== "deny" && outcome !== "timeout" && !opensNothing(by)), services)
       }
     }
+    const { confinement } = Context.get(services, CurrentBounds)
     const outside = (reason: string, origin: Origin | undefined, further: ReadonlyArray<Concern>) => {
+      if (confinement !== undefined) return Effect.succeed(confinement)
       const { asked, target } = origin === undefined ? { asked: call, target: command } : ofOrigin(origin)
       const concern = { key: `run outside of the sandbox, because ${reason}`, permanent: false, target: target.prefix() ?? target.target() }
       const checked = approvals.check({ ...asked, isConfined: false, leavesWall: true, concerns: [...asked.concerns ?? [], ...further, concern] })
