@@ -17,7 +17,7 @@ import type { PlatformError } from "effect/PlatformError"
 import * as Redacted from "effect/Redacted"
 import { ConfigError } from "../domain/AgentError.ts"
 import * as CurrentProcess from "../platform/CurrentProcess.ts"
-import { makeSecret } from "../platform/LoopbackServer.ts"
+import { makeSecret } from "../platform/SharedSecret.ts"
 import { shortestKey } from "./ServerKeys.ts"
 
 /** Name of the file in the home directory. */

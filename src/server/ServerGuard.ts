@@ -17,7 +17,7 @@ import type * as Scope from "effect/Scope"
 import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 import type { HttpServerResponse } from "effect/http/HttpServerResponse"
 import * as HttpListener from "../platform/HttpListener.ts"
-import { isSecret, makeSecret } from "../platform/LoopbackServer.ts"
+import { isSecret, makeSecret } from "../platform/SharedSecret.ts"
 import * as ApiError from "./ApiError.ts"
 import * as ServerKeys from "./ServerKeys.ts"
 
