@@ -3,11 +3,12 @@
  *
  * **Details**
  *
- * The proxy runs in this program. A host that the settings list is reached at once; about every other one the tool call that the
- * command belongs to is asked ({@link HostRequests}), which the proxy knows by a password in the address that the command finds in its
- * environment. A program that gives none is told to (407), or reaches the listed hosts only. A socket file is in a directory of this user
- * and inside of one sandbox. A port is reached by every user and program of the machine, so that all passwords of its sandbox begin with a
- * secret without which nothing is reached, listed or not.
+ * The proxy runs in this program. A host that the settings list is reached at once; about every other one the tool
+ * call that the command belongs to is asked ({@link HostRequests}), which the proxy knows by a password in the
+ * address that the command finds in its environment. A program that gives none is told to (407), or reaches the
+ * listed hosts only. A socket file is in a directory of this user and inside of one sandbox. A port is reached by
+ * every user and program of the machine, so that all passwords of its sandbox begin with a secret without which
+ * nothing is reached, listed or not.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -31,8 +32,8 @@ interface Proxy {
   /** Port of the loopback address; undefined on a socket file. */
   readonly port: number | undefined
   /**
-   * Password of the commands of the tool call that is served: hosts are asked about until the scope ends. Undefined where no user is asked
-   * and no other program reaches the proxy.
+   * Password of the commands of the tool call that is served: hosts are asked about until the scope ends. Undefined
+   * where no user is asked and no other program reaches the proxy.
    */
   readonly caller: Effect.Effect<string | undefined, never, Scope.Scope>
 }
@@ -60,7 +61,9 @@ export const proxy = Effect.fnUntraced(function*(place: ForwardProxy.Place, host
   const isMember = (caller = ""): boolean => !isShared || isSecret(caller.slice(0, secret.length), secret)
 
   const admit: ForwardProxy.Admission = Effect.fnUntraced(function*(host, port, caller) {
-    if (!isMember(caller)) return yield* Effect.fail({ reason: "this proxy serves the commands of one sandbox", isCallerWanted: true })
+    if (!isMember(caller)) {
+      return yield* Effect.fail({ reason: "this proxy serves the commands of one sandbox", isCallerWanted: true })
+    }
     if (hosts.isListed(host)) return yield* hosts.addresses(host, port)
     const requests = callers.get(caller ?? "")
     if (requests === undefined) return yield* Effect.fail({ reason: `${host} is not among ${hosts.setting}`, isCallerWanted: callers.size > 0 })

@@ -3,10 +3,11 @@
  *
  * **Details**
  *
- * A server requires one of its keys (`Authorization: Bearer …`), on the loopback too: other users and programs of the machine reach that
- * address. Only an open server, which an application may choose on the loopback, has no key. `Host` is a loopback name, or elsewhere an
- * address or one of the names that were allowed, and `Origin`, which browsers send, is absent or the same: a page of another site can
- * neither reach the server by a name that it points here nor read its answers.
+ * A server requires one of its keys (`Authorization: Bearer …`), on the loopback too: other users and programs of the
+ * machine reach that address. Only an open server, which an application may choose on the loopback, has no key.
+ * `Host` is a loopback name, or elsewhere an address or one of the names that were allowed, and `Origin`, which
+ * browsers send, is absent or the same: a page of another site can neither reach the server by a name that it points
+ * here nor read its answers.
  *
  * Source: `ARCHITECTURE.md` §3, `hermes-product.md` §5.5.
  */
@@ -42,7 +43,8 @@ export const refusal = (
   if (!hasKey && !HttpListener.isLoopback(host)) {
     return `listening on ${host} needs a key: set HERMES_SERVER_KEY to a long random text, or leave out --host`
   }
-  return hasKey && open ? "an open server has no keys: leave out the option open, or the keys" : ServerKeys.refusal(key, keys)
+  if (hasKey && open) return "an open server has no keys: leave out the option open, or the keys"
+  return ServerKeys.refusal(key, keys)
 }
 
 /** Provides the key of the owner: the one that was given, else a random one where clients would need none. */
@@ -50,7 +52,9 @@ export const provideKey = (
   { key, open = false }: { readonly key?: Redacted.Redacted<string> | undefined; readonly open?: boolean | undefined },
   keys: ReadonlyArray<ServerKeys.NamedKey>
 ): Effect.Effect<Redacted.Redacted<string> | undefined> =>
-  key !== undefined || open || keys.length > 0 ? Effect.succeed(key) : Effect.map(makeSecret, (text) => Redacted.make(text))
+  key !== undefined || open || keys.length > 0
+    ? Effect.succeed(key)
+    : Effect.map(makeSecret, (text) => Redacted.make(text))
 
 /** The name in a `Host` header, without its port. */
 const nameOf = (host: string): string => host.replace(/:\d+$/u, "").toLowerCase()
@@ -72,11 +76,13 @@ const otherPage = ApiError.make(403, "forbidden_origin", "Pages of other sites m
 const wrongKey = ApiError.make(
   401,
   "invalid_api_key",
-  "The API key is missing or wrong: send the key that `hermes serve` named at its start (server.key of its home directory, or " +
-    "HERMES_SERVER_KEY), or the key of your name in server.keys, as Authorization: Bearer."
+  "The API key is missing or wrong: send the key that `hermes serve` named at its start (server.key of its home " +
+    "directory, or HERMES_SERVER_KEY), or the key of your name in server.keys, as Authorization: Bearer."
 )
 
-/** Admits a request: gives the named key that it shows; undefined for the key of the server, or where none is needed. */
+/**
+ * Admits a request: gives the named key that it shows; undefined for the key of the server, or where none is needed.
+ */
 export const admit = <A extends ServerKeys.NamedKey>(
   options: Options,
   keys: ReadonlyArray<A>,

@@ -1,4 +1,5 @@
-// The proxy of a sandbox on a port, which every user of the machine reaches: nothing without the password of the sandbox.
+// The proxy of a sandbox on a port, which every user of the machine reaches: nothing without the password of the
+// sandbox.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { createServer, request, type Server } from "node:http"

@@ -1,4 +1,5 @@
-// A server that was given no key: it makes one for its life, and admits nothing without it unless it is told to be open.
+// A server that was given no key: it makes one for its life, and admits nothing without it unless it is told to be
+// open.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"

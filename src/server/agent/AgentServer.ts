@@ -1,17 +1,19 @@
 /**
- * Serves an agent over HTTP: the APIs of OpenAI for any of its clients, sessions with events, approvals and steering, MCP, metrics.
+ * Serves an agent over HTTP: the APIs of OpenAI for any of its clients, sessions with events, approvals and steering,
+ * MCP, metrics.
  *
  * **Details**
  *
- * Bodies, connections, requests and sessions are bounded. Every client shows a key; a server that was given none makes one and returns it.
- * Further keys have names: the sessions of each are its own, and so are its bounds; their mode is no looser than the server's, or than
- * `maxMode` of the key. They approve one call at a time, and no command outside of the sandbox. When the scope closes, requests under way
- * have ten seconds, and runs are interrupted with what they have stored.
+ * Bodies, connections, requests and sessions are bounded. Every client shows a key; a server that was given none
+ * makes one and returns it. Further keys have names: the sessions of each are its own, and so are its bounds; their
+ * mode is no looser than the server's, or than `maxMode` of the key. They approve one call at a time, and no command
+ * outside of the sandbox. When the scope closes, requests under way have ten seconds, and runs are interrupted with
+ * what they have stored.
  *
  * **Gotchas**
  *
- * A client with the key works with the rights of the agent: its tools run here. An `open` server gives them to every user and process of
- * the machine.
+ * A client with the key works with the rights of the agent: its tools run here. An `open` server gives them to every
+ * user and process of the machine.
  *
  * **Example** (A server that is alive)
  *
@@ -53,7 +55,10 @@ export interface Options extends HermesServer.Options, Partial<Omit<AgentSession
   readonly cwd: string
   /** Keys of further clients besides `key`, each with sessions of its own. */
   readonly keys?: ReadonlyArray<ServerKeys.NamedKey> | undefined
-  /** Tools that `/mcp` offers, or a function of the name of the key that asks (undefined: the server's own); none when absent. */
+  /**
+   * Tools that `/mcp` offers, or a function of the name of the key that asks (undefined: the server's own); none when
+   * absent.
+   */
   readonly mcpTools?: ReadonlyArray<Offered> | ((client: string | undefined) => ReadonlyArray<Offered>) | undefined
 }
 
@@ -66,7 +71,10 @@ const limitTool = (mode: PermissionMode.PermissionMode | undefined) => (tool: Of
   }
 })
 
-/** Serves the agent of the surroundings as long as the scope lives. Fails with the reason when it may not be started so, or the port cannot be used. */
+/**
+ * Serves the agent of the surroundings as long as the scope lives. Fails with the reason when it may not be started
+ * so, or the port cannot be used.
+ */
 export const serve = (
   options: Options
 ): Effect.Effect<HermesServer.Running, string, Agent | BackgroundWork | Hooks | ModelRouter | RunRecord | Scope.Scope | SessionStore | ToolRegistry> =>

@@ -1,17 +1,18 @@
 /**
- * Asks for what the wall around a tool call does not let it do: a host that is not listed, or its command without the wall. Both take
- * the way of every other approval, for the session of the call.
+ * Asks for what the wall around a tool call does not let it do: a host that is not listed, or its command without the
+ * wall. Both take the way of every other approval, for the session of the call.
  *
  * **Details**
  *
- * A host is approved as a host (`host: example.com`), once, for the session or for good. To run outside is approved for the prefix of the
- * command (`git push`) where it has one, else for the command, once or for the session. What skips questions (yolo, `approvals.mode: off`)
- * opens no wall: nobody said that this may leave it. Where the bounds of the run confine it (see `ApprovalBounds`), nothing runs outside,
- * and there is no question.
+ * A host is approved as a host (`host: example.com`), once, for the session or for good. To run outside is approved
+ * for the prefix of the command (`git push`) where it has one, else for the command, once or for the session. What
+ * skips questions (yolo, `approvals.mode: off`) opens no wall: nobody said that this may leave it. Where the bounds
+ * of the run confine it (see `ApprovalBounds`), nothing runs outside, and there is no question.
  *
  * **Gotchas**
  *
- * A process that a call left in the background reaches the hosts that were approved before, and asks no further question.
+ * A process that a call left in the background reaches the hosts that were approved before, and asks no further
+ * question.
  *
  * Source: `ARCHITECTURE.md` §7 ("walls", "approvals").
  */
@@ -36,7 +37,10 @@ interface Origin {
   readonly args: ToolArguments
 }
 
-/** Asks whether the command that is served may run outside of its sandbox; answers undefined, or for the model why it may not. */
+/**
+ * Asks whether the command that is served may run outside of its sandbox; answers undefined, or for the model why it
+ * may not.
+ */
 const RunOutside = Context.Reference<(reason: string, origin: Origin | undefined, further: ReadonlyArray<Concern>) => Effect.Effect<string | undefined>>("hermes-effect/tool/approval/RunOutside", {
   defaultValue: () => () => Effect.succeed("There is no user here who could let it run outside of the sandbox.")
 })
@@ -54,9 +58,10 @@ interface Stopped {
 }
 
 /**
- * Asks about a command that failed, where its output says that the wall stopped it; undefined for every other. `refused` are the hosts
- * that it was kept from, `line` the command and its directory: repositories in which the wall did not keep the settings of git may have
- * got some that run programs outside. `origin` is the call that it belongs to, where that is not the one that is served.
+ * Asks about a command that failed, where its output says that the wall stopped it; undefined for every other.
+ * `refused` are the hosts that it was kept from, `line` the command and its directory: repositories in which the wall
+ * did not keep the settings of git may have got some that run programs outside. `origin` is the call that it belongs
+ * to, where that is not the one that is served.
  */
 export const whereStopped = Effect.fnUntraced(function*(
   { explain, outside }: Environment,
