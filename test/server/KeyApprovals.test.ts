@@ -88,7 +88,7 @@ describe("approvals by a named key", () => {
         hidden: [],
         shown: [],
         hidesEnvFiles: true
-      }).pipe(Layer.provide(Layer.succeed(Sandbox.Wall, bubblewrap)))
+      }).pipe(Layer.provide(Layer.succeed(Sandbox.Wall, bubblewrap)), Layer.orDie)
       const play = (name: string) =>
         [{ calls: [["terminal", { command: `touch ${home}/${name}` }]] }, { text: "Done." }] as const
       const served = yield* world(

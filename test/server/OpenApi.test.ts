@@ -5,12 +5,14 @@ import * as Effect from "effect/Effect"
 import { readEvents, until, user, world } from "../support/servedAgent.ts"
 
 interface Operation {
+  readonly security?: ReadonlyArray<object>
   readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, { readonly schema: object }>> }>>
 }
 
 interface Description {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
-  readonly components: object
+  readonly components: { readonly securitySchemes: object }
+  readonly security: ReadonlyArray<object>
 }
 
 describe("the description of the server", () => {
@@ -23,6 +25,10 @@ describe("the description of the server", () => {
       yield* Effect.promise(async () => {
         // The document is checked by what follows.
         const described = await (await fetch(`${url}/openapi.json`, { headers: authorized })).json() as Description
+        assert.deepStrictEqual(described.components.securitySchemes, { key: { type: "http", scheme: "bearer" } })
+        assert.deepStrictEqual(described.security, [{ key: [] }])
+        const withoutKey = Object.entries(described.paths).filter(([, { get }]) => get?.security?.length === 0)
+        assert.deepStrictEqual(withoutKey.map(([path]) => path), ["/health"])
         const ajv = new Ajv2020({ strict: false, formats: { "date-time": true } })
         ajv.addSchema({ $id: "doc", components: described.components })
         const local = (schema: object): object => JSON.parse(JSON.stringify(schema).replaceAll("\"#/components", "\"doc#/components"))

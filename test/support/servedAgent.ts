@@ -6,6 +6,8 @@ import { realpathSync } from "node:fs"
 import { join } from "node:path"
 import OpenAI from "openai"
 import * as AgentServer from "../../src/server/agent/AgentServer.ts"
+import type { CommandEnvironment } from "../../src/environment/CommandEnvironment.ts"
+import type { Platform } from "../../src/platform/ChildProcesses.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
@@ -23,7 +25,7 @@ export const world = Effect.fnUntraced(function*(
   options: Partial<AgentServer.Options> = {},
   around: <A, E, R>(runtime: Layer.Layer<A, E, R>) => Layer.Layer<A, E, R> = (runtime) => runtime,
   database: boolean | string = false,
-  more: Partial<Parameters<typeof Runtime.layer>[0]> = {}
+  more: { readonly environment?: Layer.Layer<CommandEnvironment, never, Platform> } = {}
 ) {
   const played = yield* playedModel.make(plays)
   const cwd = realpathSync(typeof database === "string" ? database : yield* temporaryDirectory)
