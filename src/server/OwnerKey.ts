@@ -28,7 +28,7 @@ export const fileName = "server.key"
 export interface OwnerKey {
   readonly path: string
   readonly key: Redacted.Redacted<string>
-  /** Whether it was made now: it is shown once. */
+  /** True when it was made now: it is shown once. */
   readonly isNew: boolean
 }
 

@@ -7,7 +7,7 @@
  * Bounds hold for the run of a fiber and for what it starts. They narrow what a question offers; they lift no
  * question and no denial.
  *
- * Source: `ARCHITECTURE.md` §3 and §7 (approvals).
+ * Source: `ARCHITECTURE.md` §7 (approvals).
  */
 import * as Context from "effect/Context"
 import type { Choice } from "./Question.ts"
