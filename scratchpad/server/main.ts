@@ -1,4 +1,5 @@
 // An agent behind HTTP, for two tenants: `node scratchpad/server/main.ts`, then open the address and ask with the key `acme` or `globex`.
+// Every user of the machine reaches the loopback: in an application the keys are long random texts, here they are easy to type.
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Layer from "effect/Layer"

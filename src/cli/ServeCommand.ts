@@ -1,6 +1,6 @@
 /**
- * `hermes serve`: the agent over HTTP until Ctrl+C, for clients of OpenAI's APIs, of MCP, and of its own sessions; with `--rollouts` chat
- * completions for training instead, whose answers are kept as episodes.
+ * `hermes serve`: the agent over HTTP until Ctrl+C, for clients of OpenAI's APIs, of MCP, and of its own sessions; with
+ * `--rollouts` chat completions for training instead, whose answers are kept as episodes.
  *
  * Source: `hermes-product.md` §2.2 and §5.5.
  */
@@ -46,12 +46,20 @@ const flags = {
   script: Flags.text("script", "PATH", "Answer from a scenario file instead of a model")
 }
 
-const oneOf = <A extends string>(flag: string, value: string | undefined, known: ReadonlyArray<A>): Effect.Effect<A | undefined, Failure> => {
+const oneOf = <A extends string>(
+  flag: string,
+  value: string | undefined,
+  known: ReadonlyArray<A>
+): Effect.Effect<A | undefined, Failure> => {
   const found = known.find((one) => one === value)
-  return value === undefined || found !== undefined ? Effect.succeed(found) : Effect.fail(usage(`--${flag} is ${either(known)}, not "${value}"`))
+  return value === undefined || found !== undefined
+    ? Effect.succeed(found)
+    : Effect.fail(usage(`--${flag} is ${either(known)}, not "${value}"`))
 }
 
 const defaultPort = 8642
+
+type KeyServices = Environments.Environment | Environments.Home | FileSystem.FileSystem | Path.Path
 
 /** The key of the owner, and where it is kept; without a path it was given by the environment. */
 interface OwnerKey {
@@ -60,11 +68,14 @@ interface OwnerKey {
   readonly isNew: boolean
 }
 
-/** The key of the owner: that of the environment, else the one of the home directory, which is made at the first start. */
+/**
+ * The key of the owner: that of the environment, else the one of the home directory, which is made at the first
+ * start.
+ */
 const readOwnerKey = Effect.fnUntraced(function*(
   host: string | undefined,
   named: ReadonlyArray<ServerKeys.NamedKey>
-): Effect.fn.Return<OwnerKey, Failure, Environments.Environment | Environments.Home | FileSystem.FileSystem | Path.Path> {
+): Effect.fn.Return<OwnerKey, Failure, KeyServices> {
   const given = (yield* Environments.Environment).get("HERMES_SERVER_KEY")
   if (given !== undefined && given !== "") {
     return given.length < ServerKeys.shortestKey
@@ -79,7 +90,9 @@ const readOwnerKey = Effect.fnUntraced(function*(
   return yield* Effect.mapError(Effect.andThen(home.ensure, provideKey(home.root)), ({ message }) => usage(message))
 })
 
-/** Tells where the key is kept; the key itself once, when it was made, and on a terminal only: other outputs are kept. */
+/**
+ * Tells where the key is kept; the key itself once, when it was made, and on a terminal only: other outputs are kept.
+ */
 const tellKey = Effect.fnUntraced(function*({ isNew, key, path }: OwnerKey) {
   if (path === undefined) return yield* note("Clients send HERMES_SERVER_KEY as Authorization: Bearer.")
   const { err, streams } = yield* Output
@@ -94,27 +107,48 @@ const namedKeys = Effect.gen(function*() {
   return yield* Effect.forEach(Object.entries(keys), ([name, { key, keyEnv, keyFile, ...bounds }]) =>
     Effect.gen(function*() {
       const place = `server.keys.${name}`
-      if ([key, keyEnv, keyFile].filter((one) => one !== undefined).length !== 1) return yield* usage(`${place} needs exactly one of key, key_env and key_file`)
+      const isOne = [key, keyEnv, keyFile].filter((one) => one !== undefined).length === 1
+      if (!isOne) return yield* usage(`${place} needs exactly one of key, key_env and key_file`)
       if (key !== undefined) return { name, key, ...bounds }
-      const read = keyEnv === undefined ? Environments.readText(keyFile ?? "") : Effect.succeed(Option.fromUndefinedOr(environment.get(keyEnv)))
-      const found = Option.getOrElse(yield* Effect.mapError(read, ({ message }) => usage(`${place}: ${message}`)), () => "").trim()
+      const read = keyEnv === undefined
+        ? Environments.readText(keyFile ?? "")
+        : Effect.succeed(Option.fromUndefinedOr(environment.get(keyEnv)))
+      const text = yield* Effect.mapError(read, ({ message }) => usage(`${place}: ${message}`))
+      const found = Option.getOrElse(text, () => "").trim()
+      const problem = keyEnv === undefined
+        ? `${keyFile} is missing or empty: write the key into it`
+        : `the variable ${keyEnv} is not set: set it to the key`
       return found === ""
-        ? yield* usage(keyEnv === undefined ? `${place}: ${keyFile} is missing or empty: write the key into it` : `${place}: the variable ${keyEnv} is not set: set it to the key`)
+        ? yield* usage(`${place}: ${problem}`)
         : { name, key: Redacted.make(found), ...bounds }
     }))
 })
 
-const asked = { auto: "token ids where its server returns them", token_ids: "token ids", logprobs: "log probabilities only", none: "no tokens" } as const
+const asked = {
+  auto: "token ids where its server returns them",
+  token_ids: "token ids",
+  logprobs: "log probabilities only",
+  none: "no tokens"
+} as const
 
 type Given = Flags.Parsed<typeof flags>
 
 const unused = (port: number) => (reason: string): Failure =>
-  reason.startsWith("listening on") ? usage(reason) : notDone(`cannot listen on port ${port} (${reason}): choose another --port, or 0 for any`)
+  reason.startsWith("listening on")
+    ? usage(reason)
+    : notDone(`cannot listen on port ${port} (${reason}): choose another --port, or 0 for any`)
 
 /** Serves the agent of the settings. */
-const serveAgent = Effect.fnUntraced(function*({ allowHost, allowOrigin, host, maxSessions, port = defaultPort, script }: Given) {
+const serveAgent = Effect.fnUntraced(function*(
+  { allowHost, allowOrigin, host, maxSessions, port = defaultPort, script }: Given
+) {
   const [AgentServer, McpServe, settings, program, keys, shared] = yield* Effect.all([
-    Effect.promise(() => import("../server/agent/AgentServer.ts")), Effect.promise(() => import("./McpServe.ts")), Settings, Program, namedKeys, hermes
+    Effect.promise(() => import("../server/agent/AgentServer.ts")),
+    Effect.promise(() => import("./McpServe.ts")),
+    Settings,
+    Program,
+    namedKeys,
+    hermes
   ])
   const own = yield* readOwnerKey(host, keys)
   const { key } = own
@@ -126,7 +160,8 @@ const serveAgent = Effect.fnUntraced(function*({ allowHost, allowOrigin, host, m
   yield* Effect.gen(function*() {
     const named = settings.platformToolsets["api-server"] ?? settings.toolsets
     const isOwn = named.length === 1 && named[0] === "hermes-cli" && shared.toolsets === undefined
-    const tools = yield* RunOptions.selectTools(shared, { ...settings, platformToolsets: { ...settings.platformToolsets, cli: isOwn ? ["hermes-api-server"] : named } })
+    const platformToolsets = { ...settings.platformToolsets, cli: isOwn ? ["hermes-api-server"] : named }
+    const tools = yield* RunOptions.selectTools(shared, { ...settings, platformToolsets })
     const choices = yield* ModelChoices.make
     const ask = yield* McpServe.askTool(tools)
     const { url } = yield* Effect.mapError(AgentServer.serve({
@@ -141,12 +176,16 @@ const serveAgent = Effect.fnUntraced(function*({ allowHost, allowOrigin, host, m
       mode: PermissionMode.ofSettings(settings.approvals),
       maxIterations: settings.agent.maxTurns,
       maxSessions,
-      models: Effect.map(choices.list, (list) => list.map(({ model, provider, route }) => ({ id: `${provider}/${model}`, route }))),
+      models: Effect.map(choices.list, (list) =>
+        list.map(({ model, provider, route }) => ({ id: `${provider}/${model}`, route }))),
       mcpTools: (client) => [ask(client)]
     }), unused(port))
     yield* RunOptions.mentionStandIn({ script }, settings)
     yield* line(`Serving the agent at ${url}/v1`)
-    yield* note(`Tools work in ${workingDirectory()}. Approvals: POST /v1/sessions/ID/questions/QUESTION; without a reader of a session's events they are denied.`)
+    yield* note(
+      `Tools work in ${workingDirectory()}. Approvals: POST /v1/sessions/ID/questions/QUESTION; ` +
+        "without a reader of a session's events they are denied."
+    )
     yield* note(`API: ${url}/openapi.json · MCP: ${url}/mcp · metrics: ${url}/metrics (Ctrl+C ends it)`)
     yield* ended
     yield* note("Ending: requests under way have 10 seconds.")
@@ -158,19 +197,30 @@ const serve = Effect.fn("hermes serve")(function*(given: Given) {
   const capture = (yield* oneOf("capture", given.capture, captures)) ?? "auto"
   const onDivergence = yield* oneOf("on-divergence", given.onDivergence, divergences)
   if (port < 0 || port > 65_535) return yield* usage(`--port "${port}" is invalid: expected a number from 0 to 65535`)
-  const ofRollouts = Object.entries({ capture: given.capture, parser, "weights-version": given.weightsVersion, "on-divergence": onDivergence }).find(([, value]) => value !== undefined)
+  const ofRollouts = Object.entries({
+    capture: given.capture,
+    parser,
+    "weights-version": given.weightsVersion,
+    "on-divergence": onDivergence
+  }).find(([, value]) => value !== undefined)
   if (given.rollouts === undefined) {
-    return ofRollouts === undefined ? yield* serveAgent(given) : yield* usage(`--${ofRollouts[0]} is about rollouts: add --rollouts DIR`)
+    return ofRollouts === undefined
+      ? yield* serveAgent(given)
+      : yield* usage(`--${ofRollouts[0]} is about rollouts: add --rollouts DIR`)
   }
-  const [[EpisodeStore, Episodes, HermesServer, RolloutModel, ToolCallParser], paths, settings, program] = yield* Effect.all([
+  const [modules, paths, settings, program] = yield* Effect.all([
     Effect.promise(() => Promise.all([
       import("../runner/rollout/EpisodeStore.ts"),
       import("../runner/rollout/Episodes.ts"),
       import("../server/HermesServer.ts"),
       import("../runner/rollout/RolloutModel.ts"),
       import("../runner/rollout/ToolCallParser.ts")
-    ])), Path.Path, Settings, Program
+    ])),
+    Path.Path,
+    Settings,
+    Program
   ])
+  const [EpisodeStore, Episodes, HermesServer, RolloutModel, ToolCallParser] = modules
   if (parser !== undefined && ToolCallParser.find(parser) === undefined) {
     return yield* usage(`no tool-call parser "${parser}": one of ${ToolCallParser.names.join(", ")}`)
   }
@@ -179,7 +229,10 @@ const serve = Effect.fn("hermes serve")(function*(given: Given) {
   yield* (yield* Output).protect
   const directory = paths.resolve(given.rollouts)
   const fs = yield* FileSystem.FileSystem
-  yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), (error) => usage(`--rollouts ${directory} cannot be made: ${error.message}`))
+  yield* Effect.mapError(
+    fs.makeDirectory(directory, { recursive: true, mode: 0o700 }),
+    (error) => usage(`--rollouts ${directory} cannot be made: ${error.message}`)
+  )
   const ended = yield* EndSignal
   const rollouts = RolloutModel.layer({
     dialect: capture === "auto" ? undefined : capture,
@@ -192,7 +245,13 @@ const serve = Effect.fn("hermes serve")(function*(given: Given) {
   yield* Effect.gen(function*() {
     const { model } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
     const { url } = yield* Effect.mapError(
-      HermesServer.serve({ host, port, key: own.key, allowedHosts: given.allowHost, allowedOrigins: given.allowOrigin }),
+      HermesServer.serve({
+        host,
+        port,
+        key: own.key,
+        allowedHosts: given.allowHost,
+        allowedOrigins: given.allowOrigin
+      }),
       unused(port)
     )
     yield* line(`Serving rollouts of ${model} at ${url}/v1`)

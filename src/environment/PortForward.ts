@@ -5,7 +5,12 @@
  * **Details**
  *
  * The number is that of the port inside where it is free here, else any. Nothing has to listen inside yet: a connection that nobody takes
- * there is closed. Everybody on this machine can connect while the scope is open.
+ * there is closed.
+ *
+ * **Gotchas**
+ *
+ * Every user and program of this machine can connect while the scope is open: bytes are passed on as they are, so that
+ * there is no place for a credential. The program inside decides whom it answers.
  */
 import * as Effect from "effect/Effect"
 import { type PlatformError, systemError } from "effect/PlatformError"

@@ -3,14 +3,18 @@
  *
  * **Details**
  *
- * The proxy runs in this program. A host that the settings list is reached at once, unless a rule of `permissions` refuses it to the tool
- * call that the command belongs to; about every other one that call is asked ({@link HostRequests}), which the proxy knows by a password in the address that the command finds in its
- * environment. A program that gives none is told to (407), or reaches the listed hosts only.
+ * The proxy runs in this program. A host that the settings list is reached at once, unless a rule of `permissions` refuses
+ * it to the tool call that the command belongs to. About every other host that call is asked ({@link HostRequests}), which
+ * the proxy knows by a password in the address that the command finds in its environment. A program that gives no password
+ * is told to (407), or reaches the listed hosts only. A socket file is in a directory of this user and inside of one
+ * sandbox. A port is reached by every user and program of the machine, so that all passwords of its sandbox begin with a
+ * secret without which nothing is reached, listed or not.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as ForwardProxy from "../platform/ForwardProxy.ts"
+import { isSecret, makeSecret } from "../platform/SharedSecret.ts"
 import { HostRequests } from "./CommandEnvironment.ts"
 
 /** Hosts that commands may reach. */
@@ -27,7 +31,10 @@ export interface Hosts {
 interface Proxy {
   /** Port of the loopback address; undefined on a socket file. */
   readonly port: number | undefined
-  /** Password of the tool call that is served, until the scope ends; undefined where nobody is asked. */
+  /**
+   * Password of the commands of the tool call that is served: hosts are asked about until the scope ends. Undefined
+   * where no user is asked and no other program reaches the proxy.
+   */
   readonly caller: Effect.Effect<string | undefined, never, Scope.Scope>
 }
 
@@ -49,7 +56,14 @@ export const proxy = Effect.fnUntraced(function*(place: ForwardProxy.Place, host
     return yield* Deferred.await(question)
   })
 
+  const secret = yield* makeSecret
+  const isShared = "port" in place
+  const isMember = (caller = ""): boolean => !isShared || isSecret(caller.slice(0, secret.length), secret)
+
   const admit: ForwardProxy.Admission = Effect.fnUntraced(function*(host, port, caller) {
+    if (!isMember(caller)) {
+      return yield* Effect.fail({ reason: "this proxy serves the commands of one sandbox", isCallerWanted: true })
+    }
     const isListed = hosts.isListed(host)
     const requests = callers.get(caller ?? "")
     if (requests === undefined && isListed) return yield* hosts.addresses(host, port)
@@ -61,9 +75,9 @@ export const proxy = Effect.fnUntraced(function*(place: ForwardProxy.Place, host
 
   const port = yield* ForwardProxy.listen(place, admit)
   const caller = Effect.flatMap(HostRequests, (requests) =>
-    requests === undefined ? Effect.undefined : Effect.acquireRelease(
+    requests === undefined ? Effect.succeed(isShared ? secret : undefined) : Effect.acquireRelease(
       Effect.sync(() => {
-        const password = ForwardProxy.password()
+        const password = `${secret}.${ForwardProxy.password()}`
         callers.set(password, requests)
         return password
       }),

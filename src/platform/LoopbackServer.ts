@@ -5,9 +5,10 @@ import * as Effect from "effect/Effect"
 import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 import type { HttpServerResponse } from "effect/http/HttpServerResponse"
 import type * as Scope from "effect/Scope"
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
+import { randomBytes } from "node:crypto"
 import * as Http from "node:http"
 import * as OptionalPackage from "./OptionalPackage.ts"
+import { isSecret } from "./SharedSecret.ts"
 
 /** A listening server. */
 interface Server {
@@ -47,14 +48,6 @@ interface Keys {
   /** Tests whether a request shows the cookie, or the token as `Authorization: Bearer`. */
   readonly admits: (request: Pick<HttpServerRequest, "cookies" | "headers">) => boolean
 }
-
-const digest = (text: string): Buffer => createHash("sha256").update(text).digest()
-
-/** Compares a text with a secret, in a time that does not tell how much of it is right. */
-export const isSecret = (given: string, secret: string): boolean => timingSafeEqual(digest(given), digest(secret))
-
-/** Makes a secret of 32 random bytes, as 43 letters, digits, `-` and `_`. */
-export const makeSecret: Effect.Effect<string> = Effect.sync(() => randomBytes(32).toString("base64url"))
 
 /** Makes keys of 24 random bytes each for the server of a port. */
 export const makeKeys = (port: number): Effect.Effect<Keys> =>

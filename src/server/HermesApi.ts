@@ -14,8 +14,9 @@ import * as HttpApi from "effect/http-api/HttpApi"
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as OpenApi from "effect/http-api/OpenApi"
 import { RolloutScore, RolloutView, RolloutWanted } from "../domain/RolloutPort.ts"
-import { ChatRequest, errors, EventStream, Fields, health, id, ModelList } from "./OpenAiShapes.ts"
+import { ChatRequest, describeKeys, errors, EventStream, Fields, health, id, ModelList } from "./OpenAiShapes.ts"
 
 /** Header that names a rollout, in requests and answers. */
 export const rolloutHeader = "x-hermes-rollout-id"
@@ -64,4 +65,4 @@ export const rollouts = HttpApiGroup.make("rollouts").add(
 )
 
 /** The whole API. */
-export const api = HttpApi.make("hermes").add(openai, rollouts)
+export const api = HttpApi.make("hermes").add(openai, rollouts).annotate(OpenApi.Transform, describeKeys)

@@ -1,6 +1,6 @@
 /**
- * Serves {@link HermesApi} to programs: bodies, connections and requests are bounded, errors have the form of OpenAI's, and requests under
- * way are answered before it ends.
+ * Serves {@link HermesApi} to programs: bodies, connections and requests are bounded, errors have the form of
+ * OpenAI's, and requests under way are answered before it ends.
  *
  * **Example** (A server over rollouts in memory)
  *
@@ -36,8 +36,17 @@ export interface Options {
   readonly port: number
   /** 127.0.0.1 when absent. */
   readonly host?: string | undefined
-  /** Key that clients show; needed where `host` is not on the loopback. */
+  /**
+   * Key that clients show; required where `host` is not on the loopback. Without one, and without named keys, the
+   * server makes a random key for its life and returns it.
+   */
   readonly key?: Redacted.Redacted<string> | undefined
+  /**
+   * Admits requests without a key, on the loopback only. Every user and every process of the machine may then do
+   * everything that the server can do: for applications that guard the address themselves, such as by a network
+   * namespace. False when absent.
+   */
+  readonly open?: boolean | undefined
   readonly allowedHosts?: ReadonlyArray<string> | undefined
   readonly allowedOrigins?: ReadonlyArray<string> | undefined
   /** Longest body in bytes; 32 MiB when absent. */
@@ -57,8 +66,16 @@ export interface Options {
 /** A running server. */
 export interface Running {
   readonly url: string
+  /**
+   * Key that clients send as `Authorization: Bearer`; undefined for an open server, and where only named keys are
+   * admitted.
+   */
+  readonly key: Redacted.Redacted<string> | undefined
 }
 
-/** Serves the API as long as the scope lives. Fails with the reason when it may not be started so, or the port cannot be used. */
+/**
+ * Serves the API as long as the scope lives. Fails with the reason when it may not be started so, or the port cannot
+ * be used.
+ */
 export const serve = (options: Options): Effect.Effect<Running, string, RolloutPort | Scope.Scope> =>
   Effect.flatMap(Effect.promise(() => import("./ServedApi.ts")), ({ serve }) => serve(options))

@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as Json from "../domain/Json.ts"
 import * as ApiError from "./ApiError.ts"
 
 /** Any JSON object. */
@@ -43,6 +44,23 @@ export const id = { id: Schema.String }
 
 /** Signs of life. */
 export const health = HttpApiEndpoint.get("health", "/health", { success: Schema.Struct({ status: Schema.Literal("ok") }), error: errors })
+
+/** Adds the key of clients to the description of an API: every operation requires it, signs of life aside. */
+export const describeKeys = (description: Json.Fields): Json.Fields => {
+  const security = [{ key: [] }]
+  const paths = Object.entries(Json.fields(description["paths"])).map(([path, operations]) => {
+    const described = Object.entries(Json.fields(operations)).map(([method, operation]) =>
+      [method, { ...Json.fields(operation), security: path === "/health" ? [] : security }] as const)
+    return [path, Object.fromEntries(described)] as const
+  })
+  const securitySchemes = { key: { type: "http", scheme: "bearer" } }
+  return {
+    ...description,
+    paths: Object.fromEntries(paths),
+    components: { ...Json.fields(description["components"]), securitySchemes },
+    security
+  }
+}
 
 /** Reads a whole number of a query or a header; `other` when it is absent. */
 export const numberOf = (

@@ -1,11 +1,12 @@
 /**
- * The key of the owner of a server: made at the first start, kept in the home directory in a file that only its owner can read.
+ * The key of the owner of a server: made at the first start, kept in the home directory in a file that only its owner
+ * can read.
  *
  * **Details**
  *
- * A loopback address is open to every user and program of the machine; the key is what tells the owner from them. The file is made whole
- * under another name and linked to its place, so that two servers that start at once have the same key. A file, or a directory around it,
- * that other users can change or read is refused.
+ * A loopback address is open to every user and program of the machine; the key is what tells the owner from them. The
+ * file is made whole under another name and linked to its place, so that two servers that start at once have the same
+ * key. A file, or a directory around it, that other users can change or read is refused.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -17,7 +18,7 @@ import type { PlatformError } from "effect/PlatformError"
 import * as Redacted from "effect/Redacted"
 import { ConfigError } from "../domain/AgentError.ts"
 import * as CurrentProcess from "../platform/CurrentProcess.ts"
-import { makeSecret } from "../platform/LoopbackServer.ts"
+import { makeSecret } from "../platform/SharedSecret.ts"
 import { shortestKey } from "./ServerKeys.ts"
 
 /** Name of the file in the home directory. */
@@ -27,12 +28,14 @@ export const fileName = "server.key"
 export interface OwnerKey {
   readonly path: string
   readonly key: Redacted.Redacted<string>
-  /** Whether it was made now: it is shown once. */
+  /** True when it was made now: it is shown once. */
   readonly isNew: boolean
 }
 
 const groupOrOthers = 0o077
 const writableByOthers = 0o022
+
+const renewal = "Remove it, and start the server again for a new one"
 
 const fail = (path: string, problem: string): Effect.Effect<never, ConfigError> =>
   Effect.fail(new ConfigError({ path, message: `${path}: ${problem}` }))
@@ -51,7 +54,8 @@ const checkPlace = (
   // Windows has neither owners nor modes of this kind.
   if (own === undefined) return Effect.void
   if (Option.getOrElse(info.uid, () => own.uid) !== own.uid) {
-    return fail(path, "belongs to another user: the server does not trust a key there. Set HERMES_HOME to a directory of yours")
+    const remedy = "the server does not trust a key there. Set HERMES_HOME to a directory of yours"
+    return fail(path, `belongs to another user: ${remedy}`)
   }
   return (info.mode & forbidden) === 0 ? Effect.void : fail(path, `is open to other users of this machine: ${remedy}`)
 }
@@ -69,11 +73,11 @@ const readKey = Effect.fnUntraced(function*(path: string) {
     // The file that is read is the one that is checked.
     const info = yield* Effect.mapError(opened.value.stat, unusable(path))
     if (info.type !== "File") return yield* fail(path, "is no file: remove it, and start the server again")
-    yield* checkPlace(path, info, groupOrOthers, "its key may be known. Remove it, and start the server again for a new one")
+    yield* checkPlace(path, info, groupOrOthers, `its key may be known. ${renewal}`)
     const bytes = yield* Effect.mapError(opened.value.readAlloc(1_024), unusable(path))
     const text = Option.match(bytes, { onNone: () => "", onSome: (some) => new TextDecoder().decode(some).trim() })
     return text.length < shortestKey
-      ? yield* fail(path, `has no key of ${shortestKey} characters: remove it, and start the server again for a new one`)
+      ? yield* fail(path, `has no key of ${shortestKey} characters. ${renewal}`)
       : Redacted.make(text)
   }))
 })
@@ -107,7 +111,8 @@ export const provideKey = Effect.fnUntraced(function*(
   const paths = yield* Path.Path
   const path = paths.join(home, fileName)
   const directory = yield* Effect.mapError(fs.stat(home), unusable(home))
-  yield* checkPlace(home, directory, writableByOthers, "they could put a key there. Take their right to write with `chmod go-w`")
+  const remedy = "they could put a key there. Take their right to write with `chmod go-w`"
+  yield* checkPlace(home, directory, writableByOthers, remedy)
   const found = yield* readKey(path)
   if (found !== undefined) return { path, key: found, isNew: false }
   const made = yield* makeKey(path)

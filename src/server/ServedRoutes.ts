@@ -88,10 +88,11 @@ export interface Endpoints {
  */
 export const serve = (options: Options, own: Endpoints, named: ReadonlyArray<Endpoints & ServerKeys.NamedKey> = []): Effect.Effect<Running, string, Scope.Scope> =>
   Effect.gen(function*() {
-    const { allowedHosts = [], allowedOrigins = [], host = "127.0.0.1", key, maxBody = longestBody, maxConnections = 1024, maxGrace = grace, maxRequests = 512, maxStall = 60_000, port } = options
-    const admission: ServerGuard.Options = { host, key, allowedHosts, allowedOrigins }
-    const refusal = ServerGuard.refusal(admission, named)
+    const { allowedHosts = [], allowedOrigins = [], host = "127.0.0.1", maxBody = longestBody, maxConnections = 1024, maxGrace = grace, maxRequests = 512, maxStall = 60_000, port } = options
+    const refusal = ServerGuard.refusal({ host, key: options.key, open: options.open }, named)
     if (refusal !== undefined) return yield* Effect.fail(refusal)
+    const key = yield* ServerGuard.provideKey(options, named)
+    const admission: ServerGuard.Options = { host, key, allowedHosts, allowedOrigins }
     const secrets = yield* Secrets
     for (const one of [...key === undefined ? [] : [key], ...named.map(({ key }) => key)]) secrets.add(one)
     const listener = yield* HttpListener.open({ host, port, maxConnections, requestTimeoutMillis: 120_000, graceful: maxGrace + parting, stallMillis: maxStall })
@@ -113,5 +114,5 @@ export const serve = (options: Options, own: Endpoints, named: ReadonlyArray<End
       return HttpServerResponse.setHeader(response, "x-content-type-options", "nosniff")
     })
     yield* listener.serve(answer)
-    return { url: `http://${host.includes(":") ? `[${host}]` : host}:${listener.port}` }
+    return { url: `http://${host.includes(":") ? `[${host}]` : host}:${listener.port}`, key }
   })

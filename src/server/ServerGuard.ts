@@ -3,10 +3,11 @@
  *
  * **Details**
  *
- * A server that has keys wants one of them, on the loopback too; `hermes serve` always has one. Without a key, which an application may
- * choose on the loopback only, every client of this machine is admitted that means this server: `Host` is a loopback name, and `Origin`, which browsers
- * send, is absent or the same. A page of another site can neither reach it by a name that it points here nor read what it answers.
- * On any other address a key is needed (`Authorization: Bearer …`), and `Host` is an address or one of the names that were allowed.
+ * A server requires one of its keys (`Authorization: Bearer …`), on the loopback too: other users and programs of the
+ * machine reach that address. Only an open server, which an application may choose on the loopback, has no key.
+ * `Host` is a loopback name, or elsewhere an address or one of the names that were allowed, and `Origin`, which
+ * browsers send, is absent or the same: a page of another site can neither reach the server by a name that it points
+ * here nor read its answers.
  *
  * Source: `ARCHITECTURE.md` §3, `hermes-product.md` §5.5.
  */
@@ -17,7 +18,7 @@ import type * as Scope from "effect/Scope"
 import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 import type { HttpServerResponse } from "effect/http/HttpServerResponse"
 import * as HttpListener from "../platform/HttpListener.ts"
-import { isSecret } from "../platform/LoopbackServer.ts"
+import { isSecret, makeSecret } from "../platform/SharedSecret.ts"
 import * as ApiError from "./ApiError.ts"
 import * as ServerKeys from "./ServerKeys.ts"
 
@@ -25,7 +26,7 @@ import * as ServerKeys from "./ServerKeys.ts"
 export interface Options {
   /** Address that it listens on. */
   readonly host: string
-  /** Key that clients show; needed where the address is not on the loopback. */
+  /** Key that clients show; without any key every client is admitted. */
   readonly key: Redacted.Redacted<string> | undefined
   /** Names by which clients may call it besides its own. */
   readonly allowedHosts: ReadonlyArray<string>
@@ -33,11 +34,27 @@ export interface Options {
   readonly allowedOrigins: ReadonlyArray<string>
 }
 
-/** Reason why a server must not be started so; undefined where it may. */
-export const refusal = ({ host, key }: Pick<Options, "host" | "key">, keys: ReadonlyArray<ServerKeys.NamedKey>): string | undefined =>
-  key !== undefined || keys.length > 0 || HttpListener.isLoopback(host)
-    ? ServerKeys.refusal(key, keys)
-    : `listening on ${host} needs a key: set HERMES_SERVER_KEY to a long random text, or leave out --host`
+/** Returns why a server must not be started with these options; undefined where it may. */
+export const refusal = (
+  { host, key, open = false }: Pick<Options, "host" | "key"> & { readonly open?: boolean | undefined },
+  keys: ReadonlyArray<ServerKeys.NamedKey>
+): string | undefined => {
+  const hasKey = key !== undefined || keys.length > 0
+  if (!hasKey && !HttpListener.isLoopback(host)) {
+    return `listening on ${host} needs a key: set HERMES_SERVER_KEY to a long random text, or leave out --host`
+  }
+  if (hasKey && open) return "an open server has no keys: leave out the option open, or the keys"
+  return ServerKeys.refusal(key, keys)
+}
+
+/** Provides the key of the owner: the one that was given, else a random one where clients would need none. */
+export const provideKey = (
+  { key, open = false }: { readonly key?: Redacted.Redacted<string> | undefined; readonly open?: boolean | undefined },
+  keys: ReadonlyArray<ServerKeys.NamedKey>
+): Effect.Effect<Redacted.Redacted<string> | undefined> =>
+  key !== undefined || open || keys.length > 0
+    ? Effect.succeed(key)
+    : Effect.map(makeSecret, (text) => Redacted.make(text))
 
 /** The name in a `Host` header, without its port. */
 const nameOf = (host: string): string => host.replace(/:\d+$/u, "").toLowerCase()
@@ -56,9 +73,16 @@ const bearer = (headers: HttpServerRequest["headers"]): string => /^Bearer\s+(.+
 
 const notMeant = ApiError.make(403, "forbidden_host", "This server does not answer to that name. Use its address, or start it with --allow-host NAME.")
 const otherPage = ApiError.make(403, "forbidden_origin", "Pages of other sites may not call this server. Start it with --allow-origin ORIGIN to allow one.")
-const wrongKey = ApiError.make(401, "invalid_api_key", "The API key is missing or wrong: send the key that `hermes serve` named at its start (server.key of its home directory, or HERMES_SERVER_KEY), or the key of your name in server.keys, as Authorization: Bearer.")
+const wrongKey = ApiError.make(
+  401,
+  "invalid_api_key",
+  "The API key is missing or wrong: send the key that `hermes serve` named at its start (server.key of its home " +
+    "directory, or HERMES_SERVER_KEY), or the key of your name in server.keys, as Authorization: Bearer."
+)
 
-/** Admits a request: gives the named key that it shows; undefined for the key of the server, or where none is needed. */
+/**
+ * Admits a request: gives the named key that it shows; undefined for the key of the server, or where none is needed.
+ */
 export const admit = <A extends ServerKeys.NamedKey>(
   options: Options,
   keys: ReadonlyArray<A>,

@@ -9,7 +9,7 @@
  */
 import * as Redacted from "effect/Redacted"
 import type { PermissionMode } from "../config/PermissionMode.ts"
-import { isSecret } from "../platform/LoopbackServer.ts"
+import { isSecret } from "../platform/SharedSecret.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
 
 /** A key with a name, and its bounds; those that are absent are the server's. */

@@ -30,12 +30,12 @@ describe.each(versions)("$sdk against the served agent", ({ provider, sdk }) => 
     Effect.gen(function*() {
       const { generateText, isStepCount, jsonSchema, stepCountIs, streamText, tool } = yield* load<AiSdk>(sdk)
       const { createOpenAICompatible } = yield* load<Provider>(provider)
-      const { seen, url } = yield* world({
+      const { apiKey, seen, url } = yield* world({
         "Say hello": [{ text: "Hello there." }],
         "think": [{ thought: "Hm, ", text: ["Well ", "thought."] }],
         "weather": [{ calls: [["todo", { todos: [{ id: "1", content: "ask" }] }]] }, { text: "I ask.", calls: [["weather", { place: "Rome" }], ["weather", { place: "Oslo" }]] }, { text: "Warm and cold." }]
       })
-      const model = createOpenAICompatible({ name: "hermes", baseURL: `${url}/v1`, apiKey: "k", includeUsage: true })("hermes")
+      const model = createOpenAICompatible({ name: "hermes", baseURL: `${url}/v1`, apiKey, includeUsage: true })("hermes")
       yield* Effect.promise(async () => {
         const { finishReason, text, usage } = await generateText({ model, system: "Be short.", prompt: "Say hello" })
         assert.deepStrictEqual([text, finishReason, usage.inputTokens, usage.outputTokens], ["Hello there.", "stop", 100, 10])

@@ -79,7 +79,7 @@ const notPlayed = ["auth/2025-03-26-oauth-metadata-backcompat", "auth/cross-app-
 describe("the conformance suite of MCP", () => {
   it.live("every scenario of servers that applies passes, and no other does unnoticed", () =>
     Effect.gen(function*() {
-      const { url } = yield* world({}, { mcpTools: tools })
+      const { url } = yield* world({}, { open: true, mcpTools: tools })
       const { text } = yield* conformance(["server", "--url", `${url}/mcp`, "--output-dir", yield* temporaryDirectory])
       const rows = Array.from(text.matchAll(/^([✓✗]) ([\w-]+): \d+ passed/gmu), ([, mark, name]) => [name ?? "", mark] as const)
       assert.deepStrictEqual(rows.flatMap(([name, mark]) => mark === "✓" ? [name] : []), served, text)

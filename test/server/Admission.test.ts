@@ -39,6 +39,8 @@ describe("names and pages", () => {
   it.live("of the loopback are answered with any port; others, several, and none are refused, on every route", () =>
     Effect.gen(function*() {
       const { fetched, url } = yield* world({}, {
+        // Admission by names and origins is all that such a server has.
+        open: true,
         allowedHosts: ["agent.example"],
         allowedOrigins: ["https://page.example"],
         mcpTools: [{ name: "echo", description: "Echo", parameters: {}, readOnly: true, run: () => Effect.succeed("echo") }]

@@ -134,7 +134,7 @@ describe("responses of an agent", () => {
 describe("sessions of an agent", () => {
   it.live("tell events, take approvals and steering, and go on behind a connection that broke", () =>
     Effect.gen(function*() {
-      const { aborted, cwd, fetched, seen, url } = yield* world({
+      const { aborted, authorized, cwd, fetched, seen, url } = yield* world({
         "remove it": [{ calls: [["terminal", { command: "rm -rf ../elsewhere" }]] }, { text: "Removed." }],
         "wait": [{ text: "I wait for", hangs: true }],
         "plan this": [{ text: "First a, then b." }],
@@ -144,7 +144,7 @@ describe("sessions of an agent", () => {
       yield* Effect.promise(async () => {
         const { body: { id }, status } = await fetched("/v1/sessions", { json: { mode: "ask" } })
         assert.strictEqual(status, 201)
-        const reader = readEvents(`${url}/v1/sessions/${id}/events`)
+        const reader = readEvents(`${url}/v1/sessions/${id}/events`, authorized)
         await until(() => seen.length === 0)
         await new Promise((resolve) => setTimeout(resolve, 100))
         const sent = await fetched(`/v1/sessions/${id}/messages`, { json: { prompt: "remove it" } })
@@ -162,7 +162,7 @@ describe("sessions of an agent", () => {
 
         // Behind a broken connection: from the last event on, once each.
         const last = reader.events.at(-3)?.id ?? 0
-        const again = readEvents(`${url}/v1/sessions/${id}/events`, { "last-event-id": `${last}` })
+        const again = readEvents(`${url}/v1/sessions/${id}/events`, { ...authorized, "last-event-id": `${last}` })
         await until(() => again.events.length >= 2)
         assert.deepStrictEqual(again.events.map((event) => event.id), [last + 1, last + 2])
 
@@ -204,7 +204,7 @@ describe("sessions of an agent", () => {
 
         // A client that hangs up in the middle stops the turn; the session answers afterwards.
         const ending = new AbortController()
-        const response = await fetch(`${url}/v1/chat/completions`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ stream: true, messages: [user("wait")] }), signal: ending.signal })
+        const response = await fetch(`${url}/v1/chat/completions`, { method: "POST", headers: { ...authorized, "content-type": "application/json" }, body: JSON.stringify({ stream: true, messages: [user("wait")] }), signal: ending.signal })
         const session = response.headers.get("x-hermes-session-id") ?? ""
         ending.abort()
         await until(() => aborted() === 2)
@@ -248,7 +248,7 @@ describe("sessions of an agent", () => {
 describe("clients of an agent that keep to nothing", () => {
   it.live("get the conversation that is theirs, their own calls, and stop no other's turn", () =>
     Effect.gen(function*() {
-      const { aborted, client, fetched, seen, url } = yield* world({
+      const { aborted, authorized, client, fetched, seen, url } = yield* world({
         "Say hello": [{ text: "Hello." }],
         "And again": [{ text: "Again." }],
         "note it": [{ text: "I note it.", calls: [["todo", { todos: [{ id: "1", content: "secret of this one" }] }]] }, { text: "Noted." }],
@@ -322,7 +322,7 @@ describe("clients of an agent that keep to nothing", () => {
 
         // A client goes away while another's turn is before its own: that turn goes on.
         const { body: { id } } = await fetched("/v1/sessions", { json: {} })
-        const header = { "x-hermes-session-id": id, "content-type": "application/json" }
+        const header = { ...authorized, "x-hermes-session-id": id, "content-type": "application/json" }
         await fetched(`/v1/sessions/${id}/messages`, { json: { prompt: "wait" } })
         const view = async () => (await fetched(`/v1/sessions/${id}`)).body
         for (const stream of [true, false]) {
@@ -355,7 +355,7 @@ describe("clients of an agent that keep to nothing", () => {
         // The session is closed below an answer; then it is opened again by several at once, and is one session.
         const closed = chat([user("wait")], {}, header)
         while ((await view()).turn === null);
-        const reader = readEvents(`${url}/v1/sessions/${id}/events`)
+        const reader = readEvents(`${url}/v1/sessions/${id}/events`, authorized)
         await until(() => reader.events.length > 0)
         assert.strictEqual((await fetched(`/v1/sessions/${id}`, { method: "DELETE" })).status, 204)
         assert.strictEqual((await closed).status, 503)
@@ -365,7 +365,7 @@ describe("clients of an agent that keep to nothing", () => {
         assert.include((await fetched("/metrics")).body, `hermes_sessions_open ${opened + 1}`)
         // Numbers of the opening before are known to be of the past.
         await reader.stop()
-        const later = readEvents(`${url}/v1/sessions/${id}/events`, { "last-event-id": `${reader.events.at(-1)?.id}` })
+        const later = readEvents(`${url}/v1/sessions/${id}/events`, { ...authorized, "last-event-id": `${reader.events.at(-1)?.id}` })
         await until(() => later.events.length > 0)
         assert.strictEqual(later.events[0]?.data["type"], "gap")
         await later.stop()

@@ -17,8 +17,8 @@ const opened = async ({ fetched }: Served): Promise<string> => (await fetched("/
 const say = async ({ fetched }: Served, id: string, prompt: string): Promise<void> => {
   assert.strictEqual((await fetched(`/v1/sessions/${id}/messages`, { json: { prompt } })).status, 202)
 }
-const reading = ({ url }: Served, id: string, from?: number | string) =>
-  readEvents(`${url}/v1/sessions/${id}/events`, from === undefined ? {} : { "last-event-id": `${from}` })
+const reading = ({ authorized, url }: Served, id: string, from?: number | string) =>
+  readEvents(`${url}/v1/sessions/${id}/events`, { ...authorized, ...from === undefined ? {} : { "last-event-id": `${from}` } })
 
 const turns = (reader: ReturnType<typeof readEvents>): number => reader.types().filter((type) => type === "turn_ended").length
 

@@ -43,6 +43,7 @@ interface Reply {
 
 interface World {
   readonly url: string
+  readonly authorized: Record<string, string>
   readonly client: OpenAI
   readonly bodies: ReadonlyArray<Readonly<Record<string, unknown>>>
   readonly headers: ReadonlyArray<Readonly<Record<string, unknown>>>
@@ -58,19 +59,23 @@ const world = Effect.fnUntraced(function*(model: inferenceServer.Options, option
     Layer.provide([EpisodeStore.layerMemory, ModelRouter.layerWith({ maxAttempts: 1 }).pipe(Layer.provide(provider)), Hooks.layer([])])
   ))
   const { rollouts: _, ...own } = options
-  const { url } = yield* Effect.provide(HermesServer.serve({ port: 0, ...own }), context)
+  const { key, url } = yield* Effect.provide(HermesServer.serve({ port: 0, ...own }), context)
   const read = async (response: Response) => {
     const text = await response.text()
     return { status: response.status, headers: response.headers, body: text.startsWith("{") ? JSON.parse(text) : text }
   }
+  const apiKey = key === undefined ? "k" : Redacted.value(key)
+  // A test that chose the key says itself who asks.
+  const authorized: Record<string, string> = options.key === undefined ? { authorization: `Bearer ${apiKey}` } : {}
   const made: World = {
     url,
-    client: new OpenAI({ baseURL: `${url}/v1`, apiKey: "k", maxRetries: 0 }),
+    authorized,
+    client: new OpenAI({ baseURL: `${url}/v1`, apiKey, maxRetries: 0 }),
     bodies,
     headers,
     post: async (path, body, more = {}) =>
-      read(await fetch(`${url}${path}`, { method: "POST", body: typeof body === "string" ? body : JSON.stringify(body), headers: { "content-type": "application/json", ...more } })),
-    get: async (path, more = {}) => read(await fetch(`${url}${path}`, { headers: more }))
+      read(await fetch(`${url}${path}`, { method: "POST", body: typeof body === "string" ? body : JSON.stringify(body), headers: { ...authorized, "content-type": "application/json", ...more } })),
+    get: async (path, more = {}) => read(await fetch(`${url}${path}`, { headers: { ...authorized, ...more } }))
   }
   return made
 })
@@ -87,7 +92,7 @@ describe("HermesServer", () => {
       yield* Effect.promise(async () => {
         const opened = await post("/v1/rollouts", { rollout_id: "r", group_id: "g", sampling: { temperature: 0.7, seed: 5 }, weights_version: "step-3" })
         assert.deepStrictEqual([opened.status, opened.body.status, opened.body.model], [201, "open", "m"])
-        const own = new OpenAI({ baseURL: client.baseURL, apiKey: "k", maxRetries: 0, defaultHeaders: { "x-hermes-rollout-id": "r" } })
+        const own = new OpenAI({ baseURL: client.baseURL, apiKey: client.apiKey, maxRetries: 0, defaultHeaders: { "x-hermes-rollout-id": "r" } })
         const first = await own.chat.completions.create({ model: "whatever", messages: [user("hi")], tools, temperature: 0 })
         const [choice] = first.choices
         const message = choice?.message ?? assert.fail("no message")
@@ -143,7 +148,7 @@ describe("HermesServer", () => {
         assert.strictEqual((await get("/v1/rollouts?limit=0")).body.error.code, "invalid_request")
         const models = await client.models.list()
         assert.deepStrictEqual(models.data.map(({ id: name }) => name), ["m"])
-        const based = new OpenAI({ baseURL: `${client.baseURL}/rollouts/${id}`, apiKey: "k" })
+        const based = new OpenAI({ baseURL: `${client.baseURL}/rollouts/${id}`, apiKey: client.apiKey })
         assert.strictEqual((await based.models.list()).data[0]?.id, "m")
       })
     }))
@@ -195,7 +200,7 @@ describe("HermesServer", () => {
       const asked = yield* Deferred.make<void>()
       const gone = yield* Deferred.make<void>()
       const services = yield* Effect.context<never>()
-      const { get, post, url } = yield* world({
+      const { authorized, get, post, url } = yield* world({
         answer: (_, index) => index === 0 ? undefined : { content: "again" },
         before: (_, response) => {
           response.on("close", () => Effect.runForkWith(services)(Deferred.succeed(gone, undefined)))
@@ -208,7 +213,7 @@ describe("HermesServer", () => {
       const abort = new AbortController()
       const hanging = fetch(`${url}${chat}`, {
         method: "POST",
-        headers: { "content-type": "application/json" },
+        headers: { ...authorized, "content-type": "application/json" },
         body: JSON.stringify({ messages: [user("hi")], stream: true }),
         signal: abort.signal
       }).then(() => "answered", () => "gone")

@@ -5,24 +5,30 @@ import * as Effect from "effect/Effect"
 import { readEvents, until, user, world } from "../support/servedAgent.ts"
 
 interface Operation {
+  readonly security?: ReadonlyArray<object>
   readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, { readonly schema: object }>> }>>
 }
 
 interface Description {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
-  readonly components: object
+  readonly components: { readonly securitySchemes: object }
+  readonly security: ReadonlyArray<object>
 }
 
 describe("the description of the server", () => {
   it.live("is what its routes answer, where they succeed and where they fail", () =>
     Effect.gen(function*() {
-      const { url } = yield* world({
+      const { authorized, url } = yield* world({
         "Say hello": [{ text: "Hello." }],
         "remove it": [{ calls: [["terminal", { command: "rm -rf ../elsewhere" }]] }, { text: "Removed." }]
       })
       yield* Effect.promise(async () => {
         // The document is checked by what follows.
-        const described = await (await fetch(`${url}/openapi.json`)).json() as Description
+        const described = await (await fetch(`${url}/openapi.json`, { headers: authorized })).json() as Description
+        assert.deepStrictEqual(described.components.securitySchemes, { key: { type: "http", scheme: "bearer" } })
+        assert.deepStrictEqual(described.security, [{ key: [] }])
+        const withoutKey = Object.entries(described.paths).filter(([, { get }]) => get?.security?.length === 0)
+        assert.deepStrictEqual(withoutKey.map(([path]) => path), ["/health"])
         const ajv = new Ajv2020({ strict: false, formats: { "date-time": true } })
         ajv.addSchema({ $id: "doc", components: described.components })
         const local = (schema: object): object => JSON.parse(JSON.stringify(schema).replaceAll("\"#/components", "\"doc#/components"))
@@ -36,7 +42,8 @@ describe("the description of the server", () => {
           const response = await fetch(`${url}${path}`, {
             method,
             signal: ending.signal,
-            ...json === undefined ? {} : { headers: { "content-type": "application/json" }, body: typeof json === "string" ? json : JSON.stringify(json) }
+            headers: { ...authorized, ...json === undefined ? {} : { "content-type": "application/json" } },
+            ...json === undefined ? {} : { body: typeof json === "string" ? json : JSON.stringify(json) }
           })
           const at = `${method} ${template} ${response.status}`
           seen.add(`${method.toLowerCase()} ${template}`)
@@ -69,7 +76,7 @@ describe("the description of the server", () => {
         const { id } = await ask("POST", "/v1/sessions", none, 201, { mode: "ask" })
         await ask("GET", "/v1/sessions/{id}/events", { id }, 200)
         await ask("GET", "/v1/sessions/{id}/events", none, 404)
-        const reader = readEvents(`${url}/v1/sessions/${id}/events`)
+        const reader = readEvents(`${url}/v1/sessions/${id}/events`, authorized)
         await ask("POST", "/v1/sessions/{id}/messages", { id }, 202, { prompt: "remove it" })
         await until(() => reader.types().includes("approval_asked"))
         const question = String(reader.events.find(({ data }) => data["type"] === "approval_asked")?.data["question_id"])

@@ -30,10 +30,10 @@ const numberOf = (metrics: string, name: string): number => Number(new RegExp(`^
 describe(`the server under load (${isWhole ? "whole" : "small"})`, () => {
   it.live("tells the events of a turn to every one of its readers at once", () =>
     Effect.gen(function*() {
-      const { fetched, url } = yield* world({ "Say hello": [{ text: Array.from({ length: 50 }, (_, index) => `word${index} `) }] })
+      const { authorized, fetched, url } = yield* world({ "Say hello": [{ text: Array.from({ length: 50 }, (_, index) => `word${index} `) }] })
       yield* Effect.promise(async () => {
         const { body: { id } } = await fetched("/v1/sessions", { json: {} })
-        const readers = Array.from({ length: clients }, () => readEvents(`${url}/v1/sessions/${id}/events`))
+        const readers = Array.from({ length: clients }, () => readEvents(`${url}/v1/sessions/${id}/events`, authorized))
         while (numberOf((await fetched("/metrics")).body, "hermes_event_readers") < clients) await new Promise((resolve) => setTimeout(resolve, 20))
         await fetched(`/v1/sessions/${id}/messages`, { json: { prompt: "Say hello" } })
         await until(() => readers.every((reader) => reader.types().includes("turn_ended")))
@@ -91,14 +91,14 @@ describe(`the server under load (${isWhole ? "whole" : "small"})`, () => {
       const scope = yield* Scope.make()
       const piece = "x ".repeat(8_000)
       const pieces = Array.from({ length: isWhole ? 120 : 60 }, () => piece)
-      const { client, fetched, forget, url } = yield* Scope.provide(world({ "flood": [{ text: pieces }], "Say hello": [{ text: "Hello." }] }, { maxStall: 400 }, undefined, true), scope)
+      const { apiKey, client, fetched, forget, url } = yield* Scope.provide(world({ "flood": [{ text: pieces }], "Say hello": [{ text: "Hello." }] }, { maxStall: 400 }, undefined, true), scope)
       const { hostname, port } = new URL(url)
       yield* Effect.promise(async () => {
         const { body: { id } } = await fetched("/v1/sessions", { json: {} })
         const closed = (socket: Socket) => new Promise<void>((resolve) => socket.once("close", resolve).on("error", () => undefined))
         const silent = Array.from({ length: isWhole ? 20 : 2 }, () => {
           const socket = connect(Number(port), hostname)
-          socket.write(`GET /v1/sessions/${id}/events HTTP/1.1\r\nHost: ${hostname}:${port}\r\n\r\n`)
+          socket.write(`GET /v1/sessions/${id}/events HTTP/1.1\r\nHost: ${hostname}:${port}\r\nAuthorization: Bearer ${apiKey}\r\n\r\n`)
           socket.pause()
           return { socket, closed: closed(socket) }
         })

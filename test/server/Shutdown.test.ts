@@ -19,10 +19,10 @@ describe("the end of a server", () => {
   it.live("ends the events of a session that has nothing to do, without a wait", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
-      const { fetched, url } = yield* Scope.provide(world(plays, { maxGrace: 3_600_000 }), scope)
+      const { authorized, fetched, url } = yield* Scope.provide(world(plays, { maxGrace: 3_600_000 }), scope)
       const reader = yield* Effect.promise(async () => {
         const { body: { id } } = await fetched("/v1/sessions", { json: {} })
-        const reader = readEvents(`${url}/v1/sessions/${id}/events`)
+        const reader = readEvents(`${url}/v1/sessions/${id}/events`, authorized)
         await fetched(`/v1/sessions/${id}/messages`, { json: { prompt: "Say hello" } })
         await until(() => reader.types().includes("turn_ended"))
         return reader
@@ -52,7 +52,7 @@ describe("the end of a server", () => {
       const directory = yield* temporaryDirectory
       const scope = yield* Scope.make()
       const served = yield* Scope.provide(world(plays, { maxGrace: 300 }, undefined, directory), scope)
-      const { client, fetched, url } = served
+      const { authorized, client, fetched, url } = served
       const streamed = async () => {
         let text = ""
         try {
@@ -64,7 +64,7 @@ describe("the end of a server", () => {
       }
       const { id, reader, waiting } = yield* Effect.promise(async () => {
         const { body: { id } } = await fetched("/v1/sessions", { json: {} })
-        const reader = readEvents(`${url}/v1/sessions/${id}/events`)
+        const reader = readEvents(`${url}/v1/sessions/${id}/events`, authorized)
         await fetched(`/v1/sessions/${id}/messages`, { json: { prompt: "wait for ever" } })
         await until(() => reader.types().includes("TextDelta"))
         const waiting = Promise.all([streamed(), fetched("/v1/chat/completions", { json: { messages: [user("wait for ever")] } }).then(({ body, status }) => [status, body.error.code], String)])

@@ -6,6 +6,8 @@ import { realpathSync } from "node:fs"
 import { join } from "node:path"
 import OpenAI from "openai"
 import * as AgentServer from "../../src/server/agent/AgentServer.ts"
+import type { CommandEnvironment } from "../../src/environment/CommandEnvironment.ts"
+import type { Platform } from "../../src/platform/ChildProcesses.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
@@ -22,23 +24,32 @@ export const world = Effect.fnUntraced(function*(
   plays: Parameters<typeof playedModel.make>[0],
   options: Partial<AgentServer.Options> = {},
   around: <A, E, R>(runtime: Layer.Layer<A, E, R>) => Layer.Layer<A, E, R> = (runtime) => runtime,
-  database: boolean | string = false
+  database: boolean | string = false,
+  more: { readonly environment?: Layer.Layer<CommandEnvironment, never, Platform> } = {}
 ) {
   const played = yield* playedModel.make(plays)
   const cwd = realpathSync(typeof database === "string" ? database : yield* temporaryDirectory)
   const provider = ChatCompletions.layer({ model: "m", baseUrl: `${played.url}/v1`, apiKey: Redacted.make("upstream") })
   const store = database !== false ? { store: SessionStore.layerSqlite({ path: join(cwd, "state.db") }) } : {}
-  const context = yield* Layer.build(around(Runtime.layer({ provider, cwd, tools: [Files.toolset, Terminal.toolset, Todo.toolset, Delegate.toolset, ExecuteCode.toolset], ...store })))
-  const { url } = yield* Effect.provide(AgentServer.serve({ port: 0, cwd, ...options }), context)
-  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "k", maxRetries: 0 })
+  const context = yield* Layer.build(around(Runtime.layer({ provider, cwd, tools: [Files.toolset, Terminal.toolset, Todo.toolset, Delegate.toolset, ExecuteCode.toolset], ...store, ...more })))
+  const { key, url } = yield* Effect.provide(AgentServer.serve({ port: 0, cwd, ...options }), context)
+  const apiKey = key === undefined ? "k" : Redacted.value(key)
+  /** The header with the key that the server made; a test that chose the keys says itself who asks. */
+  const authorized: Record<string, string> = key === undefined || options.key !== undefined ? {} : { authorization: `Bearer ${apiKey}` }
+  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey, maxRetries: 0 })
   const fetched = async (path: string, init: RequestInit & { readonly json?: unknown } = {}) => {
     const { json, ...rest } = init
-    const response = await fetch(`${url}${path}`, { ...rest, ...json === undefined ? {} : { method: rest.method ?? "POST", body: JSON.stringify(json), headers: { "content-type": "application/json", ...rest.headers } } })
+    const headers = { ...authorized, ...json === undefined ? {} : { "content-type": "application/json" }, ...rest.headers }
+    const posted = json === undefined ? {} : { method: rest.method ?? "POST", body: JSON.stringify(json) }
+    const response = await fetch(`${url}${path}`, { ...rest, ...posted, headers })
     const text = await response.text()
     return { status: response.status, headers: response.headers, body: text.startsWith("{") ? JSON.parse(text) : text }
   }
-  return { ...played, url, cwd, client, fetched }
+  return { ...played, url, key, apiKey, authorized, cwd, client, fetched }
 })
+
+/** Plays of a world whose tests ask for nothing in particular. */
+export const hello = { "Say hello": [{ text: "Hello." }] } satisfies Parameters<typeof world>[0]
 
 /** A message of the user. */
 export const user = (content: string) => ({ role: "user" as const, content })

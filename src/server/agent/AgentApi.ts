@@ -16,9 +16,10 @@ import * as HttpApi from "effect/http-api/HttpApi"
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as OpenApi from "effect/http-api/OpenApi"
 import * as PermissionMode from "../../config/PermissionMode.ts"
 import { planModes } from "../../host/HostEvent.ts"
-import { ChatRequest, errors, EventStream, Fields, health, id, ModelList } from "../OpenAiShapes.ts"
+import { ChatRequest, describeKeys, errors, EventStream, Fields, health, id, ModelList } from "../OpenAiShapes.ts"
 
 /** Header that names a session, in requests and answers. */
 export const sessionHeader = "x-hermes-session-id"
@@ -108,4 +109,4 @@ export const life = HttpApiGroup.make("life").add(
 )
 
 /** The whole API. */
-export const api = HttpApi.make("hermes").add(life, openai, sessions)
+export const api = HttpApi.make("hermes").add(life, openai, sessions).annotate(OpenApi.Transform, describeKeys)

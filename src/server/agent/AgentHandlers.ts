@@ -115,7 +115,14 @@ const answer = (live: LiveSession, question: string, given: typeof NewAnswer.Typ
   Effect.mapError(live.answer(question, answerOf(given)), ({ message, reason }) =>
     reason === "closed" ? ApiError.make(404, "question_not_open", message) : ApiError.make(400, "invalid_request", message))
 
-const forGood = ApiError.make(403, "choice_unavailable", "What is approved for good holds for every key of this server. Answer with once or session.")
+const onlyOnce = ApiError.make(
+  403,
+  "choice_unavailable",
+  "Approvals by a named key hold for one call, longer ones are for the owner of the server: answer with once or deny."
+)
+
+/** Tests an answer that approves more than the call that is asked about. */
+const isLasting = (given: typeof NewAnswer.Type): boolean => "choice" in given && (given.choice === "session" || given.choice === "always")
 
 /** The events of a session, from the one behind `Last-Event-ID` (or `after`) on. */
 const feed = Effect.fnUntraced(function*(request: Request, session: ServedSession, after: string | undefined) {
@@ -229,7 +236,7 @@ const handlers = (bodyOf: BodyReader) => {
           const given = yield* reply(request)
           const { live } = yield* session(params.id)
           const { client } = yield* AgentSessions
-          if (client !== undefined && "choice" in given && given.choice === "always") return yield* forGood
+          if (client !== undefined && isLasting(given)) return yield* onlyOnce
           yield* answer(live, params.question, given)
           return nothing
         })))

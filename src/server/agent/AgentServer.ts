@@ -1,15 +1,19 @@
 /**
- * Serves an agent over HTTP: the APIs of OpenAI for any of its clients, sessions with events, approvals and steering, MCP, metrics.
+ * Serves an agent over HTTP: the APIs of OpenAI for any of its clients, sessions with events, approvals and steering,
+ * MCP, metrics.
  *
  * **Details**
  *
- * Bodies, connections, requests and sessions are bounded; on another address than the loopback a key is needed. Further keys have names:
- * the sessions of each are its own, and so are its bounds; their mode is no looser than the server's, or than `maxMode` of the key. When the scope closes,
- * requests under way have ten seconds, and runs are interrupted with what they have stored.
+ * Bodies, connections, requests and sessions are bounded. Every client shows a key; a server that was given none
+ * makes one and returns it. Further keys have names: the sessions of each are its own, and so are its bounds; their
+ * mode is no looser than the server's, or than `maxMode` of the key. They approve one call at a time, and no command
+ * outside of the sandbox. When the scope closes, requests under way have ten seconds, and runs are interrupted with
+ * what they have stored.
  *
  * **Gotchas**
  *
- * Whoever reaches the server works with the rights of the agent: its tools run here.
+ * A client with the key works with the rights of the agent: its tools run here. An `open` server gives them to every
+ * user and process of the machine.
  *
  * **Example** (A server that is alive)
  *
@@ -38,6 +42,7 @@ import type { Hooks } from "../../hooks/Hooks.ts"
 import type { ModelRouter } from "../../routing/ModelRouter.ts"
 import type { RunRecord } from "../../session/RunRecord.ts"
 import type { SessionStore } from "../../session/SessionStore.ts"
+import { CurrentBounds, ofClient, ofOwner } from "../../tool/approval/ApprovalBounds.ts"
 import type { Offered } from "../../tool/mcp/McpHost.ts"
 import { everything, type ToolRegistry } from "../../tool/ToolRegistry.ts"
 import type * as HermesServer from "../HermesServer.ts"
@@ -50,17 +55,26 @@ export interface Options extends HermesServer.Options, Partial<Omit<AgentSession
   readonly cwd: string
   /** Keys of further clients besides `key`, each with sessions of its own. */
   readonly keys?: ReadonlyArray<ServerKeys.NamedKey> | undefined
-  /** Tools that `/mcp` offers, or a function of the name of the key that asks (undefined: the server's own); none when absent. */
+  /**
+   * Tools that `/mcp` offers, or a function of the name of the key that asks (undefined: the server's own); none when
+   * absent.
+   */
   readonly mcpTools?: ReadonlyArray<Offered> | ((client: string | undefined) => ReadonlyArray<Offered>) | undefined
 }
 
-/** The tool with its runs in no looser mode than the one that is given. */
-const limited = (mode: PermissionMode.PermissionMode) => (tool: Offered): Offered => ({
+/** Limits the runs of a tool to the approvals of a client, and to its mode where it has one. */
+const limitTool = (mode: PermissionMode.PermissionMode | undefined) => (tool: Offered): Offered => ({
   ...tool,
-  run: (...given) => Effect.provideService(tool.run(...given), PermissionMode.CurrentMode, mode)
+  run: (...given) => {
+    const run = Effect.provideService(tool.run(...given), CurrentBounds, ofClient)
+    return mode === undefined ? run : Effect.provideService(run, PermissionMode.CurrentMode, mode)
+  }
 })
 
-/** Serves the agent of the surroundings as long as the scope lives. Fails with the reason when it may not be started so, or the port cannot be used. */
+/**
+ * Serves the agent of the surroundings as long as the scope lives. Fails with the reason when it may not be started
+ * so, or the port cannot be used.
+ */
 export const serve = (
   options: Options
 ): Effect.Effect<HermesServer.Running, string, Agent | BackgroundWork | Hooks | ModelRouter | RunRecord | Scope.Scope | SessionStore | ToolRegistry> =>
@@ -69,7 +83,9 @@ export const serve = (
     const { keys = [], maxSessions, mcpTools = [], mode = "ask", tools = everything, ...shared } = options
     const servedTo = (client: Partial<ServerKeys.NamedKey>) => {
       const { maxMode = client.name === undefined ? undefined : mode } = client
+      const isOwner = client.name === undefined
       const offered = typeof mcpTools === "function" ? mcpTools(client.name) : mcpTools
+      const limit = limitTool(client.maxMode === undefined ? undefined : PermissionMode.narrower(mode, client.maxMode))
       return Effect.map(
         sessions.make({
           models: Effect.succeed([]),
@@ -77,11 +93,11 @@ export const serve = (
           mode: PermissionMode.narrower(mode, maxMode ?? mode),
           maxMode,
           client: client.name,
-          tools: client.name === undefined ? tools : ServerKeys.toolsOf(tools),
+          tools: isOwner ? tools : ServerKeys.toolsOf(tools),
           maxSessions: client.maxSessions ?? maxSessions
         }),
-        (made) => ({ sessions: made, mcpTools: client.maxMode === undefined ? offered : offered.map(limited(PermissionMode.narrower(mode, client.maxMode))) })
-      )
+        (made) => ({ sessions: made, mcpTools: isOwner ? offered : offered.map(limit) })
+      ).pipe(Effect.provideService(CurrentBounds, isOwner ? ofOwner : ofClient))
     }
     const named = yield* Effect.forEach(keys, (key) => Effect.map(servedTo(key), (served) => ({ ...served, key })))
     return yield* serve(options, yield* servedTo({}), named)

@@ -1,12 +1,13 @@
 /**
- * Fields of requests in the form of OpenAI's APIs that ask for something that the server does not do: they are refused with their name,
- * so that no client takes an answer for what it is not.
+ * Fields of requests in the form of OpenAI's APIs that ask for something that the server does not do: they are
+ * refused with their name, so that no client takes an answer for what it is not.
  *
  * **Details**
  *
- * A field that is absent, `null` or its default asks for nothing and is accepted. Hints have no effect and are accepted with any value:
- * sampling (`temperature`, `top_p`, `seed`, penalties), limits of tokens, `user`, `metadata`, `store`, `service_tier`, `truncation`,
- * `prediction`, names of caches, and fields that these APIs do not have.
+ * A field that is absent, `null` or its default asks for nothing and is accepted. Hints have no effect and are
+ * accepted with any value: sampling (`temperature`, `top_p`, `seed`, penalties), limits of tokens, `user`,
+ * `metadata`, `store`, `service_tier`, `truncation`, `prediction`, names of caches, and fields that these APIs do not
+ * have.
  *
  * Source: OpenAI API reference, chat completions and responses.
  */
@@ -40,11 +41,27 @@ const ownEffort = "The agent has its own reasoning effort, which the owner of th
 
 /** Fields that both APIs have. */
 const shared: ReadonlyArray<Field> = [
-  { name: "tool_choice", isServed: isOneOf("auto", "none"), advice: "The agent chooses its tools: use \"auto\", or \"none\" for no tools of yours." },
-  { name: "parallel_tool_calls", isServed: isOneOf(true), advice: "The agent may call several tools at once. Leave it out." },
+  {
+    name: "tool_choice",
+    isServed: isOneOf("auto", "none"),
+    advice: "The agent chooses its tools: use \"auto\", or \"none\" for no tools of yours."
+  },
+  {
+    name: "parallel_tool_calls",
+    isServed: isOneOf(true),
+    advice: "The agent may call several tools at once. Leave it out."
+  },
   { name: "top_logprobs", isServed: isOneOf(0), advice: "There are no log probabilities. Leave it out." },
-  { name: "background", isServed: isOneOf(false), advice: "Answers are given while the client waits: use POST /v1/sessions for work behind it." },
-  { name: "modalities", isServed: (value) => Array.isArray(value) && value.every((one) => one === "text"), advice: "Answers are text. Leave it out." }
+  {
+    name: "background",
+    isServed: isOneOf(false),
+    advice: "Answers are given while the client waits: use POST /v1/sessions for work behind it."
+  },
+  {
+    name: "modalities",
+    isServed: (value) => Array.isArray(value) && value.every((one) => one === "text"),
+    advice: "Answers are text. Leave it out."
+  }
 ]
 
 /** Fields of chat completions. */
@@ -55,7 +72,11 @@ export const chatFields: ReadonlyArray<Field> = [
   { name: "reasoning_effort", isServed: isNever, advice: ownEffort },
   { name: "verbosity", isServed: isOneOf("medium"), advice: leaveOut },
   { name: "logprobs", isServed: isOneOf(false), advice: "There are no log probabilities. Leave it out." },
-  { name: "logit_bias", isServed: (value) => Json.isFields(value) && Object.keys(value).length === 0, advice: leaveOut },
+  {
+    name: "logit_bias",
+    isServed: (value) => Json.isFields(value) && Object.keys(value).length === 0,
+    advice: leaveOut
+  },
   { name: "stop", isServed: isEmptyList, advice: "An agent ends by itself. Leave it out." },
   { name: "audio", isServed: isNever, advice: "Answers are text. Leave it out." },
   { name: "web_search_options", isServed: isNever, advice: "The agent has its own tools. Leave it out." },
@@ -76,19 +97,26 @@ export const responseFields: ReadonlyArray<Field> = [
   },
   { name: "conversation", isServed: isNever, advice: "Use previous_response_id to go on with a conversation." },
   { name: "prompt", isServed: isNever, advice: "There are no stored prompts: use instructions and input." },
-  { name: "max_tool_calls", isServed: isNever, advice: "The owner of the server bounds the work of the agent. Leave it out." }
+  {
+    name: "max_tool_calls",
+    isServed: isNever,
+    advice: "The owner of the server bounds the work of the agent. Leave it out."
+  }
 ]
 
 const readField = (body: Json.Fields, name: string): unknown =>
   name.split(".").reduce<unknown>((value, key) => Json.fields(value)[key], body)
 
 /** Fails with the first field that asks for something that the server does not do. */
-export const admitFields = (body: Json.Fields, fields: ReadonlyArray<Field>): Effect.Effect<void, ApiError.ApiError> => {
+export const admitFields = (
+  body: Json.Fields,
+  fields: ReadonlyArray<Field>
+): Effect.Effect<void, ApiError.ApiError> => {
   const refused = fields.find(({ isServed, name }) => {
     const value = readField(body, name)
     return value !== undefined && value !== null && !isServed(value)
   })
-  return refused === undefined
-    ? Effect.void
-    : Effect.fail(ApiError.refuseField(refused.name, `${refused.name} is not supported with this value. ${refused.advice}`))
+  if (refused === undefined) return Effect.void
+  const { advice, name } = refused
+  return Effect.fail(ApiError.refuseField(name, `${name} is not supported with this value. ${advice}`))
 }

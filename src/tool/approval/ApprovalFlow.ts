@@ -25,7 +25,8 @@ import { ApprovalPrompt, type Approver, terminal } from "./Approver.ts"
 import { InteractiveMode, type Presence } from "./InteractiveMode.ts"
 import type { ApprovalJudge } from "./ApprovalJudge.ts"
 import type { Mode, Permit, Policy } from "./ApprovalPolicy.ts"
-import type { Concern, OfferedRules, Outcome, Question, Reply } from "./Question.ts"
+import { type Bounds, CurrentBounds } from "./ApprovalBounds.ts"
+import type { Choice, Concern, OfferedRules, Outcome, Question, Reply } from "./Question.ts"
 import * as ShownText from "./ShownText.ts"
 
 // Messages for the model about a call that was not allowed: why, and what to do instead.
@@ -138,12 +139,22 @@ const targetsOf = (concerns: ReadonlyArray<Concern>, whole: Target): ReadonlyArr
 const prefixOf = (concerns: ReadonlyArray<Concern>): Target | undefined =>
   concerns.every(({ permanent, prefix, target }) => permanent && prefix !== undefined && target === undefined) ? concerns[0]?.prefix : undefined
 
+const lasting: ReadonlyArray<Choice> = ["once", "session", "always", "deny"]
+const passing: ReadonlyArray<Choice> = ["once", "session", "deny"]
+
 /** Line ends of a file are none of its hidden characters. */
 const showPreview = (preview: string): string => VisibleText.showLines(preview.replaceAll("\r\n", "\n"))
 
 const showTarget = ({ kind, text }: Target): Target => ({ kind, text: ShownText.showText(text) })
 
-const questionOf = ({ target, tool }: Request, shown: string, concerns: ReadonlyArray<Concern>, ids: Ids, rules: OfferedRules | undefined): Question => {
+const questionOf = (
+  { target, tool }: Request,
+  shown: string,
+  concerns: ReadonlyArray<Concern>,
+  ids: Ids,
+  rules: OfferedRules | undefined,
+  bounds: Bounds
+): Question => {
   const keys = concerns.map(({ key }) => VisibleText.showLine(key))
   const targets = targetsOf(concerns, target)
   const remedies = concerns.flatMap(({ remedy }) => remedy ?? [])
@@ -162,7 +173,8 @@ const questionOf = ({ target, tool }: Request, shown: string, concerns: Readonly
     targets: targets.map(showTarget),
     prefix: prefix !== undefined && ShownText.isShownWhole(prefix.text) ? prefix : undefined,
     ...rules === undefined ? {} : { rules },
-    choices: concerns.every(({ permanent }) => permanent) && targets.every(isKeepable) ? ["once", "session", "always", "deny"] : ["once", "session", "deny"]
+    choices: (concerns.every(({ permanent }) => permanent) && targets.every(isKeepable) ? lasting : passing)
+      .filter((choice) => bounds.choices.includes(choice))
   }
 }
 
@@ -194,7 +206,9 @@ const asked = (who: Approver, timeout: Policy["timeout"], question: Question): E
         return { outcome: "timeout", by: "user", message: timedOut(question.keys), choice: "timeout" }
       }
       const { reason } = reply
-      const choice = question.choices.includes(reply.choice) ? reply.choice : reply.choice === "always" ? "session" : "deny"
+      const isOffered = (choice: Choice): boolean => question.choices.includes(choice)
+      const lesser = reply.choice === "always" && isOffered("session") ? "session" : "deny"
+      const choice = isOffered(reply.choice) ? reply.choice : lesser
       const prefix = reply.prefix === true && choice !== "once" && choice !== "deny" ? question.prefix : undefined
       return { outcome: choice, by: "user", message: denied(question.keys, reason), choice, reason, prefix }
     })
@@ -278,7 +292,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
     const isKept = keepRules !== undefined && concerns.every(({ permanent }) => permanent)
     const rules = isKept ? yield* request.offeredRules?.(concerns, prefixOf(concerns)) ?? Effect.undefined : undefined
     const { refusal, text } = ShownText.showCall(request.tool, request.command, request.target.kind)
-    const question = questionOf(request, text, concerns, ids, rules)
+    const question = questionOf(request, text, concerns, ids, rules, yield* CurrentBounds)
     const { keys } = question
     const surface = surfaceOf(mode, presence, who)
     const fields = () => ({

@@ -6,11 +6,13 @@
  *
  * A host is approved as a host (`host: example.com`), once, for the session or for good. To run outside is approved for the prefix of the
  * command (`git push`) where it has one, else for the command, once or for the session. What skips questions (yolo, `approvals.mode: off`)
- * opens no wall: nobody said that this may leave it. It lets requests of the web tools be sent on, as it lets them begin.
+ * opens no wall: nobody said that this may leave it. Where the bounds of the run confine it (`ApprovalBounds`), nothing runs
+ * outside, and there is no question. It lets requests of the web tools be sent on, as it lets them begin.
  *
  * **Gotchas**
  *
- * A process that a call left in the background reaches the hosts that were approved before, and asks no further question.
+ * A process that a call left in the background reaches the hosts that were approved before, and asks no further
+ * question.
  *
  * Source: `ARCHITECTURE.md` §7 ("walls", "approvals").
  */
@@ -22,6 +24,7 @@ import { HostRequests, type Service as Environment } from "../../environment/Com
 import * as WorkingTree from "../../environment/WorkingTree.ts"
 import type { ToolArguments } from "../../middleware/Kind.ts"
 import type * as Approvals from "../Approvals.ts"
+import { CurrentBounds } from "./ApprovalBounds.ts"
 import * as ApprovalTarget from "./ApprovalTarget.ts"
 import * as InteractiveMode from "./InteractiveMode.ts"
 import { KeepRequest, listFiles } from "./PlantedRequests.ts"
@@ -36,7 +39,10 @@ interface Origin {
   readonly args: ToolArguments
 }
 
-/** Asks whether the command that is served may run outside of its sandbox; answers undefined, or for the model why it may not. */
+/**
+ * Asks whether the command that is served may run outside of its sandbox; answers undefined, or for the model why it
+ * may not.
+ */
 const RunOutside = Context.Reference<(reason: string, origin: Origin | undefined, further: ReadonlyArray<Concern>) => Effect.Effect<string | undefined>>("hermes-effect/tool/approval/RunOutside", {
   defaultValue: () => () => Effect.succeed("There is no user here who could let it run outside of the sandbox.")
 })
@@ -54,9 +60,10 @@ interface Stopped {
 }
 
 /**
- * Asks about a command that failed, where its output says that the wall stopped it; undefined for every other. `refused` are the hosts
- * that it was kept from, `line` the command and its directory: repositories in which the wall did not keep the settings of git may have
- * got some that run programs outside. `origin` is the call that it belongs to, where that is not the one that is served.
+ * Asks about a command that failed, where its output says that the wall stopped it; undefined for every other.
+ * `refused` are the hosts that it was kept from, `line` the command and its directory: repositories in which the wall
+ * did not keep the settings of git may have got some that run programs outside. `origin` is the call that it belongs
+ * to, where that is not the one that is served.
  */
 export const whereStopped = Effect.fnUntraced(function*(
   { explain, outside }: Environment,
@@ -97,7 +104,9 @@ export const serve = <A, E, R>(run: Effect.Effect<A, E, R>, approvals: Approvals
       ask: (host, port, isListed) =>
         Effect.map(askForHost(standardPorts.includes(port) ? host : `${host}:${port}`, isListed), ({ by, isAllowed }) => isAllowed && !opensNothing(by))
     }
+    const { confinement } = Context.get(services, CurrentBounds)
     const outside = (reason: string, origin: Origin | undefined, further: ReadonlyArray<Concern>) => {
+      if (confinement !== undefined) return Effect.succeed(confinement)
       const { asked, target } = origin === undefined ? { asked: call, target: command } : ofOrigin(origin)
       const concern = { key: `run outside of the sandbox, because ${reason}`, permanent: false, target: target.prefix() ?? target.target() }
       const checked = approvals.check({ ...asked, isConfined: false, leavesWall: true, concerns: [...asked.concerns ?? [], ...further, concern] })

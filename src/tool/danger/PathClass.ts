@@ -65,7 +65,7 @@ export const isOwnSecretFile = (path: string, cwd?: string): boolean =>
 
 /** A place of {@link isOwnSecretFile} in the code of another language. */
 export const namesOwnSecret = (code: string): boolean =>
-  new RegExp(String.raw`\.hermes['",\s)/]{1,8}(?:\.env|config\.ya?ml|auth|state\.db|mcp-tokens)|\/proc\/[^\s/]{1,64}\/environ|hermes_home`, "i").test(code)
+  new RegExp(String.raw`\.hermes['",\s)/]{1,8}(?:\.env|config\.ya?ml|auth|state\.db|mcp-tokens|server\.key)|\/proc\/[^\s/]{1,64}\/environ|hermes_home`, "i").test(code)
 
 const secretFile = new RegExp(
   [
@@ -73,7 +73,7 @@ const secretFile = new RegExp(
     String.raw`(?:^|\/)${oneOf(credentialDirectories.filter((name) => !homeOnly.includes(name)))}(?:\/|$)`,
     String.raw`(?:^|\/)(?:${oneOf(credentialFiles)}|\.docker\/config\.json|\.kube\/config|\.kube)$`,
     String.raw`^${home}\/\.(?:docker|kube)(?:\/|$)`,
-    String.raw`(?:^|\/)\.hermes\/(?:auth\.json|auth|state\.db|mcp-tokens)`,
+    String.raw`(?:^|\/)\.hermes\/(?:auth\.json|auth|state\.db|mcp-tokens|server\.key)`,
     String.raw`(?:login\.keychain|keychains\/|logins\.json|key4\.db|login data|wallet\.dat|keystore\/)`,
     String.raw`(?:^|\/)(?:credentials|\.?secrets?)(?:\.(?:json|ya?ml|toml|txt|ini|env))?$`,
     String.raw`\.(?:pem|p12|pfx|keystore|jks|kdbx|ppk)$`

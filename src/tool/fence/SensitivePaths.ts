@@ -67,7 +67,7 @@ export const isPlainSecret = (path: string): boolean =>
   environmentFile.test(path) && !environmentTemplate.test(path) || keyFile.test(path) || machineSecret.test(path)
 
 /** Names below the home directory of hermes that hold keys, tokens, or what was said in sessions. */
-export const ownName = String.raw`(?:\.env|config\.ya?ml|auth\.json|auth|mcp-tokens|pairing|state\.db|credential)(?![a-z])[^/]*(?:\/|$)`
+export const ownName = String.raw`(?:\.env|config\.ya?ml|auth\.json|auth|mcp-tokens|pairing|server\.key|\.draft-[^/]*|state\.db|credential)(?![a-z])[^/]*(?:\/|$)`
 const ownSecretName = new RegExp(`^${ownName}`)
 
 /** True when a name below the home directory of hermes is one of its secrets. */

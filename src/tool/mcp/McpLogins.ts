@@ -304,9 +304,10 @@ export const login = Effect.fn("McpLogin.login")(function*(
     })
   if ((yield* step({})) === "AUTHORIZED") return yield* keepHosts
   const answer = yield* browser.returned
+  // Every user and program of the machine reaches the page: without the state nothing that it was told counts.
+  if (answer.get("state") !== state) return yield* refused(name, "the login was completed for another request: try again")
   const error = answer.get("error")
   if (error !== null) return yield* refused(name, `the login was refused (${answer.get("error_description") ?? error})`)
-  if (answer.get("state") !== state) return yield* refused(name, "the login was completed for another request: try again")
   const code = answer.get("code")
   if (code === null) return yield* refused(name, "the login brought no code: try again")
   const iss = answer.get("iss")

@@ -6,7 +6,7 @@ import * as Danger from "../../../src/tool/danger/Danger.ts"
 
 const names = [
   ".env", "config.yaml", "config.yml", "config.yaml.bak", "auth.json", "auth/codex.json", "mcp-tokens/logins.json", "state.db", "state.db-wal", "state.db-shm",
-  "credential-pools.json"
+  "credential-pools.json", "server.key", "server.key~", ".draft-a1B2c3/server.key"
 ]
 
 const asks = (command: string): boolean =>

@@ -33,7 +33,7 @@ export const writes: ReadonlyArray<readonly [path: string, reason: string]> = [
   ["/home/u/.hermes/.env", "the agent's keys"], ["/home/u/.hermes/config.yaml", "the agent's rules"],
   ["/home/u/.hermes/config.yml", "the agent's rules"], ["/home/u/.hermes/auth.json", "the agent's logins"],
   ["/home/u/.hermes/state.db", "the agent's sessions"], ["/home/u/.hermes/state.db-wal", "the agent's sessions"],
-  ["/home/u/.hermes/mcp-tokens/x", "the agent's logins"], ["/home/u/.hermes/pairing/x", "the agent's users"],
+  ["/home/u/.hermes/server.key", "the key of the agent's server"], ["/home/u/.hermes/mcp-tokens/x", "the agent's logins"], ["/home/u/.hermes/pairing/x", "the agent's users"],
   ["/home/u/.hermes/cron/jobs.json", "scheduled jobs"], ["/home/u/.hermes/scripts/daily.sh", "what scheduled jobs run"],
   ["/home/u/.hermes/skills/x.md", "what the agent is told"], ["/home/u/.hermes/memories/MEMORY.md", "what the agent remembers"],
   ["/home/u/.hermes/plugins/x/index.js", "what the agent loads"], ["/home/u/.hermes/shell-hooks-allowlist.json", "the agent's consents"],

@@ -61,6 +61,11 @@ describe("hermes mcp login", () => {
       const forged = yield* login(computer, (page) => server.agree(page, (back) => back.searchParams.set("state", "guessed")))
       assert.strictEqual(forged.code, 1)
       assert.match(forged.stderr, /the login was completed for another request: try again\n$/)
+      const both = yield* login(computer, (page) => server.agree(page, ({ searchParams }) => {
+        searchParams.set("state", "guessed")
+        searchParams.set("error", "said by another")
+      }))
+      assert.match(both.stderr, /the login was completed for another request: try again\n$/)
       const denied = yield* login(computer, (page) => server.agree(page, (back) => back.searchParams.set("error", "access_denied")))
       assert.match(denied.stderr, /the login was refused \(access_denied\)\n$/)
       assert.notInclude(server.asked, "/token")

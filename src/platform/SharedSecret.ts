@@ -1,0 +1,13 @@
+/**
+ * Secrets that a listener and its clients share: random texts, and their comparison.
+ */
+import * as Effect from "effect/Effect"
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
+
+const digest = (text: string): Buffer => createHash("sha256").update(text).digest()
+
+/** Compares a text with a secret, in a time that does not tell how much of it is right. */
+export const isSecret = (given: string, secret: string): boolean => timingSafeEqual(digest(given), digest(secret))
+
+/** Makes a secret of 32 random bytes, as 43 letters, digits, `-` and `_`. */
+export const makeSecret: Effect.Effect<string> = Effect.sync(() => randomBytes(32).toString("base64url"))

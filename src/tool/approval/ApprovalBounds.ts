@@ -1,0 +1,39 @@
+/**
+ * Bounds on the approvals of a run: choices that its questions offer, and whether its commands may leave the sandbox.
+ * Clients other than the owner get narrower ones than the owner.
+ *
+ * **Details**
+ *
+ * Bounds hold for the run of a fiber and for what it starts. They narrow what a question offers; they lift no
+ * question and no denial.
+ *
+ * Source: `ARCHITECTURE.md` §7 (approvals).
+ */
+import * as Context from "effect/Context"
+import type { Choice } from "./Question.ts"
+
+/** Bounds on the approvals of a run. */
+export interface Bounds {
+  /** Choices that a question may offer; another answer is a denial. */
+  readonly choices: ReadonlyArray<Choice>
+  /** Reason for the model that no command of this run leaves the sandbox; undefined where the user may approve that. */
+  readonly confinement: string | undefined
+}
+
+/** Bounds of a run whose questions the owner answers. */
+export const ofOwner: Bounds = { choices: ["once", "session", "always", "deny"], confinement: undefined }
+
+/**
+ * Bounds of a run for a client that the owner admitted under a name: one call at a time, and only inside of the
+ * sandbox.
+ */
+export const ofClient: Bounds = {
+  choices: ["once", "deny"],
+  confinement: "Only the owner of this server can let a command run outside of the sandbox, and this client has " +
+    "another key."
+}
+
+/** Bounds of the current run; those of the owner by default. */
+export const CurrentBounds = Context.Reference<Bounds>("hermes-effect/tool/approval/ApprovalBounds", {
+  defaultValue: () => ofOwner
+})
