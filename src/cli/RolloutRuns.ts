@@ -24,7 +24,7 @@ import * as RolloutSettings from "../runner/rollout/RolloutSettings.ts"
 import * as ToolCallParser from "../runner/rollout/ToolCallParser.ts"
 import * as TrainingOutput from "../runner/rollout/TrainingOutput.ts"
 import * as CommandSettings from "./CommandSettings.ts"
-import { type Failure, InterruptCode, notDone, silent, usage } from "./Failure.ts"
+import { failed, type Failure, InterruptCode, notDone, silent, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 import { line, note, Output } from "./ProgramOutput.ts"
@@ -77,9 +77,9 @@ const groupLine = ({ group, leftOut, metrics, number }: GroupReport): string => 
   ].join(", ")
 }
 
-const summaryLines = ({ evaluation, groups, meanReward, rollouts, trainable }: Summary, directory: string): string =>
+const summaryLines = ({ evaluation, failed, groups, meanReward, rollouts, trainable }: Summary, directory: string): string =>
   [
-    `${count(groups, "group")}, ${count(rollouts, "rollout")}, mean reward ${meanReward === undefined ? "unknown" : percent(meanReward)}, ${trainable} can train`,
+    `${count(groups, "group")}, ${count(rollouts, "rollout")}${failed === 0 ? "" : ` (${failed} failed, worth 0)`}, mean reward ${meanReward === undefined ? "unknown" : percent(meanReward)}, ${trainable} can train`,
     ...(evaluation === undefined ? [] : [`Evaluation: mean reward ${percent(evaluation["eval/reward/mean"] ?? 0)}`]),
     `Output: ${directory}`
   ].join("\n")
@@ -197,7 +197,10 @@ export const rollout = Effect.fn("hermes rl rollout")(function*(flags: RolloutFl
     }
   })
   return yield* Effect.uninterruptibleMask((restore) => Effect.flatMap(Effect.exit(restore(work)), (exit) => {
-    if (Exit.isSuccess(exit)) return line(summaryLines(exit.value, directory))
+    if (Exit.isSuccess(exit)) {
+      const isFailed = exit.value.rollouts > 0 && exit.value.failed === exit.value.rollouts
+      return Effect.andThen(line(summaryLines(exit.value, directory)), isFailed ? Effect.fail(silent(failed)) : Effect.void)
+    }
     if (!Exit.hasInterrupts(exit)) return Effect.failCause(exit.cause)
     return Effect.andThen(note(`Interrupted: groups that were finished are in ${directory}`), Effect.fail(silent(interruptCode())))
   }))
