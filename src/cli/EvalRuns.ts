@@ -185,6 +185,7 @@ export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
   if (settings.terminal.backend === "ssh" && rules.scorers.some(({ kind }) => kind === "command")) {
     return yield* usage("the scorer command needs files of this machine, and terminal.backend is ssh: set it to sandbox, docker or local")
   }
+  yield* RunnerRuntime.requireModel(settings, flags)
   const name = flags.name ?? safeName(settings.model.default ?? Offline.route.model)
   const directory = paths.resolve(workingDirectory(), flags.outputDir ?? paths.join(folder, safeName(name)))
   yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), ({ message }) => usage(`--output-dir: ${message}`))

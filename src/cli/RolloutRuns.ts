@@ -9,7 +9,6 @@ import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import * as Config from "../config/Config.ts"
 import * as FolderTrust from "../config/FolderTrust.ts"
-import * as Offline from "../provider/Offline.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import * as Distributions from "../runner/batch/Distributions.ts"
 import type { Values } from "../config/Settings.ts"
@@ -30,6 +29,7 @@ import { hermes } from "./Hermes.ts"
 import { line, note, Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import * as SafeText from "./render/SafeText.ts"
+import { requireModel } from "./RunnerRuntime.ts"
 
 /** Flags of `hermes rl rollout`. */
 export interface RolloutFlags {
@@ -102,6 +102,7 @@ export const rollOut = Effect.fnUntraced(function*({ atropos, directory, environ
   const paths = yield* Path.Path
   const fs = yield* FileSystem.FileSystem
   const program = yield* Program
+  yield* requireModel(settings, { script })
   yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), ({ message }) => usage(`${directory} cannot be made: ${message}`))
   const episodes = yield* Layer.build(Episodes.layer.pipe(Layer.provide(EpisodeStore.layerDirectory(paths.join(directory, "episodes")))))
   const capture = yield* Effect.provide(RolloutCapture.make(), episodes)
@@ -115,8 +116,7 @@ export const rollOut = Effect.fnUntraced(function*({ atropos, directory, environ
     group_size: groupSize
   }).pipe(Layer.provide(filed))
   return yield* Effect.gen(function*() {
-    const { model, provider } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
-    if (provider === Offline.route.provider && script === undefined) yield* note(`Note: ${Offline.notice}`)
+    const { model } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
     yield* note(`Rolling out ${environment.name} with ${model}, ${count(groupSize, "rollout")} in a group`)
     return yield* RolloutRun.run(environment, {
       ...defaults,

@@ -114,7 +114,6 @@ const serveAgent = Effect.fnUntraced(function*({ allowHost, allowOrigin, host, m
       models: Effect.map(choices.list, (list) => list.map(({ model, provider, route }) => ({ id: `${provider}/${model}`, route }))),
       mcpTools: (client) => [ask(client)]
     }), unused(port))
-    yield* RunOptions.mentionStandIn({ script }, settings)
     yield* line(`Serving the agent at ${url}/v1`)
     yield* note(`Tools work in ${workingDirectory()}. Approvals: POST /v1/sessions/ID/questions/QUESTION; without a reader of a session's events they are denied.`)
     yield* note(`API: ${url}/openapi.json · MCP: ${url}/mcp · metrics: ${url}/metrics (Ctrl+C ends it)`)

@@ -233,6 +233,7 @@ export const run = Effect.fn("hermes swe run")(function*(flags: RunFlags) {
   const interruptCode = yield* InterruptCode
   const given = yield* RunnerRuntime.settingsOf([...configured(flags), { name: "--timeout", key: "terminal.timeout", value: flags.timeout ?? 60 }])
   const tasks = yield* tasksOf(flags, given)
+  yield* RunnerRuntime.requireModel(given, flags)
   const settings = yield* withheld(given, tasks, flags)
   yield* WorkingCopy.removeAbandoned()
   const files = yield* outputAt(flags.outputFile ?? defaultOutput)
