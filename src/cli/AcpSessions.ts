@@ -25,7 +25,7 @@ import { StartDirectory } from "../platform/CurrentProcess.ts"
 import { Plugins } from "../plugin/Plugins.ts"
 import { SkillStore } from "../prompt/SkillStore.ts"
 import * as SkillText from "../prompt/SkillText.ts"
-import * as Offline from "../provider/Offline.ts"
+import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import * as AcpAgent from "../server/acp/AcpAgent.ts"
 import * as AcpFiles from "../server/acp/AcpFiles.ts"
@@ -155,7 +155,6 @@ const ofPlugins = Effect.map(Plugins.use(({ loaded }) => loaded), ({ commands })
 /** Opens the live session of a client over the runtime of the surroundings. */
 const opened = Effect.fnUntraced(function*({ cwd, id }: AcpAgent.OpenRequest, settings: Values, flags: Flags.Globals) {
   const router = yield* ModelRouter
-  const { provider } = yield* router.primary
   const named = settings.platformToolsets["acp"] ?? settings.toolsets
   const isOwn = named.length === 1 && named[0] === "hermes-cli"
   const tools = yield* Effect.mapError(selectTools(flags, { ...settings, platformToolsets: { ...settings.platformToolsets, cli: isOwn && flags.toolsets === undefined ? [toolset] : named } }), refused)
@@ -187,8 +186,7 @@ const opened = Effect.fnUntraced(function*({ cwd, id }: AcpAgent.OpenRequest, se
     commands: commands.filter(({ name }, index) => commands.findIndex((other) => other.name === name) === index),
     window: route === undefined || router.catalogue === undefined
       ? Effect.undefined
-      : Effect.map(Effect.flatMap(route, router.catalogue.window), ({ source, tokens }) => source === "default" ? undefined : tokens),
-    isStandIn: provider === Offline.route.provider && settings.model.provider.toLowerCase() !== provider && settings.model.default !== provider
+      : Effect.map(Effect.flatMap(route, router.catalogue.window), ({ source, tokens }) => source === "default" ? undefined : tokens)
   }
 })
 
@@ -227,14 +225,16 @@ export const make = Effect.gen(function*() {
       // As they are now: another session may have added an approval for good, and the user a model.
       const { settings } = yield* Effect.mapError(load, failed)
       const own = { ...settings, mcpServers: { ...settings.mcpServers, ...Object.fromEntries(servers) } }
+      if (ConfiguredRoutes.missingModel({ settings: own, environment: yield* Environment }) !== undefined) {
+        return yield* AcpSession.failure("auth_required", "No model is configured. Run `hermes model` in a terminal.")
+      }
       const runtime = yield* Layer.build(program.layer(own, {
         session: request.stored?.id,
         environment: (environment) => AcpFiles.inFront(environment, request.files, request.cwd, paths),
         middleware: [AcpFiles.middleware],
         folder: request.cwd
       })).pipe(Effect.provideService(StartDirectory, () => request.cwd), Effect.mapError(failed))
-      const { isStandIn, ...session } = yield* Effect.provideContext(opened(request, own, flags), runtime)
-      if (isStandIn) return yield* AcpSession.failure("auth_required", "No model is configured. Run `hermes model` in a terminal.")
+      const session = yield* Effect.provideContext(opened(request, own, flags), runtime)
       return { ...session, notices: yield* mentionTrust(request.cwd) }
     }, Effect.provideContext(context)),
     list: stored(Effect.map(SessionStore.SessionStore.use((store) => store.list({ limit: Number.MAX_SAFE_INTEGER })), (all) => {

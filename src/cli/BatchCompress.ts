@@ -107,7 +107,8 @@ export const compress = Effect.fn("hermes batch compress")(function*(flags: Comp
       return yield* Effect.gen(function*() {
         if ((yield* Auxiliary.use(({ resolve }) => resolve(task, overrides))) === undefined) return yield* notDone(withoutModel)
         return yield* Effect.mapError(CompressFiles.run({ ...options, summarise: summariser(overrides) }), asked)
-      }).pipe(Effect.provide(program.layer(settings, { script: flags.script, ignoreRules: true })))
+        // The side task may have a model where the agent has none.
+      }).pipe(Effect.provide(program.layer(settings, { unconfigured: "standIn", script: flags.script, ignoreRules: true })))
     })
   const report = yield* work
   screen.live(Screen.nothing)

@@ -65,6 +65,8 @@ export const stats = Effect.fn("hermes batch stats")(function*({ directory: refe
     return yield* line(SafeText.json(rest, 2))
   }
   const { reasoning_statistics: reasoning, rows, usage: used } = found
+  // Rows that were discarded, failed or not begun did not complete; those that the dataset has no more are counted beside it.
+  const allRows = rows.finished + rows.discarded + rows.missing
   const tools = Object.entries(found.tool_statistics).filter(([, { count }]) => count > 0).toSorted(([, a], [, b]) => b.count - a.count)
   yield* line([
     `${manifest.run_name}: ${found.total_prompts - rows.missing} of ${found.total_prompts} rows done, begun ${manifest.created_at.slice(0, 16).replace("T", " ")}`,
@@ -72,7 +74,7 @@ export const stats = Effect.fn("hermes batch stats")(function*({ directory: refe
       ["dataset", manifest.dataset.path],
       ["model", manifest.model],
       ["distribution", manifest.distribution],
-      ["completed", `${rows.completed} of ${rows.finished} (${percent(rows.completed, rows.finished)})`],
+      ["completed", `${rows.completed} of ${allRows} (${percent(rows.completed, allRows)})`],
       ...Object.entries(found.exits).filter(([exit]) => exit !== "text_response").map(([exit, count]) => ["", `${exit}: ${count}`]),
       ...Object.entries(found.discards).map(([reason, count]) => ["discarded", `${count}: ${reason}`]),
       ...rows.with_unknown_tools === 0 ? [] : [["left out", `${rows.with_unknown_tools} rows with unknown tools`]],

@@ -15,7 +15,6 @@ import * as Config from "../config/Config.ts"
 import type { Values } from "../config/Settings.ts"
 import { fetchImage } from "../environment/Container.ts"
 import { workingDirectory } from "../platform/CurrentProcess.ts"
-import * as Offline from "../provider/Offline.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import * as BatchFiles from "../runner/batch/BatchFiles.ts"
 import { RowRefused } from "../runner/batch/BatchRow.ts"
@@ -35,6 +34,7 @@ import { Output, table } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import * as ProgressDisplay from "./ProgressDisplay.ts"
 import * as BatchProgress from "./render/BatchProgress.ts"
+import * as RunnerRuntime from "./RunnerRuntime.ts"
 import * as SafeText from "./render/SafeText.ts"
 import * as RunLimits from "./RunLimits.ts"
 
@@ -176,6 +176,8 @@ export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
   const options = Flags.configOptions({ ...shared, agentFile })
   const { settings, warnings } = yield* Config.load({ ...options, flags: [...options.flags ?? [], ...settingsOf(flags, dataset.rows.some((row) => imageIn(row) !== undefined), paths)] })
   for (const warning of warnings) yield* shown.say(`Warning: ${warning}`)
+  // The runners of a cluster have models of their own.
+  if (!flags.cluster) yield* RunnerRuntime.requireModel(settings, flags)
   const directory = paths.join(flags.outputDir ?? "data", runName)
   const absolute = paths.resolve(workingDirectory(), directory)
   yield* Effect.mapError(fs.makeDirectory(absolute, { recursive: true, mode: 0o700 }), ({ message }) => usage(`--output-dir: ${message}`))
@@ -199,7 +201,6 @@ export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
     const router = yield* ModelRouter
     const route = address === undefined ? yield* router.primary : undefined
     const { model, provider } = route ?? { model: settings.model.default ?? "its default", provider: settings.model.provider }
-    if (address === undefined && provider === Offline.route.provider && flags.script === undefined && settings.model.provider.toLowerCase() !== provider) yield* shown.say(`Note: ${Offline.notice}`)
     return yield* BatchRun.run({
       directory: absolute,
       runName,

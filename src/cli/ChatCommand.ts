@@ -20,6 +20,7 @@ import * as Stream from "effect/Stream"
 import * as Prompt from "effect/ai/Prompt"
 import * as Command from "effect/cli/Command"
 import type { RunInput } from "../agent/RunInput.ts"
+import * as Offline from "../provider/Offline.ts"
 import { Failure, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { imageTypes } from "./interactive/Attachments.ts"
@@ -141,7 +142,7 @@ const scripted = (flags: ChatFlags): ChatFlags | Failure => {
   if (query === undefined) return flags
   if (flags.query !== undefined || flags.queryFile !== undefined) return usage("-z is the prompt: leave out --query and --query-file")
   if (format === "stream-json") return usage("-z prints the final text alone: for events, use -q with --format stream-json")
-  if (provider !== undefined && model === undefined) return usage("-z with --provider needs --model, too")
+  if (provider !== undefined && provider !== Offline.route.provider && model === undefined) return usage("-z with --provider needs --model, too")
   return { ...flags, query, quiet: true, oneshot: true, acceptHooks: true, yolo: mode === undefined }
 }
 

@@ -14,7 +14,7 @@ import * as RcMap from "effect/RcMap"
 import { Agent } from "../agent/Agent.ts"
 import type { AgentFile } from "../config/AgentFile.ts"
 import * as Config from "../config/Config.ts"
-import { Home } from "../config/Environment.ts"
+import { Environment, Home } from "../config/Environment.ts"
 import type { Values } from "../config/Settings.ts"
 import type { ClusterError } from "../cluster/Cluster.ts"
 import type * as DurableRun from "../cluster/DurableRun.ts"
@@ -22,6 +22,7 @@ import * as SubmittedAgent from "../cluster/SubmittedAgent.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 import { reasonOf } from "../domain/PathProblem.ts"
 import * as PostgresLeases from "../platform/PostgresLeases.ts"
+import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import * as Toolsets from "../tool/Toolsets.ts"
 import * as Flags from "./Flags.ts"
@@ -71,7 +72,8 @@ export const make = Effect.fnUntraced(function*(own: Values, { script, store, su
   const options = Flags.configOptions(yield* hermes)
   const folder = paths.join(home.root, "cluster", "agents")
 
-  const layerOf = (settings: Values, agentFile?: AgentFile) => program.layer(settings, { script, store, agentFile }).pipe(Layer.provide(surroundings))
+  const layerOf = (settings: Values, start: Pick<Start, "agentFile" | "unconfigured"> = {}) =>
+    program.layer(settings, { ...start, script, store }).pipe(Layer.provide(surroundings))
 
   const build = Effect.fnUntraced(function*(digest: string) {
     const { agentFile, flags, prefill } = yield* SubmittedAgent.load(digest, folder)
@@ -84,7 +86,7 @@ export const make = Effect.fnUntraced(function*(own: Values, { script, store, su
       ...options,
       flags: [...options.flags ?? [], ...flags, { name: "submission", key: "prefill_messages_file", value: prefill === undefined ? undefined : path }]
     })
-    const opened: Opened = { services: yield* Layer.build(layerOf(settings, agentFile)), settings, agentFile }
+    const opened: Opened = { services: yield* Layer.build(layerOf(settings, { agentFile })), settings, agentFile }
     return opened
   }, Effect.mapError((error: ConfigError | ClusterError) => new ConfigError({
     path: "cluster",
@@ -92,8 +94,11 @@ export const make = Effect.fnUntraced(function*(own: Values, { script, store, su
   })))
 
   const runtimes = yield* RcMap.make({ lookup: build, idleTimeToLive: "5 minutes" })
-  const mine: Opened = { services: yield* Layer.build(layerOf(own)), settings: own, agentFile: undefined }
-  const open = (digest: string | undefined) => digest === undefined ? Effect.succeed(mine) : RcMap.get(runtimes, digest)
+  // A submission may name the model, so that a runner without one is of use; a run that names none is refused.
+  const missing = script === undefined ? ConfiguredRoutes.missingModel({ settings: own, environment: yield* Environment }) : undefined
+  const mine: Opened = { services: yield* Layer.build(layerOf(own, { unconfigured: "standIn" })), settings: own, agentFile: undefined }
+  const ofRunner: Effect.Effect<Opened, ConfigError> = missing === undefined ? Effect.succeed(mine) : Effect.fail(missing)
+  const open = (digest: string | undefined) => digest === undefined ? ofRunner : RcMap.get(runtimes, digest)
 
   /** The agent of a turn, with the tools that its file names. */
   const ofTurn: DurableRun.Open = (digest) =>

@@ -88,12 +88,16 @@ const sourceFindings = (settings: Values, { entries }: ConfiguredRoutes.Chain, c
   ]
 }
 
-const chainFindings = Effect.fnUntraced(function*({ entries, problems }: ConfiguredRoutes.Chain, open: ConfiguredModels.Models["open"]) {
+const chainFindings = Effect.fnUntraced(function*(
+  { entries, problems }: ConfiguredRoutes.Chain,
+  { configured, open }: Pick<ConfiguredModels.Models, "configured" | "open">
+) {
   const { root } = yield* Home
   const left = problems.map((text) => warning("fallback", text))
   const [first] = entries
   if (entries.length === 1 && first.route.provider === "offline") {
-    return [warning("model", "no model is configured; the built-in offline model answers. Set model.provider and model.default."), ...left]
+    const missing = ConfiguredRoutes.missingModel(configured)
+    return [missing === undefined ? ok("model", "the built-in offline stand-in, which answers no open questions") : warning("model", missing.message), ...left]
   }
   const { status } = yield* RoutedModelRouter.make({ chain: entries, open, store: yield* PoolStore.file(root) })
   const states = yield* status.routes
@@ -120,7 +124,7 @@ const routes = Effect.fnUntraced(function*(settings: Values) {
     Effect.gen(function*() {
       const chain = yield* Effect.fromResult(ConfiguredRoutes.chain(configured))
       const child = yield* Effect.fromResult(ConfiguredRoutes.delegated(configured))
-      return [...yield* chainFindings(chain, open), ...sourceFindings(settings, chain, child)]
+      return [...yield* chainFindings(chain, { configured, open }), ...sourceFindings(settings, chain, child)]
     })))
   const logins = yield* Effect.result(login)
   return [

@@ -119,13 +119,19 @@ const evaluationIn = Effect.fnUntraced(function*(directory: string) {
   return evaluation
 })
 
-/** Attempts of a directory that belong to its last run. */
-const attemptsIn = Effect.fnUntraced(function*(journal: RowJournal.Journal, { attempts }: Pick<Evaluation, "attempts">) {
+/** Attempts of a directory that belong to its last run: those that have a result, and all of them. */
+const attemptsIn = Effect.fnUntraced(function*(
+  journal: RowJournal.Journal,
+  { attempts }: Pick<Evaluation, "attempts">,
+  failures: ReadonlyArray<RowPool.FailedRow> = []
+) {
   const lines = new Map((yield* Stream.runCollect(journal.results)).map((found) => [found.id, found]))
-  return attempts.flatMap((id) => {
-    const found = lines.get(id)
+  const causes = new Map(failures.map(({ id, message }) => [id, message]))
+  const finished = attempts.flatMap((id) => {
+    const found = causes.has(id) ? undefined : lines.get(id)
     return found === undefined ? [] : EvalReport.attemptOf(found) ?? []
   })
+  return { finished, all: EvalReport.withMissing(finished, attempts, causes) }
 }, Effect.mapError(({ message }) => notDone(message)))
 
 const opened = (directory: string) => Effect.mapError(RowJournal.open({ directory }), ({ message }) => usage(message))
@@ -179,6 +185,7 @@ export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
   if (settings.terminal.backend === "ssh" && rules.scorers.some(({ kind }) => kind === "command")) {
     return yield* usage("the scorer command needs files of this machine, and terminal.backend is ssh: set it to sandbox, docker or local")
   }
+  yield* RunnerRuntime.requireModel(settings, flags)
   const name = flags.name ?? safeName(settings.model.default ?? Offline.route.model)
   const directory = paths.resolve(workingDirectory(), flags.outputDir ?? paths.join(folder, safeName(name)))
   yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), ({ message }) => usage(`--output-dir: ${message}`))
@@ -256,7 +263,7 @@ export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
   const shownFailures = failures.slice(0, 20)
   yield* warn(shownFailures.map(({ id, message }) => SafeText.line(`attempt ${id} failed: ${message}`)))
   if (failures.length > shownFailures.length) yield* warn([`${failures.length - shownFailures.length} further attempts failed`])
-  const attempts = yield* attemptsIn(journal, evaluation)
+  const { all: attempts } = yield* attemptsIn(journal, evaluation, failures)
   const report = EvalReport.make(name, attempts, ks)
   yield* warnOfK(ks, report)
   yield* OutputFile.write(paths.join(directory, files.report), `${SafeText.json({ ...EvalReport.wire(report), dataset: flags.dataset, failed: failures.length }, 2)}\n`)
@@ -272,19 +279,19 @@ const resultsOf = Effect.fnUntraced(function*(name: string) {
   const directory = yield* placeOf(name)
   const evaluation = yield* evaluationIn(directory)
   if (evaluation === undefined) return yield* usage(`no results in ${directory}: run \`hermes eval run\` first, or name another directory`)
-  const attempts = yield* attemptsIn(yield* opened(directory), evaluation)
-  if (attempts.length === 0) return yield* usage(`${directory} has no finished attempt: run \`hermes eval run\` again`)
+  const { all: attempts, finished } = yield* attemptsIn(yield* opened(directory), evaluation)
+  if (finished.length === 0) return yield* usage(`${directory} has no finished attempt: run \`hermes eval run\` again`)
   return { attempts, evaluation, name: evaluation.name }
 })
 
 /** Shows results. */
 export const show = Effect.fn("hermes eval show")(function*({ json, k, results }: { readonly results: string; readonly k: string | undefined; readonly json: boolean }) {
   const ks = yield* kOf(k)
-  const { attempts, evaluation, name } = yield* resultsOf(results)
+  const { attempts, name } = yield* resultsOf(results)
   const report = EvalReport.make(name, attempts, ks)
   yield* warnOfK(ks, report)
-  const missing = evaluation.attempts.length - attempts.length
-  if (missing > 0) yield* warn([`${missing} of ${evaluation.attempts.length} attempts have no result yet`])
+  const { withoutResult } = report
+  if (withoutResult > 0) yield* warn([`${withoutResult} of ${attempts.length} attempts have no result yet, and count as not passed`])
   yield* line(json ? SafeText.json(EvalReport.wire(report), 2) : factsTable(report))
 })
 

@@ -232,7 +232,8 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags) {
     yield* askForFolder
     const session = yield* SessionChoice.choose(flags, yield* Ids.makeSessionId)
     yield* RunOptions.mentionKept(flags, session.known)
-    const start = { ...flags, confirmHook: yield* confirmHook, reserved, session: session.known?.id }
+    // The set-up was offered, and a note says who answers.
+    const start = { ...flags, unconfigured: "standIn", confirmHook: yield* confirmHook, reserved, session: session.known?.id } as const
     return yield* converse(flags, session).pipe(Effect.provide(program.layer(settings, start)))
   }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))), Effect.scoped)
   return code === 0 ? undefined : yield* silent(code)

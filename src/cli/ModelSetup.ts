@@ -19,7 +19,7 @@ import * as Prompt from "effect/cli/Prompt"
 import * as Config from "../config/Config.ts"
 import * as Edit from "../config/Edit.ts"
 import { Environment } from "../config/Environment.ts"
-import { Settings, type Values } from "../config/Settings.ts"
+import { Settings } from "../config/Settings.ts"
 import * as Offline from "../provider/Offline.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import * as Directory from "../routing/ProviderDirectory.ts"
@@ -139,20 +139,10 @@ export const dialogue = Effect.fnUntraced(function*({ hasOffline }: { readonly h
   return yield* notDone("no model answered, and nothing was changed. Check the key and the name of the model.")
 })
 
-/** True where nobody configured a model, and nobody asked for the stand-in either. */
-const isUnset = (settings: Values) =>
-  Effect.map(Environment, (environment) => {
-    const { model } = settings
-    const route = ConfiguredRoutes.primary({ settings, environment })
-    return Result.isSuccess(route) && route.success.provider === Offline.route.provider &&
-      model.provider.toLowerCase() !== Offline.route.provider && model.default !== Offline.route.provider
-  })
-
 /** Sets up a model before the first conversation, where nobody did; it begins in every case. */
 export const firstRun = (options: Config.Options) =>
   Effect.gen(function*() {
-    const settings = yield* Settings
-    if (!(yield* isUnset(settings))) return
+    if (ConfiguredRoutes.missingModel({ settings: yield* Settings, environment: yield* Environment }) === undefined) return
     yield* note("\nNo model is set up yet. Choose who answers; Ctrl+C goes on with the offline stand-in, which only follows plain instructions.")
     yield* dialogue({ hasOffline: true }).pipe(
       Effect.catchTag("QuitError", () => note("\nNothing was changed. `hermes model` sets up a model at any time.")),

@@ -39,6 +39,8 @@ export interface Start {
   readonly replay?: string | undefined
   /** No model is needed: the built-in stand-in is there, and nothing is asked of the configuration of one. */
   readonly withoutModel?: boolean | undefined
+  /** Result of settings that name neither a model nor the stand-in: an error (when absent), or the stand-in answers. */
+  readonly unconfigured?: "refused" | "standIn" | undefined
   /** Asks whether a shell hook may run; absent where there is nobody to ask. */
   readonly confirmHook?: ShellHooks.Settings["confirm"]
   /** New sessions begin without the user's files: `SOUL.md`, those of the project, memory. */

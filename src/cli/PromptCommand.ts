@@ -35,7 +35,7 @@ const fresh = Effect.gen(function*() {
   return yield* Effect.gen(function*() {
     const tools = yield* selectTools(flags, settings)
     return yield* Agent.Agent.use((agent) => agent.promptLayers({ tools }))
-  }).pipe(Effect.provide(program.layer(settings, { ignoreRules: flags.ignoreRules })))
+  }).pipe(Effect.provide(program.layer(settings, { unconfigured: "standIn", ignoreRules: flags.ignoreRules })))
 }).pipe(CommandSettings.provide)
 
 const tokensOf = (text: string): number => Math.ceil(text.length / 4)

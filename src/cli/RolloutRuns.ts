@@ -9,7 +9,6 @@ import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import * as Config from "../config/Config.ts"
 import * as FolderTrust from "../config/FolderTrust.ts"
-import * as Offline from "../provider/Offline.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import * as Distributions from "../runner/batch/Distributions.ts"
 import type { Values } from "../config/Settings.ts"
@@ -24,12 +23,13 @@ import * as RolloutSettings from "../runner/rollout/RolloutSettings.ts"
 import * as ToolCallParser from "../runner/rollout/ToolCallParser.ts"
 import * as TrainingOutput from "../runner/rollout/TrainingOutput.ts"
 import * as CommandSettings from "./CommandSettings.ts"
-import { type Failure, InterruptCode, notDone, silent, usage } from "./Failure.ts"
+import { failed, type Failure, InterruptCode, notDone, silent, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 import { line, note, Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import * as SafeText from "./render/SafeText.ts"
+import { requireModel } from "./RunnerRuntime.ts"
 
 /** Flags of `hermes rl rollout`. */
 export interface RolloutFlags {
@@ -77,9 +77,9 @@ const groupLine = ({ group, leftOut, metrics, number }: GroupReport): string => 
   ].join(", ")
 }
 
-const summaryLines = ({ evaluation, groups, meanReward, rollouts, trainable }: Summary, directory: string): string =>
+const summaryLines = ({ evaluation, failed, groups, meanReward, rollouts, trainable }: Summary, directory: string): string =>
   [
-    `${count(groups, "group")}, ${count(rollouts, "rollout")}, mean reward ${meanReward === undefined ? "unknown" : percent(meanReward)}, ${trainable} can train`,
+    `${count(groups, "group")}, ${count(rollouts, "rollout")}${failed === 0 ? "" : ` (${failed} failed, worth 0)`}, mean reward ${meanReward === undefined ? "unknown" : percent(meanReward)}, ${trainable} can train`,
     ...(evaluation === undefined ? [] : [`Evaluation: mean reward ${percent(evaluation["eval/reward/mean"] ?? 0)}`]),
     `Output: ${directory}`
   ].join("\n")
@@ -102,6 +102,7 @@ export const rollOut = Effect.fnUntraced(function*({ atropos, directory, environ
   const paths = yield* Path.Path
   const fs = yield* FileSystem.FileSystem
   const program = yield* Program
+  yield* requireModel(settings, { script })
   yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), ({ message }) => usage(`${directory} cannot be made: ${message}`))
   const episodes = yield* Layer.build(Episodes.layer.pipe(Layer.provide(EpisodeStore.layerDirectory(paths.join(directory, "episodes")))))
   const capture = yield* Effect.provide(RolloutCapture.make(), episodes)
@@ -115,8 +116,7 @@ export const rollOut = Effect.fnUntraced(function*({ atropos, directory, environ
     group_size: groupSize
   }).pipe(Layer.provide(filed))
   return yield* Effect.gen(function*() {
-    const { model, provider } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
-    if (provider === Offline.route.provider && script === undefined) yield* note(`Note: ${Offline.notice}`)
+    const { model } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
     yield* note(`Rolling out ${environment.name} with ${model}, ${count(groupSize, "rollout")} in a group`)
     return yield* RolloutRun.run(environment, {
       ...defaults,
@@ -197,7 +197,10 @@ export const rollout = Effect.fn("hermes rl rollout")(function*(flags: RolloutFl
     }
   })
   return yield* Effect.uninterruptibleMask((restore) => Effect.flatMap(Effect.exit(restore(work)), (exit) => {
-    if (Exit.isSuccess(exit)) return line(summaryLines(exit.value, directory))
+    if (Exit.isSuccess(exit)) {
+      const isFailed = exit.value.rollouts > 0 && exit.value.failed === exit.value.rollouts
+      return Effect.andThen(line(summaryLines(exit.value, directory)), isFailed ? Effect.fail(silent(failed)) : Effect.void)
+    }
     if (!Exit.hasInterrupts(exit)) return Effect.failCause(exit.cause)
     return Effect.andThen(note(`Interrupted: groups that were finished are in ${directory}`), Effect.fail(silent(interruptCode())))
   }))

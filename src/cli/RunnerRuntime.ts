@@ -11,8 +11,8 @@ import { Environment, Home } from "../config/Environment.ts"
 import type { Values } from "../config/Settings.ts"
 import { CommandEnvironment, layerLocal } from "../environment/CommandEnvironment.ts"
 import * as Leases from "../platform/Leases.ts"
-import * as Offline from "../provider/Offline.ts"
 import { Auxiliary } from "../routing/Auxiliary.ts"
+import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import * as ConfiguredEnvironment from "../tool/ConfiguredEnvironment.ts"
@@ -21,7 +21,6 @@ import { notDone } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 import { Program, type Start } from "./Program.ts"
-import { note } from "./ProgramOutput.ts"
 
 /** Loads the settings under the shared flags and those of the command. */
 export const settingsOf = Effect.fnUntraced(function*(flags: ReadonlyArray<Config.Flag>, agentFile?: AgentFile) {
@@ -46,6 +45,13 @@ const environmentOf = Effect.fnUntraced(function*(settings: Values) {
   return Context.get(yield* Layer.build(layer ?? layerLocal), CommandEnvironment)
 })
 
+/** Fails with one line where the settings name neither a model nor the stand-in, before anything is made. */
+export const requireModel = Effect.fnUntraced(function*(settings: Values, { replay, script }: Pick<Start, "replay" | "script">) {
+  const isReplaced = script !== undefined || replay !== undefined
+  const missing = isReplaced ? undefined : ConfiguredRoutes.missingModel({ settings, environment: yield* Environment })
+  if (missing !== undefined) return yield* missing
+})
+
 /** Opens a runtime, and beside it the place of commands that check what was done. */
 export const open = Effect.fnUntraced(function*(given: Values, start: Pick<Start, "agentFile" | "database" | "replay" | "script">) {
   const program = yield* Program
@@ -56,8 +62,6 @@ export const open = Effect.fnUntraced(function*(given: Values, start: Pick<Start
   const environment = yield* environmentOf(settings)
   const services = yield* Layer.build(program.layer(settings, { ...start, ignoreRules: true, withoutChanges: true }))
   const router = Context.get(services, ModelRouter)
-  const { provider } = yield* router.primary
-  if (provider === Offline.route.provider && start.script === undefined && start.replay === undefined && settings.model.provider.toLowerCase() !== provider) yield* note(`Note: ${Offline.notice}`)
   return {
     agent: Context.get(services, Agent),
     auxiliary: Context.get(services, Auxiliary),

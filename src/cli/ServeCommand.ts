@@ -180,7 +180,6 @@ const serveAgent = Effect.fnUntraced(function*(
         list.map(({ model, provider, route }) => ({ id: `${provider}/${model}`, route }))),
       mcpTools: (client) => [ask(client)]
     }), unused(port))
-    yield* RunOptions.mentionStandIn({ script }, settings)
     yield* line(`Serving the agent at ${url}/v1`)
     yield* note(
       `Tools work in ${workingDirectory()}. Approvals: POST /v1/sessions/ID/questions/QUESTION; ` +

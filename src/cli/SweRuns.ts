@@ -178,13 +178,22 @@ const rowsTable = (rows: ReadonlyArray<SwePool.ScoredRow>): string =>
 
 const percent = (share: number): string => `${(share * 100).toFixed(1)} %`
 
+/** Tasks without a result by their status, in words. */
+const unresolvedText = (rows: ReadonlyArray<SwePool.ScoredRow>): string => {
+  const counts = SwePool.withoutResult.flatMap((status) => {
+    const count = rows.filter((row) => row.status === status).length
+    return count === 0 ? [] : [`${count} ${shownStatus(status)}`]
+  })
+  return counts.length === 0 ? "" : `; without a result and not resolved: ${counts.join(", ")}`
+}
+
 /** The score of all tasks, in a line. */
 const totalLine = (rows: ReadonlyArray<SwePool.ScoredRow>): string => {
-  const { evaluated, interval, passToPass, failToPass, resolved } = SwePool.totalsOf(rows)
-  if (evaluated === 0) return `${rows.length} ${rows.length === 1 ? "task" : "tasks"} done, none evaluated: pass --eval-command`
+  const { counted, interval, passToPass, failToPass, resolved } = SwePool.totalsOf(rows)
+  if (counted === 0) return `${rows.length} ${rows.length === 1 ? "task" : "tasks"} done, none evaluated: pass --eval-command`
   const range = interval === undefined ? "" : `, 95 % ${percent(interval.low)} to ${percent(interval.high)} (Wilson)`
   const tests = failToPass.total + passToPass.total === 0 ? "" : `tests passed: F2P ${ratio(failToPass) || "0/0"}, P2P ${ratio(passToPass) || "0/0"}`
-  return `${resolved} of ${evaluated} resolved: ${percent(resolved / evaluated)}${range}\n${tests}`.trimEnd()
+  return `${resolved} of ${counted} resolved: ${percent(resolved / counted)}${range}${unresolvedText(rows)}\n${tests}`.trimEnd()
 }
 
 const rowJson = ({ calls, costUsd, detail, failToPass, id, model, passToPass, patch, seconds, status }: SwePool.ScoredRow) => ({
@@ -192,8 +201,17 @@ const rowJson = ({ calls, costUsd, detail, failToPass, id, model, passToPass, pa
 })
 
 const totalsJson = (rows: ReadonlyArray<SwePool.ScoredRow>) => {
-  const { evaluated, failToPass, interval, passToPass, resolved } = SwePool.totalsOf(rows)
-  return { tasks: rows.length, evaluated, resolved, rate: evaluated === 0 ? null : resolved / evaluated, interval: interval ?? null, fail_to_pass: failToPass, pass_to_pass: passToPass }
+  const { counted, evaluated, failToPass, interval, passToPass, resolved } = SwePool.totalsOf(rows)
+  return {
+    tasks: rows.length,
+    evaluated,
+    without_result: counted - evaluated,
+    resolved,
+    rate: counted === 0 ? null : resolved / counted,
+    interval: interval ?? null,
+    fail_to_pass: failToPass,
+    pass_to_pass: passToPass
+  }
 }
 
 /** Command that a run begins. */
@@ -215,6 +233,7 @@ export const run = Effect.fn("hermes swe run")(function*(flags: RunFlags) {
   const interruptCode = yield* InterruptCode
   const given = yield* RunnerRuntime.settingsOf([...configured(flags), { name: "--timeout", key: "terminal.timeout", value: flags.timeout ?? 60 }])
   const tasks = yield* tasksOf(flags, given)
+  yield* RunnerRuntime.requireModel(given, flags)
   const settings = yield* withheld(given, tasks, flags)
   yield* WorkingCopy.removeAbandoned()
   const files = yield* outputAt(flags.outputFile ?? defaultOutput)
@@ -289,7 +308,7 @@ export const evaluate = Effect.fn("hermes swe evaluate")(function*(flags: Evalua
   if (folder !== undefined) return yield* usage(`task ${folder.id} is a folder, whose tests are about more than a patch: use \`hermes swe run\``)
   const environment = yield* RunnerRuntime.openEnvironment(settings)
   let ended = 0
-  const rows = yield* Effect.forEach(wanted, Effect.fnUntraced(function*(task): Effect.fn.Return<SwePool.ScoredRow, never, WorkingCopy.Needs> {
+  const scored = yield* Effect.forEach(wanted, Effect.fnUntraced(function*(task): Effect.fn.Return<SwePool.ScoredRow, never, WorkingCopy.Needs> {
     const { model, patch } = predictions.get(task.id) ?? { model: "", patch: "" }
     const evaluated = task.check === undefined ? undefined : yield* Effect.provideService(SweEvaluation.ofPatch(task, task.check, patch), CommandEnvironment, environment)
     ended++
@@ -298,6 +317,8 @@ export const evaluate = Effect.fn("hermes swe evaluate")(function*(flags: Evalua
     const { failToPass, passToPass } = score
     return { id: task.id, model, patch, status: evaluated?.status, failToPass, passToPass, calls: 0, seconds: evaluated?.seconds ?? 0, costUsd: undefined, detail: evaluated?.detail ?? "" }
   }), { concurrency: flags.workers ?? 4 })
+  const byId = new Map(scored.map((row) => [row.id, row]))
+  const rows = tasks.flatMap((task) => byId.get(task.id) ?? SwePool.unresolvedRow(task, "no_prediction", "no prediction was given") ?? [])
   if (flags.json) return yield* line(SafeText.json({ ...totalsJson(rows), rows: rows.map(rowJson) }, 2))
   yield* line([rowsTable(rows), "", totalLine(rows)].join("\n"))
 }, Effect.scoped, Effect.provide(surroundings))

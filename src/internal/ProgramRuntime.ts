@@ -136,11 +136,18 @@ const loginsOf = (
     ? Effect.succeed(undefined)
     : Effect.flatMap(Effect.promise(() => import("../routing/Logins.ts")), ({ load }) => load(settings))
 
-const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder, logins: Logins | undefined, agentFile: AgentFile | undefined) {
+const routed = Effect.fnUntraced(function*(
+  settings: Values,
+  recorded: Recorder,
+  logins: Logins | undefined,
+  { agentFile, unconfigured }: Pick<Start, "agentFile" | "unconfigured">
+) {
   const home = yield* Home
   const environment = yield* Environment
   const { providers } = yield* Plugins.use(({ loaded }) => loaded)
   const configured = { settings, environment, logins, brought: providers }
+  const missing = unconfigured === "standIn" ? undefined : ConfiguredRoutes.missingModel(configured)
+  if (missing !== undefined) return yield* missing
   const { entries, problems } = yield* Effect.fromResult(ConfiguredRoutes.chain(configured))
   const delegated = yield* Effect.fromResult(ConfiguredRoutes.delegated(configured))
   const ofSubAgents = yield* Effect.fromResult(AgentFiles.routes(configured, agentFile))
@@ -187,7 +194,7 @@ const routerLayer = (
   Layer.unwrap(Effect.gen(function*() {
     const recorded = yield* recorder(start.record)
     const instead = substitute(start)
-    return instead === undefined ? yield* routed(settings, recorded, logins, start.agentFile) : one(recorded(yield* instead))
+    return instead === undefined ? yield* routed(settings, recorded, logins, start) : one(recorded(yield* instead))
   }))
 
 /** Toolsets of a program beside those that it always has. */
@@ -277,6 +284,11 @@ const subAgentTool = (agents: ReadonlyArray<SubAgent>) =>
 export interface Start extends Substitutes {
   /** Agent file whose middleware, prompt and sub-agents count; its settings are among the settings already. */
   readonly agentFile?: AgentFile | undefined
+  /**
+   * Result of settings that name neither a model nor the built-in stand-in: the layer fails with one line (`refused`, when absent), or the
+   * stand-in answers, for a caller whose user was told so or that asks no model.
+   */
+  readonly unconfigured?: "refused" | "standIn" | undefined
   /** Asks whether a shell hook may run; absent where there is nobody to ask. */
   readonly confirmHook?: ShellHooks.Settings["confirm"]
   /** New sessions begin without the user's files: `SOUL.md`, those of the project, memory. */

@@ -10,7 +10,8 @@
  * the session, the exit and the cost.
  *
  * The conversation of the prompt begins a new session. With `providerOptions: { hermes: { sessionId } }` the run goes on in that session,
- * and only the last message of the prompt counts. System messages stand behind the agent's own instructions, for this run alone. An aborted
+ * or begins it with the conversation; where the two contradict each other, and for an answer that is made again, the messages of the prompt
+ * count, and a warning names the session that the run is in (see `AiSdkSession`). System messages stand behind the agent's own instructions, for this run alone. An aborted
  * call interrupts the run.
  *
  * **Gotchas**
@@ -49,8 +50,10 @@ import type { ReasoningEffort } from "../domain/Model.ts"
 import * as AiSdkConversation from "./AiSdkConversation.ts"
 import * as AiSdkEvents from "./AiSdkEvents.ts"
 import { asV2, asV3, type Specifications } from "./AiSdkOlderModel.ts"
+import * as AiSdkSession from "./AiSdkSession.ts"
 import type { Hermes, HermesInput } from "./CreateHermes.ts"
 import { HermesError } from "./HermesError.ts"
+import { findPerformer } from "./HermesServices.ts"
 
 /** Names under which the AI SDK knows the agent, and settings of each of its runs. */
 export interface LanguageModelOptions<Version extends keyof Specifications = keyof Specifications>
@@ -62,6 +65,12 @@ export interface LanguageModelOptions<Version extends keyof Specifications = key
   readonly modelId?: string | undefined
   /** `hermes` when absent. */
   readonly provider?: string | undefined
+}
+
+/** Values of one language model that its calls share. */
+interface ModelState {
+  readonly settings: LanguageModelOptions
+  readonly branches: AiSdkSession.Branches
 }
 
 const efforts: Readonly<Record<Exclude<NonNullable<LanguageModelV4CallOptions["reasoning"]>, "provider-default">, ReasoningEffort>> = {
@@ -98,32 +107,45 @@ const sessionOf = ({ providerOptions }: LanguageModelV4CallOptions): string | un
   throw new HermesError("InvalidInput", "providerOptions.hermes.sessionId is the id of a session: give a text")
 }
 
-const inputOf = (options: LanguageModelV4CallOptions, settings: LanguageModelOptions): HermesInput => {
+/** Finds the session of a call that names one. */
+const placeIn = async (hermes: Hermes, call: AiSdkSession.NamedCall, branches: AiSdkSession.Branches): Promise<AiSdkSession.PlacedCall> => {
+  const perform = findPerformer(hermes)
+  return perform === undefined
+    ? { input: { sessionId: call.sessionId }, warning: call.history.length === 0 ? undefined : "only the last message is sent: the runtime is not one of createHermes" }
+    : await perform(AiSdkSession.placeCall(call, branches))
+}
+
+const inputOf = async (hermes: Hermes, options: LanguageModelV4CallOptions, { branches, settings }: ModelState) => {
   const { history, prompt, system } = AiSdkConversation.conversationOf(options.prompt)
   const { modelId: _, provider: __, specificationVersion: ___, ...run } = settings
   const sessionId = sessionOf(options)
+  const placed: AiSdkSession.PlacedCall = sessionId === undefined
+    ? { input: { history }, warning: undefined }
+    : await placeIn(hermes, { sessionId, history, prompt, source: run.source ?? "ai-sdk" }, branches)
   const instructions = [...system, ...formatOf(options)]
   const { reasoning = "provider-default" } = options
-  return {
+  const input: HermesInput = {
     source: "ai-sdk",
     ...run,
     prompt,
-    ...(sessionId === undefined ? { history } : { sessionId }),
+    ...placed.input,
     ...(instructions.length === 0 ? {} : { ephemeralSystemPrompt: instructions.join("\n\n") }),
     ...(options.seed === undefined ? {} : { seed: options.seed }),
     ...(reasoning === "provider-default" ? {} : { reasoningEffort: efforts[reasoning] }),
     ...(options.abortSignal === undefined ? {} : { signal: options.abortSignal })
   }
+  return { input, warning: placed.warning }
 }
 
 /** The failure of a run as the AI SDK knows it: its own signal's reason for a call that was aborted. */
 const failureOf = (error: unknown, { abortSignal }: LanguageModelV4CallOptions): unknown =>
   abortSignal?.aborted === true && error instanceof HermesError && error.tag === "Aborted" ? abortSignal.reason : error
 
-async function* partsOf(hermes: Hermes, options: LanguageModelV4CallOptions, settings: LanguageModelOptions): AsyncGenerator<LanguageModelV4StreamPart> {
-  const input = inputOf(options, settings)
+async function* partsOf(hermes: Hermes, options: LanguageModelV4CallOptions, state: ModelState): AsyncGenerator<LanguageModelV4StreamPart> {
+  const { input, warning } = await inputOf(hermes, options, state)
   const next = AiSdkEvents.make()
-  yield { type: "stream-start", warnings: [...warningsOf(options)] }
+  const warnings: Array<SharedV4Warning> = [...warningsOf(options), ...warning === undefined ? [] : [{ type: "other", message: warning } as const]]
+  yield { type: "stream-start", warnings }
   for await (const event of hermes.stream(input)) {
     if (options.includeRawChunks === true) yield { type: "raw", rawValue: event }
     yield* next(event)
@@ -204,21 +226,23 @@ export const languageModel = <Version extends keyof Specifications = "v4">(
   return made() as Specifications[Version]
 }
 
-const newest = (hermes: Hermes, settings: LanguageModelOptions): LanguageModelV4 => ({
+const newest = (hermes: Hermes, settings: LanguageModelOptions): LanguageModelV4 => specified(hermes, { settings, branches: new Map() })
+
+const specified = (hermes: Hermes, state: ModelState): LanguageModelV4 => ({
   specificationVersion: "v4",
-  provider: settings.provider ?? "hermes",
-  modelId: settings.modelId ?? "agent",
+  provider: state.settings.provider ?? "hermes",
+  modelId: state.settings.modelId ?? "agent",
   // Files are given as bytes: which addresses the agent's model can load is not known here.
   supportedUrls: {},
   doGenerate: async (options) => {
     try {
-      return await collected(partsOf(hermes, options, settings))
+      return await collected(partsOf(hermes, options, state))
     } catch (error) {
       throw failureOf(error, options)
     }
   },
   doStream: async (options) => {
-    const parts = partsOf(hermes, options, settings)
+    const parts = partsOf(hermes, options, state)
     // A prompt that cannot be read fails the call, not its stream.
     const first = await parts.next()
     const rest = withError(parts, options)

@@ -53,6 +53,7 @@ import type * as Todo from "../tool/builtin/Todo.ts"
 import type { NeedsOf } from "../tool/ToolRegistry.ts"
 import type * as Toolset from "../tool/Toolset.ts"
 import * as EventIterator from "./EventIterator.ts"
+import { keepPerformer } from "./HermesServices.ts"
 import { aborted, fromCause, HermesError } from "./HermesError.ts"
 import * as Options from "./PlainOptions.ts"
 import type { HermesTool } from "./StandardTool.ts"
@@ -249,7 +250,7 @@ export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
     for (const letGo of open) letGo()
     return runtime.dispose()
   }
-  return {
+  const hermes: Hermes = {
     run: async (input) => {
       const { run, signal } = inputOf(input)
       return await settled(Agent.run(run), signal)
@@ -270,6 +271,8 @@ export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
     dispose,
     [Symbol.asyncDispose]: dispose
   }
+  keepPerformer(hermes, (work) => settled(work))
+  return hermes
 }
 
 /** A runtime of plain values. Throws a `ConfigError` that names each option that is unknown or does not fit. */

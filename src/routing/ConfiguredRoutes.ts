@@ -225,6 +225,37 @@ export const mayLogIn = (settings: Values): boolean =>
 export const primary = (configured: Configured): Result.Result<Route, ConfigError> =>
   Result.map(primaryEntry(configured), ({ route }) => route)
 
+/** Variables with a key whose provider could answer, each with the flags that choose it. */
+const keysThatAreSet = (lookup: RouteKeys.Lookup): ReadonlyArray<string> => {
+  const found = Directory.entries.flatMap(({ keyVariables, name }) => {
+    const variable = keyVariables.find((one) => lookup(one) !== undefined)
+    return variable === undefined || name === "custom" ? [] : [{ name, variable }]
+  })
+  // A variable that several providers read is listed with the first of them.
+  return found.filter(({ variable }, index) => found.findIndex((other) => other.variable === variable) === index)
+    .map(({ name, variable }) => `${variable} is set: --provider ${name} --model NAME`)
+}
+
+/** Returns whether the settings name the built-in stand-in. */
+const asksForStandIn = ({ model }: Values): boolean =>
+  canonical(model.provider) === Routes.offline.provider || model.default === Routes.offline.model
+
+/**
+ * Returns the error of settings that name neither a model nor the stand-in; undefined for all others. The stand-in answers no questions, so
+ * its answer to one that asked for a model looks like a success and is none.
+ */
+export const missingModel = (configured: Configured): ConfigError | undefined => {
+  const route = primary(configured)
+  const isMissing = Result.isSuccess(route) && route.success.provider === Routes.offline.provider
+  if (!isMissing || asksForStandIn(configured.settings)) return undefined
+  const keys = keysThatAreSet(lookupOf(configured.environment))
+  return new ConfigError({
+    path: "model.default",
+    message: "no model is configured: run `hermes model`, or set model.provider and model.default (--provider and --model)"
+      + `${keys.length === 0 ? "" : `; ${keys.join("; ")}`}; --provider offline asks for the built-in stand-in`
+  })
+}
+
 /** The delegation section as a route: laid over the main model's. */
 const childStatement = ({ delegation, model, sources }: Values): SectionSettings | undefined => {
   const { apiKey, apiMode, baseUrl, model: name, provider } = delegation

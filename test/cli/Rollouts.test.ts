@@ -35,6 +35,16 @@ describe("hermes rl", () => {
       assert.deepStrictEqual(group.scores, [1, 1])
     }), 30_000)
 
+  it.live("rollouts that all failed are counted, and the exit code says so", () =>
+    Effect.gen(function*() {
+      const { cwd, hermes } = yield* machine
+      writeFileSync(join(cwd, "tasks.jsonl"), `${JSON.stringify(rows[0])}\n`)
+      const { url } = yield* inferenceServer.make({ answer: () => ({ content: "" }) })
+      const run = yield* hermes(["rl", "rollout", "tasks.jsonl", "--group-size", "2", "-o", "out", "--provider", "custom", "--base-url", url, "-m", "m"])
+      assert.include(run.stdout, "1 group, 2 rollouts (2 failed, worth 0), mean reward 0.00")
+      assert.strictEqual(run.code, 1, run.stderr)
+    }), 30_000)
+
   it.live("a server is checked for tokens: the answer says what it is good for", () =>
     Effect.gen(function*() {
       const { hermes } = yield* machine

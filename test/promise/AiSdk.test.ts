@@ -4,6 +4,7 @@ import { MockLanguageModelV4 } from "ai/test"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as AiError from "effect/ai/AiError"
+import type * as Prompt from "effect/ai/Prompt"
 import { assert, describe, it } from "vitest"
 import * as z from "zod"
 import { agentTool, FromAiSdk, languageModel } from "../../src/entry/ai-sdk.ts"
@@ -124,16 +125,122 @@ describe("languageModel", () => {
     })
   })
 
-  it("goes on in a session that is named, with the last message alone", async () => {
-    const { hermes, messages } = scripted([Scripted.complete("One."), Scripted.complete("Two.")])
+  /** Texts of the messages of a request, without the system prompt. */
+  const textsOf = (request: ReadonlyArray<Prompt.Message> | undefined) =>
+    (request ?? []).slice(1).map(({ content }) => typeof content === "string" ? content : content.map((part) => part.type === "text" ? part.text : part.type).join(""))
+
+  const messagesOf = (result: { readonly warnings?: ReadonlyArray<object> | undefined }): ReadonlyArray<string> =>
+    (result.warnings ?? []).flatMap((warning) => "message" in warning ? [String(warning.message)] : [])
+
+  const user = (content: string): ModelMessage => ({ role: "user", content })
+  const assistant = (content: string): ModelMessage => ({ role: "assistant", content })
+  const named = { providerOptions: { hermes: { sessionId: "s-1" } } }
+  const sessionIn = (result: { readonly providerMetadata?: Readonly<Record<string, Readonly<Record<string, unknown>>>> | undefined }) => result.providerMetadata?.["hermes"]?.["sessionId"]
+
+  it("goes on in a session that is named, with the last message alone, or with all that were said there", async () => {
+    const { hermes, messages } = scripted(["One.", "Two.", "Three."].map((text) => Scripted.complete(text)))
     await used(hermes, async () => {
       const model = languageModel(hermes)
-      const providerOptions = { hermes: { sessionId: "s-1" } }
-      await generateText({ model, prompt: "First.", providerOptions })
-      const said: Array<ModelMessage> = [{ role: "user", content: "Not sent again." }, { role: "assistant", content: "One." }, { role: "user", content: "Second." }]
-      const { text } = await generateText({ model, messages: said, providerOptions })
-      assert.strictEqual(text, "Two.")
-      assert.deepStrictEqual((await messages())[1]?.slice(1).map(({ content }) => typeof content === "string" ? content : content.map((part) => part.type === "text" ? part.text : part.type).join("")), ["First.", "One.", "Second."])
+      await generateText({ model, prompt: "First.", ...named })
+      await generateText({ model, prompt: "Second.", ...named })
+      const said = [user("First."), assistant(" One.\n"), user("Second."), assistant("Two."), user("Third.")]
+      const third = await generateText({ model, messages: said, ...named })
+      assert.deepStrictEqual([third.text, sessionIn(third), messagesOf(third)], ["Three.", "s-1", []])
+      assert.deepStrictEqual(textsOf((await messages())[2]), ["First.", "One.", "Second.", "Two.", "Third."])
+    })
+  })
+
+  it("knows a session by its texts, whatever form its calls have in the messages of the caller", async () => {
+    const { hermes, messages } = scripted([...twoSteps, Scripted.complete("Bye.")])
+    await used(hermes, async () => {
+      const model = languageModel(hermes)
+      await generateText({ model, prompt: "Double 21.", ...named })
+      const result = await generateText({ model, messages: [user("Double 21."), assistant("I double it.\n\nIt is 42."), user("Bye.")], ...named })
+      assert.deepStrictEqual([sessionIn(result), messagesOf(result)], ["s-1", []])
+      // The call and its result are still there.
+      assert.strictEqual((await messages())[2]?.filter(({ role }) => role === "tool").length, 1)
+    })
+  })
+
+  it("a session that is named and not stored begins with the conversation of the prompt", async () => {
+    const { hermes, messages } = scripted([Scripted.complete("Two."), Scripted.complete("Three.")])
+    await used(hermes, async () => {
+      const model = languageModel(hermes)
+      const said = [user("First."), assistant("One."), user("Second.")]
+      const result = await generateText({ model, messages: said, ...named })
+      assert.deepStrictEqual([sessionIn(result), messagesOf(result)], ["s-1", []])
+      assert.deepStrictEqual(textsOf((await messages())[0]), ["First.", "One.", "Second."])
+      await generateText({ model, messages: [...said, assistant("Two."), user("Third.")], ...named })
+      assert.deepStrictEqual(textsOf((await messages())[1]), ["First.", "One.", "Second.", "Two.", "Third."])
+    })
+  })
+
+  it("an answer that is made again has its question once, in a copy that the next call goes on in", async () => {
+    const { hermes, messages } = scripted(["One.", "Two.", "Two again.", "Three.", "Four."].map((text) => Scripted.complete(text)))
+    await used(hermes, async () => {
+      const model = languageModel(hermes)
+      await generateText({ model, prompt: "First.", ...named })
+      const before = [user("First."), assistant("One."), user("Second.")]
+      await generateText({ model, messages: before, ...named })
+      const again = await generateText({ model, messages: before, ...named })
+      assert.strictEqual(again.text, "Two again.")
+      assert.deepStrictEqual(textsOf((await messages())[2]), ["First.", "One.", "Second."])
+      const id = sessionIn(again)
+      assert.notStrictEqual(id, "s-1")
+      assert.deepStrictEqual(messagesOf(again), [
+        `session "s-1" went on behind the messages of this call: this call is answered in the session "${String(id)}" (providerMetadata.hermes.sessionId)`
+      ])
+      const after = [...before, assistant("Two again."), user("Third.")]
+      const third = await generateText({ model, messages: after, ...named })
+      assert.deepStrictEqual([sessionIn(third), messagesOf(third)], [id, []])
+      // The first answer is still the one of the named session.
+      const other = await generateText({ model, messages: [...before, assistant("Two."), user("Fourth.")], ...named })
+      assert.deepStrictEqual([sessionIn(other), messagesOf(other)], ["s-1", []])
+    })
+  })
+
+  it("the first answer is made again without its question twice; the same words later are a message", async () => {
+    const { hermes, messages } = scripted(["One.", "One again.", "Two.", "Three."].map((text) => Scripted.complete(text)))
+    await used(hermes, async () => {
+      const model = languageModel(hermes)
+      await generateText({ model, prompt: "First.", ...named })
+      const again = await generateText({ model, prompt: "First.", ...named })
+      assert.deepStrictEqual(textsOf((await messages())[1]), ["First."])
+      assert.lengthOf(messagesOf(again), 1)
+      const next = await generateText({ model, messages: [user("First."), assistant("One again."), user("Second.")], ...named })
+      assert.deepStrictEqual([sessionIn(next), messagesOf(next)], [sessionIn(again), []])
+      await generateText({ model, prompt: "Go on.", ...named })
+      assert.deepStrictEqual(textsOf((await messages())[3]), ["First.", "One.", "Go on."])
+    })
+  })
+
+  it("a question whose run failed is not asked twice", async () => {
+    const { hermes, messages } = scripted([Scripted.complete("One."), Scripted.fail(new AiError.AuthenticationError({ kind: "InvalidKey" })), Scripted.complete("Two.")])
+    await used(hermes, async () => {
+      const model = languageModel(hermes)
+      await generateText({ model, prompt: "First.", ...named })
+      const said = { model, messages: [user("First."), assistant("One."), user("Second.")], maxRetries: 0, ...named }
+      await generateText(said).then(() => assert.fail("it should fail"), () => undefined)
+      const result = await generateText(said)
+      assert.deepStrictEqual([result.text, sessionIn(result), messagesOf(result)], ["Two.", "s-1", []])
+      assert.deepStrictEqual(textsOf((await messages())[2]), ["First.", "One.", "Second."])
+    })
+  })
+
+  it("messages that contradict the named session are answered in another one, with a warning, streamed too", async () => {
+    const { hermes, messages } = scripted(["One.", "Two.", "Three."].map((text) => Scripted.complete(text)))
+    await used(hermes, async () => {
+      const model = languageModel(hermes)
+      await generateText({ model, prompt: "First.", ...named })
+      const said = [user("Something else."), assistant("Indeed."), user("Second.")]
+      const streamed = streamText({ model, messages: said, ...named })
+      assert.strictEqual(await streamed.text, "Two.")
+      assert.deepStrictEqual(textsOf((await messages())[1]), ["Something else.", "Indeed.", "Second."])
+      const [warning = ""] = messagesOf({ warnings: await streamed.warnings })
+      assert.match(warning, /^session "s-1" has other messages than this call: this call is answered in the session "\S+" \(providerMetadata\.hermes\.sessionId\)$/)
+      const next = await generateText({ model, messages: [...said, assistant("Two."), user("Third.")], ...named })
+      assert.deepStrictEqual(messagesOf(next), [])
+      assert.include(warning, String(sessionIn(next)))
     })
   })
 

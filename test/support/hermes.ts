@@ -1,7 +1,7 @@
 // The real program as a child process, with a home directory and an environment of its own.
 import * as Effect from "effect/Effect"
 import { type ChildProcess, spawn } from "node:child_process"
-import { mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { program } from "./builtProgram.ts"
 import { temporaryDirectory } from "./temporaryDirectory.ts"
@@ -38,20 +38,37 @@ export interface Options {
  */
 export const withoutSandbox = { HERMES_TERMINAL__BACKEND: "local", HERMES_APPROVALS__UNKNOWN_COMMANDS: "allow" }
 
+const isModelArgument = (argument: string): boolean => /^(?:-m|--(?:model|provider|base-url|base_url|agent)(?:=.*)?)$/.test(argument)
+
+const isModelVariable = (name: string): boolean => /^(?:HERMES_MODEL|HERMES_SUBMISSION|[A-Z_]*BASE_URL)/.test(name)
+
+const textOf = (path: string): string => existsSync(path) ? readFileSync(path, "utf8") : ""
+
+/**
+ * Asks for the built-in stand-in, as a user of it has to, where a test says nothing about a model: neither its arguments, nor its variables,
+ * nor the files of its home directory. `HERMES_MODEL__PROVIDER: "auto"` leaves it as it is.
+ */
+export const standInWhereUnset = (args: ReadonlyArray<string>, { env = {}, home }: Pick<Options, "env" | "home">): Readonly<Record<string, string>> => {
+  const isSaid = args.some(isModelArgument) || Object.keys(env).some(isModelVariable)
+    || /^model:/m.test(textOf(join(home, "config.yaml"))) || textOf(join(home, ".env")).split("\n").some(isModelVariable)
+  return isSaid ? {} : { HERMES_MODEL__PROVIDER: "offline" }
+}
+
 /** Nothing of the environment of the tests but the search path: no key, no home directory, no address. */
-const environment = ({ env, home }: Options): NodeJS.ProcessEnv => ({
+const environment = (args: ReadonlyArray<string>, options: Options): NodeJS.ProcessEnv => ({
   PATH: process.env["PATH"],
-  HOME: dirname(home),
-  HERMES_HOME: home,
+  HOME: dirname(options.home),
+  HERMES_HOME: options.home,
   TERM: "dumb",
   ...withoutSandbox,
-  ...env
+  ...standInWhereUnset(args, options),
+  ...options.env
 })
 
 /** Runs a command line to its end. */
 export const run = (command: string, args: ReadonlyArray<string>, options: Options): Effect.Effect<Ended> =>
   Effect.callback<Ended>((resume) => {
-    const child = spawn(command, args, { cwd: options.cwd, env: environment(options), stdio: ["pipe", "pipe", "pipe"] })
+    const child = spawn(command, args, { cwd: options.cwd, env: environment(args, options), stdio: ["pipe", "pipe", "pipe"] })
     options.onStart?.(child)
     let stdout = ""
     let stderr = ""

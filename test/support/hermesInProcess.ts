@@ -21,12 +21,12 @@ import * as Processes from "./hermes.ts"
 type Place = Pick<Processes.Options, "cwd" | "env" | "home">
 
 /** Gives this process the directory and the variables of a program while `work` is done; tests of a file run one after another. */
-const standIn = ({ cwd, env, home }: Place) =>
+const standIn = (args: ReadonlyArray<string>, { cwd, env, home }: Place) =>
   Effect.acquireRelease(
     Effect.sync(() => {
       const before = { cwd: process.cwd(), env: process.env }
       process.chdir(cwd)
-      process.env = { PATH: before.env["PATH"], HOME: dirname(home), HERMES_HOME: home, TERM: "dumb", ...Processes.withoutSandbox, ...env }
+      process.env = { PATH: before.env["PATH"], HOME: dirname(home), HERMES_HOME: home, TERM: "dumb", ...Processes.withoutSandbox, ...Processes.standInWhereUnset(args, { home, ...env === undefined ? {} : { env } }), ...env }
       return before
     }),
     (before) =>
@@ -39,7 +39,7 @@ const standIn = ({ cwd, env, home }: Place) =>
 /** Runs a command line to its end. */
 export const hermes = (args: ReadonlyArray<string>, place: Place): Effect.Effect<Processes.Ended> =>
   Effect.gen(function*() {
-    yield* standIn(place)
+    yield* standIn(args, place)
     const { output, stderr, stdout } = capture()
     const secrets = Secrets.make()
     const safe = { ...output, out: (text: string) => output.out(SafeText.plain(text)), err: (text: string) => output.err(SafeText.plain(text)) }

@@ -48,6 +48,7 @@ export const factsOf = (report: Report): ReadonlyArray<readonly [name: string, v
   ...report.scorers.length < 2 && report.scorers.every(({ meanScore, passRate }) => meanScore === passRate) ? [] : report.scorers.map(({ meanScore, name, passRate }) => [name, `${percent(passRate)} passed, mean score ${meanScore.toFixed(3)}`] as const),
   ...report.agreements.map(({ between, items, kappa, share }) => [`${between.join(" and ")} agree`, `on ${percent(share)} of ${items}, kappa ${kappa === undefined ? "undefined" : kappa.toFixed(2)}`] as const),
   ...report.incomplete === 0 ? [] : [["incomplete", `${report.incomplete} runs ended early`] as const],
+  ...report.withoutResult === 0 ? [] : [["no result", `${report.withoutResult} of ${report.attempts} attempts, which count as not passed`] as const],
   ["tokens", `${count(report.inputTokens)} read, ${count(report.outputTokens)} written`],
   ["cost", `${costText(report.costUsd)}${report.judgeCostUsd === undefined ? "" : `, judges ${costText(report.judgeCostUsd)}`}`],
   ...report.latency === undefined ? [] : [["latency", `p50 ${report.latency.p50.toFixed(1)} s, p95 ${report.latency.p95.toFixed(1)} s`] as const]

@@ -4,7 +4,8 @@
  *
  * **Details**
  *
- * The pass rate is the mean over rows of the share of their attempts that passed, so that every row weighs the same. Intervals are Wilson's
+ * The pass rate is the mean over rows of the share of their attempts that passed, so that every row weighs the same. An attempt that failed or
+ * was not begun has no result; {@link withMissing} adds it as one that did not pass, so that no rate is over the successes alone. Intervals are Wilson's
  * where every row counts 0 or 1 (one attempt each), else a bootstrap over rows. pass@k counts rows with at least `k` attempts.
  *
  * Two configurations are compared by the exact McNemar test where every common row has one attempt in both, else by a paired bootstrap of
@@ -65,6 +66,8 @@ export interface Report {
   readonly agreements: ReadonlyArray<JudgeScorer.Agreed>
   /** Attempts whose run did not end by an answer. */
   readonly incomplete: number
+  /** Attempts without a result, which count as not passed. */
+  readonly withoutResult: number
   readonly inputTokens: number
   readonly outputTokens: number
   /** undefined where no cost is known. */
@@ -116,6 +119,41 @@ export const attemptOf = ({ fields }: Pick<ResultLine, "fields">): AttemptResult
   }
 }
 
+/** Exit of an attempt that has no result: it failed, or was not begun. */
+export const noResult = "no_result"
+
+/** Makes the attempt of an id (`<row>#<number>`) that has no result. */
+const missingAttempt = (id: string, detail: string): AttemptResult => {
+  const place = id.lastIndexOf("#")
+  return {
+    item: place === -1 ? id : id.slice(0, place),
+    run: place === -1 ? 1 : Number(id.slice(place + 1)),
+    passed: false,
+    scores: new Map(),
+    opinions: [],
+    label: undefined,
+    prompt: "",
+    answer: detail,
+    exit: noResult,
+    model: "",
+    seconds: undefined,
+    inputTokens: 0,
+    outputTokens: 0,
+    costUsd: undefined,
+    judgeCostUsd: undefined
+  }
+}
+
+/** Adds an attempt that did not pass for each of the ids (`<row>#<number>`) that has no result; `causes` says why, where that is known. */
+export const withMissing = (
+  attempts: ReadonlyArray<AttemptResult>,
+  ids: ReadonlyArray<string>,
+  causes: ReadonlyMap<string, string> = new Map()
+): ReadonlyArray<AttemptResult> => {
+  const found = new Set(attempts.map(({ item, run }) => `${item}#${run}`))
+  return [...attempts, ...ids.filter((id) => !found.has(id)).map((id) => missingAttempt(id, causes.get(id) ?? ""))]
+}
+
 /** Attempts by their rows. */
 const byItem = (attempts: ReadonlyArray<AttemptResult>): ReadonlyMap<string, ReadonlyArray<AttemptResult>> => Map.groupBy(attempts, ({ item }) => item)
 
@@ -144,17 +182,24 @@ export const make = (name: string, attempts: ReadonlyArray<AttemptResult>, ks?: 
   const scorers = Array.from(new Set(attempts.flatMap(({ scores }) => Array.from(scores.keys()))))
   return {
     name,
-    models: Array.from(new Set(attempts.map(({ model }) => model))),
+    models: Array.from(new Set(attempts.flatMap(({ exit, model }) => exit === noResult ? [] : [model]))),
     items: items.length,
     attempts: attempts.length,
     passRate: { value: EvalStatistics.mean(rates), interval: EvalStatistics.ofRows(rates) },
     passAtK: (ks ?? (most > 1 ? usualK(most) : [])).flatMap((k) => passAt(items, k)),
     scorers: scorers.map((scorer) => {
       const verdicts = attempts.flatMap(({ scores }) => scores.get(scorer) ?? [])
-      return { name: scorer, passRate: EvalStatistics.mean(verdicts.map(({ passed }) => Number(passed))), meanScore: EvalStatistics.mean(verdicts.map(({ score }) => score)) }
+      // What was not scored is worth nothing.
+      const share = (sum: number): number => sum / attempts.length
+      return {
+        name: scorer,
+        passRate: share(verdicts.filter(({ passed }) => passed).length),
+        meanScore: share(verdicts.reduce((sum, { score }) => sum + score, 0))
+      }
     }),
     agreements: JudgeScorer.agreements(attempts.filter(({ opinions }) => opinions.length > 0)),
-    incomplete: attempts.filter(({ exit }) => exit !== "text_response" && exit !== "recorded").length,
+    incomplete: attempts.filter(({ exit }) => exit !== "text_response" && exit !== "recorded" && exit !== noResult).length,
+    withoutResult: attempts.filter(({ exit }) => exit === noResult).length,
     inputTokens: attempts.reduce((sum, { inputTokens }) => sum + inputTokens, 0),
     outputTokens: attempts.reduce((sum, { outputTokens }) => sum + outputTokens, 0),
     costUsd: sumOf(attempts.map(({ costUsd }) => costUsd)),
@@ -202,6 +247,7 @@ export const wire = (report: Report) => ({
   items: report.items,
   attempts: report.attempts,
   incomplete: report.incomplete,
+  without_result: report.withoutResult,
   pass_rate: report.passRate.value,
   pass_rate_interval: report.passRate.interval ?? null,
   pass_at_k: report.passAtK.map(({ interval, items, k, value }) => ({ k, value, interval: interval ?? null, items })),

@@ -78,6 +78,8 @@ export interface GroupReport {
 export interface Summary {
   readonly groups: number
   readonly rollouts: number
+  /** Rollouts that failed, each of which is worth 0. */
+  readonly failed: number
   readonly trainable: number
   readonly meanReward: number | undefined
   readonly evaluation: Metrics | undefined
@@ -88,12 +90,12 @@ export type RunError = EnvironmentError | RolloutRefused | OutputError
 
 const mean = (values: ReadonlyArray<number>): number => values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length)
 
-/** Metrics of scored rollouts. */
+/** Metrics of scored rollouts; one that failed is worth 0 in every mean. */
 export const metricsOf = (members: ReadonlyArray<RolloutGroup.Scored>): Metrics => {
   const rewards = members.map(({ score }) => score.reward)
   const average = mean(rewards)
   const names = new Set(members.flatMap(({ score }) => Object.keys(score.components ?? {})))
-  const components = Array.from(names, (name) => [`reward/${name}`, mean(members.flatMap(({ score }) => score.components?.[name] ?? []))] as const)
+  const components = Array.from(names, (name) => [`reward/${name}`, mean(members.map(({ score }) => score.components?.[name] ?? 0))] as const)
   return {
     "reward/mean": average,
     "reward/std": Math.sqrt(mean(rewards.map((reward) => (reward - average) ** 2))),
@@ -131,7 +133,7 @@ export const run = Effect.fn("RolloutRun.run")(function*<Item extends AnyItem, R
   const tracker = yield* ExperimentTracker
   const { evalHandling, groups = Number.POSITIVE_INFINITY, stepsPerEvaluation } = options
   yield* environment.setup
-  let summary: Summary = { groups: 0, rollouts: 0, trainable: 0, meanReward: undefined, evaluation: undefined }
+  let summary: Summary = { groups: 0, rollouts: 0, failed: 0, trainable: 0, meanReward: undefined, evaluation: undefined }
   let rewards = 0
   while (summary.groups < groups) {
     const item = yield* environment.nextItem
@@ -149,6 +151,7 @@ export const run = Effect.fn("RolloutRun.run")(function*<Item extends AnyItem, R
     summary = {
       groups: number,
       rollouts,
+      failed: summary.failed + group.members.filter(({ score }) => score.cause !== undefined).length,
       trainable: summary.trainable + group.members.length - given.leftOut.length,
       meanReward: rewards / rollouts,
       evaluation: evaluation ?? summary.evaluation

@@ -40,7 +40,7 @@ import * as RowPool from "../batch/RowPool.ts"
 import * as EvalStatistics from "../eval/EvalStatistics.ts"
 import * as SweRun from "./SweRun.ts"
 import type { SweTask } from "./SweTask.ts"
-import type { Part } from "./TestReport.ts"
+import * as TestReport from "./TestReport.ts"
 import * as WorkingCopy from "./WorkingCopy.ts"
 
 /** Files of a run. Paths are absolute. */
@@ -70,10 +70,10 @@ export interface ScoredRow {
   readonly id: string
   readonly model: string
   readonly patch: string
-  /** undefined: the task has no evaluation. */
+  /** A status of `SweEvaluation`, or one of {@link withoutResult}; undefined: the task has no evaluation. */
   readonly status: string | undefined
-  readonly failToPass: Part
-  readonly passToPass: Part
+  readonly failToPass: TestReport.Part
+  readonly passToPass: TestReport.Part
   readonly calls: number
   readonly seconds: number
   readonly costUsd: number | undefined
@@ -82,7 +82,7 @@ export interface ScoredRow {
 
 const number = (value: unknown): number => typeof value === "number" && Number.isFinite(value) ? value : 0
 
-const partOf = (value: unknown): Part => {
+const partOf = (value: unknown): TestReport.Part => {
   const { missing, passed, total } = Json.fields(value)
   return { passed: number(passed), total: number(total), missing: Json.items(missing).map(Json.word) }
 }
@@ -110,6 +110,36 @@ export const rowsOf = Effect.fnUntraced(function*(journal: RowJournal.Journal, t
   return tasks.flatMap(({ id }) => rows.get(id) ?? [])
 })
 
+/** Statuses of tasks that have an evaluation and no result: none of them is resolved, and all of them count. */
+export const withoutResult = ["failed", "not_run", "no_prediction"] as const
+
+/** Makes the row of a task without a result; undefined where the task has no evaluation. */
+export const unresolvedRow = (
+  { check, id }: Pick<SweTask, "check" | "id">,
+  status: typeof withoutResult[number],
+  detail: string
+): ScoredRow | undefined => {
+  if (check === undefined) return undefined
+  const { failToPass, passToPass } = TestReport.unresolved(check.expected)
+  return { id, model: "", patch: "", status, failToPass, passToPass, calls: 0, seconds: 0, costUsd: undefined, detail }
+}
+
+/** Adds a row for each task that failed or was not begun, so that a rate is over all tasks. */
+const addUnresolved = (
+  rows: ReadonlyArray<ScoredRow>,
+  tasks: ReadonlyArray<SweTask>,
+  { failures }: Pick<RowPool.Summary, "failures">
+): ReadonlyArray<ScoredRow> => {
+  const found = new Map(rows.map((row) => [row.id, row]))
+  const causes = new Map(failures.map(({ id, message }) => [id, message]))
+  return tasks.flatMap((task) => {
+    const cause = causes.get(task.id)
+    const missing = (): ScoredRow | undefined =>
+      cause === undefined ? unresolvedRow(task, "not_run", "") : unresolvedRow(task, "failed", cause)
+    return (cause === undefined ? found.get(task.id) ?? missing() : missing()) ?? []
+  })
+}
+
 const unwritable = (path: string) => (error: Parameters<typeof reasonOf>[0]) =>
   new RowJournal.JournalError({ path, message: `${path} cannot be written: ${reasonOf(error)}`, canResume: true })
 
@@ -134,7 +164,10 @@ export interface Options extends Pick<RowPool.Options<SweTask, never, never>, "l
   readonly onSolved?: ((solved: SweRun.Solved, seconds: number) => Effect.Effect<void>) | undefined
 }
 
-/** Runs the tasks that have no result yet. */
+/**
+ * Runs the tasks that have no result yet. The rows are those of all tasks that have a result or an evaluation: one that failed, or was not
+ * begun, is not resolved.
+ */
 export const run = Effect.fn("SwePool.run")(function*(
   { concurrency, files, journal, limits, onProgress, onSolved, settings, tasks, timeout }: Options
 ): Effect.fn.Return<{ readonly summary: RowPool.Summary; readonly rows: ReadonlyArray<ScoredRow> }, RowJournal.JournalError, SweRun.SweRuntime | WorkingCopy.Needs> {
@@ -161,14 +194,16 @@ export const run = Effect.fn("SwePool.run")(function*(
       }))
   }).pipe(Effect.onInterrupt(() => Effect.catch(predictions, ({ message }) => Effect.logWarning(message))))
   yield* predictions
-  return { summary, rows: yield* rowsOf(journal, tasks) }
+  return { summary, rows: addUnresolved(yield* rowsOf(journal, tasks), tasks, summary) }
 })
 
-/** Score of all tasks of a run that were evaluated. */
+/** Score of all tasks of a run that have an evaluation. */
 export interface Totals {
+  /** Tasks that the share of resolved ones is of, those without a result included. */
+  readonly counted: number
   readonly evaluated: number
   readonly resolved: number
-  /** Of the share of resolved tasks; undefined where none was evaluated. */
+  /** Of the share of resolved tasks; undefined where no task has an evaluation. */
   readonly interval: EvalStatistics.Interval | undefined
   readonly failToPass: { readonly passed: number; readonly total: number }
   readonly passToPass: { readonly passed: number; readonly total: number }
@@ -176,9 +211,17 @@ export interface Totals {
 
 /** Adds the scores of rows up. */
 export const totalsOf = (rows: ReadonlyArray<ScoredRow>): Totals => {
-  const evaluated = rows.filter(({ status }) => status !== undefined)
-  const resolved = evaluated.filter(({ status }) => status === "resolved").length
+  const counted = rows.filter(({ status }) => status !== undefined)
+  const evaluated = counted.filter(({ status }) => withoutResult.every((one) => one !== status)).length
+  const resolved = counted.filter(({ status }) => status === "resolved").length
   const sum = (part: "failToPass" | "passToPass") =>
-    evaluated.reduce((all, row) => ({ passed: all.passed + row[part].passed, total: all.total + row[part].total }), { passed: 0, total: 0 })
-  return { evaluated: evaluated.length, resolved, interval: EvalStatistics.wilson(resolved, evaluated.length), failToPass: sum("failToPass"), passToPass: sum("passToPass") }
+    counted.reduce((all, row) => ({ passed: all.passed + row[part].passed, total: all.total + row[part].total }), { passed: 0, total: 0 })
+  return {
+    counted: counted.length,
+    evaluated,
+    resolved,
+    interval: EvalStatistics.wilson(resolved, counted.length),
+    failToPass: sum("failToPass"),
+    passToPass: sum("passToPass")
+  }
 }

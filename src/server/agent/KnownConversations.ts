@@ -13,8 +13,8 @@
  * Source: `ARCHITECTURE.md` §3.
  */
 import type * as Prompt from "effect/ai/Prompt"
-import * as Conversation from "../../domain/Conversation.ts"
 import * as Digest from "../../platform/Digest.ts"
+import * as ConversationTexts from "../../session/ConversationTexts.ts"
 
 /** A stored session as a conversation left it. */
 export interface LeftSession {
@@ -33,10 +33,7 @@ export interface KnownConversations {
 const most = 4_096
 
 const fingerprint = (messages: ReadonlyArray<Prompt.Message>): string =>
-  Digest.hex(JSON.stringify(messages.flatMap((message) => {
-    const text = message.role === "user" || message.role === "assistant" ? Conversation.text(message).trim() : ""
-    return text === "" ? [] : [[message.role, text]]
-  })), 64)
+  Digest.hex(JSON.stringify(ConversationTexts.readTexts(messages).map(({ role, text }) => [role, text])), 64)
 
 /** Knows no conversation yet. */
 export const make = (): KnownConversations => {

@@ -101,6 +101,9 @@ describe("hermes batch", () => {
       const { code, stdout } = yield* run("--batch_size=1")
       assert.strictEqual(code, 1)
       assert.match(stdout, /Failed: row lost after 1 attempt: cwd .*\/nowhere is not a directory/)
+      // A rate is over all rows, not over those that did not fail.
+      const stats = yield* start(["batch", "stats", "run"], { cwd, home: join(cwd, "../.hermes") })
+      assert.match(stats.stdout, /completed +1 of 2 \(50 %\)/)
       assert.deepStrictEqual(rowsOf(join(directory, "trajectories.jsonl")).map(({ row_id }) => row_id), ["r0"])
       // An engine that has no image and can fetch none.
       const bin = join(cwd, "bin")

@@ -136,6 +136,24 @@ describe("hermes eval", () => {
       assert.match(second.stdout, /passed +100\.0 %/)
     }), 60_000)
 
+  it.live("attempts that failed stay in the denominator of every rate", () =>
+    Effect.gen(function*() {
+      const { at, evaluate, put } = yield* withQuestions()
+      put("half.json", JSON.stringify({ turns: [turn("2+2", "It is 4."), ...["10*12", "9-7"].map((match) => ({ match, error: { status: 400, message: "no such model" } }))] }))
+      const { code, stderr, stdout } = yield* evaluate("run", "q.jsonl", "--scorer", "number", "--workers", "1", "--name", "half", "--script", "half.json")
+      assert.strictEqual(code, 1)
+      assert.match(stderr, /attempt q2#1 failed: /)
+      assert.match(stdout, /^rows +3$/m)
+      assert.match(stdout, /^passed +33\.3 % /m)
+      assert.match(stdout, /^no result +2 of 3 attempts, which count as not passed$/m)
+      const report = JSON.parse(readFileSync(at("eval-results/half/report.json"), "utf8"))
+      assert.deepInclude(report, { items: 3, attempts: 3, failed: 2, without_result: 2 })
+      assert.approximately(report.pass_rate, 1 / 3, 1e-9)
+      const shown = yield* evaluate("show", "half", "--json")
+      assert.approximately(JSON.parse(shown.stdout).pass_rate, 1 / 3, 1e-9)
+      assert.match(shown.stderr, /2 of 3 attempts have no result yet, and count as not passed/)
+    }), 60_000)
+
   it.live("what cannot be used is one line and exit code 2, before a model is asked", () =>
     Effect.gen(function*() {
       const { evaluate, model, put } = yield* withQuestions()

@@ -44,6 +44,21 @@ describe("EvalReport", () => {
     assert.isUndefined(EvalReport.compare(first, { name: "c", attempts: [attempt("z", 1, true)] }).test)
   })
 
+  it("an attempt without a result is one that did not pass, in every rate", () => {
+    const attempts = EvalReport.withMissing([attempt("x", 1, true)], ["x#1", "y#1", "a#b#1"], new Map([["y#1", "the model was not there"]]))
+    const report = EvalReport.make("a", attempts)
+    assert.deepInclude(report, { items: 3, attempts: 3, withoutResult: 2, incomplete: 0, models: ["m"] })
+    assert.approximately(report.passRate.value, 1 / 3, 1e-9)
+    assert.approximately(report.scorers[0]?.passRate ?? 1, 1 / 3, 1e-9)
+    assert.approximately(report.scorers[0]?.meanScore ?? 1, 1 / 3, 1e-9)
+    assert.deepStrictEqual(attempts.map(({ answer, item, run }) => [item, run, answer]), [["x", 1, "!"], ["y", 1, "the model was not there"], ["a#b", 1, ""]])
+    const repeated = EvalReport.make("a", EvalReport.withMissing([attempt("x", 1, true)], ["x#1", "x#2"]))
+    assert.deepStrictEqual(repeated.passAtK.map(({ k, value }) => [k, value]), [[1, 0.5], [2, 1]])
+    const comparison = EvalReport.compare({ name: "a", attempts }, { name: "b", attempts: [attempt("x", 1, true), attempt("y", 1, true), attempt("a#b", 1, false)] })
+    assert.deepStrictEqual([comparison.commonItems, comparison.better], [3, ["y"]])
+    assert.include(EvalPage.render("a", [{ report, attempts }]), "2 of 3 attempts, which count as not passed")
+  })
+
   it("an attempt is read back from its row", () => {
     const fields = {
       item: "x", run: 2, passed: true, scores: { exact: { passed: true, score: 1, detail: "" } }, answer: "a", exit: "text_response", model: "m", seconds: 1.5,

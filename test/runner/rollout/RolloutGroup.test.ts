@@ -9,6 +9,7 @@ import * as Redacted from "effect/Redacted"
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Approvals, ChatCompletions, Compaction, Files, Runtime, Terminal } from "../../../src/index.ts"
+import * as RolloutRun from "../../../src/runner/rollout/RolloutRun.ts"
 import * as EpisodeExport from "../../../src/runner/rollout/EpisodeExport.ts"
 import * as Episodes from "../../../src/runner/rollout/Episodes.ts"
 import * as EpisodeStore from "../../../src/runner/rollout/EpisodeStore.ts"
@@ -116,6 +117,16 @@ describe("RolloutGroup", () => {
       assert.strictEqual(first?.episode.nodes.length, 1)
       assert.deepStrictEqual(new Set(episode.advantages), new Set([0, 1]))
       assert.deepInclude(first?.episode.metadata, { environment: "writing", item: "t1" })
+    }))
+
+  it.live("a member whose reward failed is worth 0 in the mean of every component", () =>
+    Effect.gen(function*() {
+      let scored = 0
+      const environment = writing({
+        computeReward: () => Effect.suspend(() => scored++ === 0 ? Effect.succeed({ reward: 1, components: { content: 1 } }) : Effect.fail(new Error("no verifier")))
+      })
+      const { group } = yield* rollOut(environment, task, writer())
+      assert.deepInclude(RolloutRun.metricsOf(group.members), { "reward/mean": 0.5, "reward/content": 0.5, "rollouts/failed": 1 })
     }))
 
   it.live("a reward that fails, one that is no number, no output and a run that fails are 0, with the cause, and clean-up runs", () =>

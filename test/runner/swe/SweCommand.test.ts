@@ -272,13 +272,33 @@ describe("hermes swe", () => {
 
   it.live("a repository without the commit fails its task, and the others go on", () =>
     Effect.gen(function*() {
-      const { at, rows, run } = yield* withTasks(["slugs", "retry"])
+      const { at, evaluate, rows, run } = yield* withTasks(["slugs", "retry"])
       writeInstances(at("tasks.jsonl"), rows.map((row) => row.instance_id === "retry" ? { ...row, base_commit: "0123456789" } : row))
       const { code, stderr, stdout } = yield* run()
       assert.strictEqual(code, 1)
       assert.match(stderr, /Warning: task retry failed: .* has no commit "0123456789": fetch it there, or correct base_commit/)
-      assert.match(stdout, /1 of 1 resolved/)
+      assert.match(stdout, /^retry +failed /m)
+      assert.match(stdout, /^1 of 2 resolved: 50\.0 %.*; without a result and not resolved: 1 failed$/m)
       assert.deepStrictEqual(lines(at(predictions)).map((row) => row.instance_id), ["slugs"])
+
+      // A predictions file has no line of a task that failed.
+      const evaluated = JSON.parse((yield* evaluate("--predictions", predictions, "--json")).stdout)
+      assert.deepInclude(evaluated, { tasks: 2, evaluated: 1, without_result: 1, resolved: 1, rate: 0.5 })
+      assert.deepInclude(evaluated.rows[1], { instance_id: "retry", status: "no_prediction" })
+    }), 60_000)
+
+  it.live("tasks that were not begun count when a run is stopped", () =>
+    Effect.gen(function*() {
+      const here = yield* machine
+      here.put("refused.json", JSON.stringify({ turns: [{ error: { status: 401, message: "bad key" } }], loop: true }))
+      here.put("tasks.txt", "One\nTwo\nThree\n")
+      const { code, stdout } = yield* here.hermes([
+        "swe", "run", "--prompts-file", "tasks.txt", "--workers", "1", "--eval-command", "true", "--script", "refused.json", "--json"
+      ])
+      assert.strictEqual(code, 1)
+      const report = JSON.parse(stdout)
+      assert.deepInclude(report, { tasks: 3, evaluated: 0, without_result: 3, resolved: 0, rate: 0 })
+      assert.deepStrictEqual(report.rows.map(({ status }: { status: string }) => status), ["failed", "not_run", "not_run"])
     }), 60_000)
 
   it.live.skipIf(process.env["HERMES_TEST_SWE"] !== "1")("solves the whole bundled set, and no task without a solution", () =>
