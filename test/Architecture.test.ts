@@ -167,6 +167,7 @@ describe("Architecture", () => {
       "cli/ConfigCommand.ts", // the editor
       "cli/TraceCommand.ts", // the browser
       "platform/ChildProcesses.ts", // the spawner itself
+      "platform/InheritedDescriptors.ts", // starts a command again without what it inherited
       "platform/StandardStreams.ts", // starts nothing
       "plugin/Git.ts", // git, which fetches plugins and runs nothing of them
       "runner/swe/RemoteWorkspace.ts", // tar, which brings a workspace to the environment and back
@@ -221,6 +222,7 @@ describe("Architecture", () => {
       "environment/TreeSnapshot.ts": { program: "found by TrustedPrograms; a name for another machine" },
       "hooks/ShellHookProcess.ts": { program: "the user's; its PATH is the safe one" },
       "platform/ChildProcesses.ts": { "command.command": "the spawner itself" },
+      "platform/InheritedDescriptors.ts": { "program": "a shell of a system directory, or Node itself" },
       "plugin/Git.ts": { git: "found by TrustedPrograms" },
       "runner/swe/GitCommand.ts": { file: "found by TrustedPrograms" },
       "runner/swe/RemoteWorkspace.ts": { "from.tar": "found by TrustedPrograms; a name for another machine", "to.tar": "the same" },

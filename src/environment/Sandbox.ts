@@ -61,7 +61,7 @@ import * as TextCut from "../domain/TextCut.ts"
 import { nodePath, operatingSystem } from "../platform/CurrentProcess.ts"
 import * as PermissionMode from "../config/PermissionMode.ts"
 import { CallDirectory, CommandEnvironment, onThisMachine, type Service as Environment } from "./CommandEnvironment.ts"
-import * as AbandonedDirectories from "../platform/AbandonedDirectories.ts"
+import * as ProcessIdentity from "../platform/ProcessIdentity.ts"
 import { bubblewrap } from "./Bubblewrap.ts"
 import * as PortForward from "./PortForward.ts"
 import * as NewRepository from "./NewRepository.ts"
@@ -137,8 +137,8 @@ const build = Effect.fnUntraced(function*(options: Options) {
   const kind = yield* Wall
   const raise = yield* kind.make(host)
   const base = yield* host.makeTempDirectoryScoped({ prefix: basePrefix }).pipe(Effect.flatMap(host.realPath))
-  yield* AbandonedDirectories.markAsOwn(base)
-  yield* Effect.forkScoped(AbandonedDirectories.removeAbandoned(path.dirname(base), basePrefix))
+  yield* ProcessIdentity.markAsOwn(base)
+  yield* Effect.forkScoped(ProcessIdentity.removeAbandoned(path.dirname(base), basePrefix))
   const { network } = options
   const wall = yield* raise({ spawner: outer, base, network })
   const temporary = yield* SandboxPlaces.makeTemporary(base, kind.paths)

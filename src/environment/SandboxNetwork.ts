@@ -12,10 +12,12 @@
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
 import type * as Scope from "effect/Scope"
 import * as ForwardProxy from "../platform/ForwardProxy.ts"
 import { isSecret, makeSecret } from "../platform/SharedSecret.ts"
 import { HostRequests } from "./CommandEnvironment.ts"
+import { within } from "./SandboxRules.ts"
 
 /** Hosts that commands may reach. */
 export interface Hosts {
@@ -93,3 +95,33 @@ export const variables = (port: string | undefined, caller: string | undefined):
   const direct = "localhost,127.0.0.1,::1"
   return { HTTP_PROXY: address, HTTPS_PROXY: address, http_proxy: address, https_proxy: address, NO_PROXY: direct, no_proxy: direct, NODE_USE_ENV_PROXY: "1" }
 }
+
+/** Reads the paths of sockets that others can connect to from the text of `/proc/net/unix`. Pure. */
+export const parseSocketPaths = (text: string): ReadonlyArray<string> => {
+  const paths = text.split("\n").slice(1).flatMap((line) => {
+    const match = /^\S+ \S+ \S+ (\S+) (\S+) \S+ +\d+ (\/.*)$/.exec(line)
+    if (match === null) return []
+    const [, flags = "0", type, path = ""] = match
+    // A stream is reached while it listens; a datagram socket always.
+    const isReachable = type === "0002" || (Number.parseInt(flags, 16) & 0x10000) !== 0
+    return isReachable ? [path] : []
+  })
+  return [...new Set(paths)]
+}
+
+/** Directories that the sandbox covers as a whole. */
+const covered = ["/run", "/var/run", "/tmp", "/var/tmp", "/proc", "/dev"]
+
+/**
+ * Lists the Unix sockets of services that commands must not reach, each to be covered: a read-only mount does not keep a process from
+ * connecting to one. `/proc/net/unix` lists those of this network namespace. `trees` and `named` are places whose sockets stay.
+ */
+export const listServiceSockets = Effect.fnUntraced(function*(trees: ReadonlyArray<string>, named: ReadonlyArray<string>) {
+  const fs = yield* FileSystem.FileSystem
+  const text = yield* fs.readFileString("/proc/net/unix").pipe(
+    // Not Linux, or a kernel without Unix sockets. After any other error nothing runs: a socket would be reached.
+    Effect.catchIf(({ reason: { _tag } }) => _tag === "NotFound", () => Effect.succeed(""))
+  )
+  return parseSocketPaths(text).filter((path) =>
+    !covered.some((directory) => within(path, directory)) && !trees.some((tree) => within(path, tree)) && !named.includes(path))
+})

@@ -12,8 +12,8 @@ import { removeEmptyDirectory } from "../platform/HeldPath.ts"
 import { CurrentProgram, findProgramFiles } from "../platform/ProgramFiles.ts"
 import { distrustPlaces } from "../platform/TrustedPrograms.ts"
 import { CallConversation, CallDirectory } from "./CommandEnvironment.ts"
-import * as HostSockets from "./HostSockets.ts"
 import * as SandboxCaches from "./SandboxCaches.ts"
+import { listServiceSockets } from "./SandboxNetwork.ts"
 import * as SandboxProgram from "./SandboxProgram.ts"
 import { ordered, type Rule, within } from "./SandboxRules.ts"
 import type { WallKind } from "./SandboxWall.ts"
@@ -160,7 +160,7 @@ export const makeRules = Effect.fnUntraced(function*(
 
   const coverSockets = Effect.fnUntraced(function*(directory: string | undefined) {
     const trees = directory === undefined ? [] : [yield* findTree(directory)]
-    const sockets = yield* HostSockets.listHidden(trees, options.writable)
+    const sockets = yield* listServiceSockets(trees, options.writable)
     return (yield* Effect.forEach(sockets, present("nothing"))).flat()
   }, Effect.provideContext(services))
 

@@ -24,7 +24,8 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
-import { currentProcess, type Lease, LeaseTaken, type Service, sessionName } from "./Leases.ts"
+import { type Lease, LeaseTaken, type Service, sessionName } from "./Leases.ts"
+import { currentProcess } from "./ProcessIdentity.ts"
 import type { Client } from "./PostgresClient.ts"
 
 /** Seconds that a lease is good for without being renewed. */

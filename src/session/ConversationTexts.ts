@@ -1,5 +1,5 @@
 /**
- * What was said in a conversation, for comparing the messages that a client kept with those of a stored session.
+ * Texts of a conversation, for comparing the messages that a client kept with those of a stored session.
  *
  * **Details**
  *

@@ -21,7 +21,7 @@ export interface Bounds {
 /** Bounds of a store that is given none. */
 export const defaultBounds: Bounds = { sessions: 5_000, characters: 50_000_000 }
 
-/** What a message takes besides its texts, in characters. */
+/** Size of a message besides its texts, in characters. */
 const messageOverhead = 200
 
 const countCharacters = (value: unknown): number => {

@@ -189,7 +189,7 @@ export const make = (name: string, attempts: ReadonlyArray<AttemptResult>, ks?: 
     passAtK: (ks ?? (most > 1 ? usualK(most) : [])).flatMap((k) => passAt(items, k)),
     scorers: scorers.map((scorer) => {
       const verdicts = attempts.flatMap(({ scores }) => scores.get(scorer) ?? [])
-      // What was not scored is worth nothing.
+      // An attempt without a score counts as 0.
       const share = (sum: number): number => sum / attempts.length
       return {
         name: scorer,

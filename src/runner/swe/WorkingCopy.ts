@@ -48,7 +48,7 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { temporaryDirectory } from "../../platform/CurrentProcess.ts"
-import * as Leases from "../../platform/Leases.ts"
+import * as ProcessIdentity from "../../platform/ProcessIdentity.ts"
 import * as GitCommand from "./GitCommand.ts"
 
 /** A workspace cannot be made or read; the line says what to correct. */
@@ -143,7 +143,7 @@ export const removeAbandoned = Effect.fn("WorkingCopy.removeAbandoned")(function
     const path = paths.join(directory, name)
     // Without the file, or with one of another user, nothing is known of it.
     const owner = yield* Effect.option(Effect.flatMap(fs.readFileString(paths.join(path, ownerFile)), Schema.decodeEffect(Owner)))
-    if (owner._tag === "None" || !Leases.isDead(owner.value)) return false
+    if (owner._tag === "None" || !ProcessIdentity.isDead(owner.value)) return false
     return yield* Effect.match(fs.remove(path, { recursive: true }), { onFailure: () => false, onSuccess: () => true })
   }))
   return removed.filter((one) => one).length
@@ -165,7 +165,7 @@ export const make = Effect.fn("WorkingCopy.make")(function*(source: Source): Eff
     Effect.catch((error) => error.code === 1 ? Effect.logWarning(`a file is left out of the patch: ${error.message}`) : Effect.fail(told(error)))
   )
 
-  yield* Effect.mapError(fs.writeFileString(paths.join(root, ownerFile), JSON.stringify(Leases.currentProcess())), told)
+  yield* Effect.mapError(fs.writeFileString(paths.join(root, ownerFile), JSON.stringify(ProcessIdentity.currentProcess())), told)
   yield* Effect.mapError(fs.makeDirectory(directory), told)
   yield* git(["init", "--quiet", "--bare", "--template=", outer], root)
   yield* Effect.mapError(fs.makeDirectory(paths.join(outer, "info"), { recursive: true }), told)

@@ -61,9 +61,9 @@ export const findPageSize = (sample: Uint8Array): number => {
   return best.size
 }
 
-/** What a file shows before SQLite opens it. */
+/** Signs that a file shows before SQLite opens it. */
 export interface FileState {
-  /** What is wrong with it, for people; `undefined` when SQLite can open it. */
+  /** Description of the damage, for people; `undefined` when SQLite can open it. */
   readonly problem: string | undefined
   readonly pageSize: number
 }

@@ -67,7 +67,7 @@ const readRows = Effect.fnUntraced(function*(
   if (up.isWhole) return true
   const down = yield* walk(most, up.at, false)
   if (down.isWhole) return true
-  // Where the end of a table is lost, its last number is unknown.
+  // The last number of a table is unknown when its end is lost.
   const isAnyRead = up.at !== -most || down.at !== most
   const seekLimit = !isAnyRead ? 300 : down.at === most ? Math.min(Math.max(1000, pages * 2), maxSeeks / 5) : maxSeeks
   const top = Math.min(down.at, Math.max(up.at, 0) + seekLimit * coarseStep)
@@ -94,7 +94,7 @@ const readRows = Effect.fnUntraced(function*(
   return false
 })
 
-/** What was copied. */
+/** Counts of copied rows. */
 export interface Salvaged {
   /** Tables of which something is lost. */
   readonly incomplete: ReadonlyArray<string>

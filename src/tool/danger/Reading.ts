@@ -154,7 +154,7 @@ export const isLooking = (command: Command, isSettled = true): boolean => {
   // Names from elsewhere may be those of any file, and may look like flags.
   if (wrappers.includes("xargs")) return takesAnyWord(program) && (blind.has(program) || command.input.every(staysBelow)) && hasPlainWords(program, command)
   if (!isSettled && !takesAnyWord(program) && !tests.has(program) && !builtins.has(program) && fields.some(({ varies }) => varies)) return false
-  return (wrappers.length === 0 || wrappers.every(isWrapping) || hasWholeNames(command)) && hasPlainWords(program, command)
+  return (wrappers.every(isWrapping) || hasWholeNames(command)) && hasPlainWords(program, command)
 }
 
 /** Arithmetic, subscripts, the expansions that a shell runs or computes, and the number of a descriptor that it stores. */

@@ -22,7 +22,7 @@ import type { Command, Field } from "../Command.ts"
 /** The value that a flag takes. */
 type Value = "none" | "attached" | "plain" | "number" | "any" | "next" | "nextTwo"
 
-/** What the words of a command say. */
+/** Flags and operands of a command. */
 export interface Words {
   /** Values of each flag that is there; a flag without a value has an empty text. */
   readonly flags: ReadonlyMap<string, ReadonlyArray<string>>

@@ -10,11 +10,11 @@ import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:
 import { createServer, type Server } from "node:net"
 import { join } from "node:path"
 import { CallDirectory, CommandEnvironment } from "../../src/environment/CommandEnvironment.ts"
-import { parsePaths } from "../../src/environment/HostSockets.ts"
+import { parseSocketPaths } from "../../src/environment/SandboxNetwork.ts"
 import { makeDefaults } from "../../src/environment/ResourceLimits.ts"
 import * as Sandbox from "../../src/environment/Sandbox.ts"
-import * as AbandonedDirectories from "../../src/platform/AbandonedDirectories.ts"
-import { currentProcess } from "../../src/platform/Leases.ts"
+import * as ProcessIdentity from "../../src/platform/ProcessIdentity.ts"
+import { currentProcess } from "../../src/platform/ProcessIdentity.ts"
 import { makeLastingDirectory, temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const stands = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]).status === 0
@@ -66,7 +66,7 @@ describe("unix sockets", () => {
     const line = (flags: string, type: string, path: string) => `0000000000000000: 00000002 00000000 ${flags} ${type} 01 12345 ${path}`
     const text = ["Num       RefCount Protocol Flags    Type St Inode Path", line("00010000", "0001", "/opt/a b.sock"), line("00000000", "0001", "/opt/connected.sock"),
       line("00000000", "0002", "/opt/log"), line("00010000", "0001", "@abstract"), line("00010000", "0005", "/opt/packet"), ""].join("\n")
-    assert.deepStrictEqual(parsePaths(text), ["/opt/a b.sock", "/opt/log", "/opt/packet"])
+    assert.deepStrictEqual(parseSocketPaths(text), ["/opt/a b.sock", "/opt/log", "/opt/packet"])
   })
 })
 
@@ -89,12 +89,12 @@ describe("directories of killed runs", () => {
         writeFileSync(join(root, name, "owner"), JSON.stringify(owner))
       }
       mkdirSync(join(root, "x-mine"))
-      yield* AbandonedDirectories.markAsOwn(join(root, "x-mine"))
+      yield* ProcessIdentity.markAsOwn(join(root, "x-mine"))
       mkdirSync(join(root, "x-new"))
       symlinkSync(join(root, "y-dead"), join(root, "x-link"))
       // What a link in it names stays.
       symlinkSync(join(root, "y-dead"), join(root, "x-dead/0/tmp/link"))
-      yield* AbandonedDirectories.removeAbandoned(root, "x-")
+      yield* ProcessIdentity.removeAbandoned(root, "x-")
       const left = ["x-dead", "x-reused", "x-boot", "x-host", "y-dead", "x-mine", "x-new", "x-link"].filter((name) => existsSync(join(root, name)))
       assert.deepStrictEqual(left, ["x-host", "y-dead", "x-mine", "x-new", "x-link"])
       assert.isTrue(existsSync(join(root, "y-dead/0/tmp")))

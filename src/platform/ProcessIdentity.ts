@@ -1,0 +1,120 @@
+/**
+ * The identity of a process, and temporary directories that name the process they belong to, so that a later process can
+ * remove those of processes that were killed.
+ *
+ * **Details**
+ *
+ * A directory holds a file `owner` with the identity of its process. It is removed when that process is certainly gone:
+ * another start of the same host, or no such process in the same process namespace. Directories of another host, of another
+ * user or without a readable `owner` stay, and so does a symbolic link.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { readFileSync, readlinkSync } from "node:fs"
+import { lstat, readdir, readFile, rm, writeFile } from "node:fs/promises"
+import { hostname } from "node:os"
+import { join } from "node:path"
+
+/**
+ * A process, as it is told from every other one of the machine. `machine` names the host, its boot and its process namespace: a process
+ * id means something there only. `startTime` is the process's start in clock ticks (field 22 of `proc(5)`), which tells a process
+ * from a later one of the same id; it is empty where there is no `/proc`.
+ */
+interface ProcessIdentity {
+  readonly machine: string
+  readonly pid: number
+  readonly startTime: string
+}
+
+const readable = (read: () => string): string => {
+  try {
+    return read().trim()
+  } catch {
+    // No `/proc`: the host name has to do.
+    return ""
+  }
+}
+
+interface Stat {
+  readonly state: string
+  readonly startTime: string
+}
+
+/** `pid (name, which may hold anything) state ppid … starttime`; undefined where there is no such process or no `/proc`. */
+const statOf = (pid: number): Stat | undefined => {
+  const text = readable(() => readFileSync(`/proc/${pid}/stat`, "utf8"))
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ")
+  const [state, startTime] = [fields[0], fields[19]]
+  return state === undefined || startTime === undefined ? undefined : { state, startTime }
+}
+
+let own: ProcessIdentity | undefined
+
+/** Identifies this process; read once. */
+export const currentProcess = (): ProcessIdentity =>
+  own ??= {
+    machine: [
+      hostname(),
+      readable(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8")),
+      readable(() => readlinkSync("/proc/self/ns/pid"))
+    ].join(" "),
+    pid: process.pid,
+    startTime: statOf(process.pid)?.startTime ?? ""
+  }
+
+const exists = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    // A process of another user may not be signalled, and is there.
+    return error instanceof Error && "code" in error && error.code === "EPERM"
+  }
+}
+
+/** Tests whether a process is certainly gone. A process of another machine never is: nothing is known of it. */
+export const isDead = ({ machine, pid, startTime }: ProcessIdentity): boolean => {
+  if (machine !== currentProcess().machine) return false
+  if (!exists(pid)) return true
+  const stat = statOf(pid)
+  if (stat === undefined || startTime === "") return false
+  return stat.startTime !== startTime || stat.state === "Z" || stat.state === "X"
+}
+
+const ownerFile = "owner"
+
+const Owner = Schema.fromJsonString(Schema.Struct({ machine: Schema.String, pid: Schema.Int, startTime: Schema.String }))
+
+/** Error of a directory that could not be marked as one of this process. */
+export class NotMarked extends Schema.TaggedError<NotMarked>()("NotMarked", { message: Schema.String }) {}
+
+/** Writes into a new directory that it belongs to this process. */
+export const markAsOwn = (directory: string): Effect.Effect<void, NotMarked> =>
+  Effect.tryPromise({
+    try: () => writeFile(join(directory, ownerFile), JSON.stringify(currentProcess()), { mode: 0o600, flag: "wx" }),
+    catch: (cause) => new NotMarked({ message: cause instanceof Error ? cause.message : String(cause) })
+  })
+
+/** True of an owner that is certainly gone. */
+const isGone = (owner: typeof Owner.Type): boolean => {
+  const [host, boot] = owner.machine.split(" ")
+  const [here, now] = currentProcess().machine.split(" ")
+  const isEarlierStart = host === here && boot !== now && boot !== "" && now !== ""
+  return isEarlierStart || isDead(owner)
+}
+
+const removeOne = Effect.fnUntraced(function*(directory: string) {
+  const stat = yield* Effect.tryPromise(() => lstat(directory))
+  if (!stat.isDirectory() || stat.uid !== process.getuid?.()) return
+  const text = yield* Effect.tryPromise(() => readFile(join(directory, ownerFile), "utf8"))
+  if (isGone(yield* Schema.decodeEffect(Owner)(text))) yield* Effect.tryPromise(() => rm(directory, { recursive: true, force: true }))
+})
+
+/** Removes the directories of killed processes whose names begin with `prefix`; what cannot be judged or removed stays. */
+export const removeAbandoned = (parent: string, prefix: string): Effect.Effect<void> =>
+  Effect.tryPromise(() => readdir(parent)).pipe(
+    Effect.flatMap((names) =>
+      Effect.forEach(names.filter((name) => name.startsWith(prefix)), (name) => Effect.ignore(removeOne(join(parent, name))), { discard: true })),
+    // A later start looks again.
+    Effect.ignore
+  )
