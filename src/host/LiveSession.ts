@@ -140,11 +140,6 @@ export interface LiveSession {
   readonly send: (message: LiveTurns.NewMessage) => Effect.Effect<LiveTurns.Sent>
   /** Takes a message of the queue back; undefined where it is not there any more. */
   readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
-  /**
-   * Takes all messages of clients back that wait for a turn, so that nothing begins when the turn under way is stopped.
-   * Messages of plugins and reports from the background stay.
-   */
-  readonly takeBack: Effect.Effect<LiveTurns.TakenBack>
   /** Asks the turn to end with what it has, and takes back its questions; false where none is under way. Also takes back the question about a plan. */
   readonly stop: Effect.Effect<boolean>
   /** Interrupts the turn, and waits a little for its end. */
@@ -291,7 +286,6 @@ export const make = Effect.fnUntraced(function*(
       Stream.fromPull(Effect.succeed(Effect.map(take, (event) => [event] as const))))),
     send: (message) => owner.run(turns.send(message, "client")),
     unqueue: (id) => owner.run(turns.unqueue(id)),
-    takeBack: owner.run(turns.takeBack),
     stop: owner.run(turns.stop),
     interrupt: turns.interrupt,
     answer: questions.answer,

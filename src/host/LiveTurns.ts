@@ -79,20 +79,11 @@ export interface TurnOptions {
   readonly reports?: "turn" | "off" | undefined
 }
 
-/** Messages of clients that were taken back, in the order in which they were sent. */
-export interface TakenBack {
-  /** Texts that were to reach the turn under way. */
-  readonly steering: ReadonlyArray<string>
-  readonly queue: ReadonlyArray<Message>
-}
-
 export interface LiveTurns {
   /** Takes a message. Only for work on the owner's fiber, as all but `interrupt`. */
   readonly send: (message: NewMessage, origin: "client" | "plugin") => Effect.Effect<Sent>
   /** Takes a message of the queue back; undefined where it is not there any more. */
   readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
-  /** Takes all messages of clients back, so that none of them begins a turn by itself. */
-  readonly takeBack: Effect.Effect<TakenBack>
   /** Asks the turn to end with what it has; false where none is under way. */
   readonly stop: Effect.Effect<boolean>
   /** Begins what is next, if nothing is under way. */
@@ -344,12 +335,6 @@ export const make = Effect.fnUntraced(function*(
         if (found !== undefined) setQueue(queue.filter((message) => message !== found), steering)
         return found
       }),
-    takeBack: Effect.sync(() => {
-      const { queue, steering } = owner.state()
-      const taken = queue.filter(({ origin }) => origin === "client")
-      if (taken.length > 0 || steering.length > 0) setQueue(queue.filter(({ origin }) => origin !== "client"), [])
-      return { steering, queue: taken }
-    }),
     hold: (change) =>
       Effect.suspend(() => {
         held += change

@@ -139,23 +139,6 @@ describe("LiveSession", () => {
         assert.deepStrictEqual((yield* live.state).queue, [])
       })))
 
-  it.effect("messages of clients that wait are taken back, and none of them begins when the turn is stopped", () =>
-    live({}, ({ live }) =>
-      Effect.gen(function*() {
-        const reader = yield* live.subscribe()
-        yield* live.send({ prompt: "hang" })
-        yield* live.send({ prompt: "one" })
-        yield* live.send({ prompt: "two" })
-        live.conversation.queue("of a plugin")
-        yield* Effect.yieldNow
-        const { queue, steering } = yield* live.takeBack
-        assert.deepStrictEqual([queue.map(({ shown }) => shown), steering], [["one", "two"], []])
-        assert.deepStrictEqual((yield* live.state).queue.map(({ shown }) => shown), ["of a plugin"])
-        assert.deepStrictEqual(yield* live.takeBack, { queue: [], steering: [] })
-        yield* live.stop
-        yield* untilTag(reader, "TurnEnded")
-      })))
-
   it.effect("a client that stops reading stops nothing", () =>
     live({}, ({ live }) =>
       Effect.gen(function*() {

@@ -3,8 +3,7 @@
  * meanwhile waits for its turn.
  *
  * The first Ctrl+C asks the work to stop, a second one within two seconds leaves the program. Leaving waits for the work to
- * end, but no longer than {@link graceMillis}. Input that waits goes back to the prompt when the user stops the work: nothing
- * begins by itself after that.
+ * end, but no longer than {@link graceMillis}.
  *
  * Input that is sent meanwhile is done afterwards (`display.busy_input_mode: queue`), or stops the work first (`interrupt`), or
  * reaches the model with the next tool result (`steer`). Commands about the work itself (`/stop`, `/steer`, `/agents`, …)
@@ -129,15 +128,6 @@ const watch = Effect.fnUntraced(function*<A, E>(
     screen.live(viewOf(dialog, state, lines, addressed(now) ?? dialog))
   })
 
-  /** Puts the input that waits back before what is typed. */
-  const restoreInput = Effect.gen(function*() {
-    const { queue, steering } = yield* live.takeBack
-    const sent = queue.map(({ id, shown }) => dialog.sent.get(id) ?? shown)
-    const lines = [...steering, ...sent, ...dialog.waiting.splice(0).map(({ text }) => text)]
-    if (lines.length === 0) return
-    dialog.editor = Editor.withText(Editor.empty, [...lines, ...dialog.editor.text === "" ? [] : [dialog.editor.text]].join("\n"))
-  })
-
   const stop = Effect.gen(function*() {
     stopped = true
     if (!(yield* work.stop)) yield* Effect.forkDetach(Fiber.interrupt(fiber))
@@ -149,12 +139,9 @@ const watch = Effect.fnUntraced(function*<A, E>(
     if (isMessage && dialog.waiting.length === 0) {
       yield* remember(dialog, line)
       const prompt = yield* attached(dialog, line.text.trim())
-      const { message } = yield* live.send({ prompt, shown: line.shown, busy })
-      dialog.sent.set(message.id, line.text)
+      yield* live.send({ prompt, shown: line.shown, busy })
     } else dialog.waiting.push(line)
   })
-
-  const stopByUser = Effect.andThen(restoreInput, stop)
 
   const send = Effect.fnUntraced(function*(line: TypedLine) {
     if (line.text.trim() === "") return
@@ -162,7 +149,7 @@ const watch = Effect.fnUntraced(function*<A, E>(
     const found = command === undefined ? undefined : SlashCommands.find(dialog.commands, command.name)
     if (command !== undefined && found?._tag === "Command" && found.command.meanwhile !== undefined) {
       return yield* found.command.meanwhile(command.argument, dialog, {
-        stop: stopByUser,
+        stop,
         send: (text, busy) => Effect.provideContext(keep({ shown: literal(text), text: literal(text) }, busy), context)
       })
     }
@@ -202,7 +189,7 @@ const watch = Effect.fnUntraced(function*<A, E>(
         yield* question === undefined ? send(PromptLine.lineOf(action)) : answer(question, PromptLine.lineOf(action).text)
         return undefined
       case "Escape":
-        yield* stopByUser
+        yield* stop
         return undefined
       case "TooLarge":
         note(dialog, PromptLine.tooLarge(screen.asidePaint, action.characters))
@@ -210,7 +197,7 @@ const watch = Effect.fnUntraced(function*<A, E>(
       case "Interrupt": {
         if (now - dialog.interruptedAt < PromptLine.leaveMillis) return PromptLine.interruptedCode
         dialog.interruptedAt = now
-        yield* stopByUser
+        yield* stop
         return undefined
       }
       case "Suspend":

@@ -163,8 +163,6 @@ export interface Dialog {
   readonly waiting: Array<TypedLine>
   /** Messages that stand on the screen already. */
   readonly echoed: Set<string>
-  /** Whole texts of messages that were sent while a turn was under way, by the ids of the messages. */
-  readonly sent: Map<string, string>
   /** Questions of the turn that wait, the oldest first. */
   questions: ReadonlyArray<TurnQuestion>
   /** The question that is asked now, as it is shown. */

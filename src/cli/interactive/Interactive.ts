@@ -152,7 +152,6 @@ const make = Effect.fnUntraced(function*(
     interruptedAt: -Infinity,
     waiting: [],
     echoed: new Set(),
-    sent: new Map(),
     questions: [],
     asked: undefined
   }
@@ -233,7 +232,6 @@ const receive = Effect.fnUntraced(function*(dialog: Dialog, event: HostEvent): E
   switch (event._tag) {
     case "TurnStarted": {
       const { message } = event.turn
-      dialog.sent.delete(message.id)
       if (!dialog.echoed.delete(message.id)) PromptLine.echo(dialog, message.shown)
       return yield* Turn.show(dialog, event.turn)
     }
