@@ -97,6 +97,26 @@ describe("cancellations over ACP", () => {
       })
     }), { timeout: 60_000 })
 
+  it.live("begin nothing that waits behind the turn", () =>
+    Effect.gen(function*() {
+      const editor = yield* world({ "theirs": [{ text: "Theirs." }], "mine": [{ text: "Mine ", hangs: true }], "hello": [{ text: "Hello." }] })
+      const { aborted, ask, connection, lives, seen, sessionId, textOf } = editor
+      const [live] = lives
+      if (live === undefined) return assert.fail("no session")
+      yield* Effect.promise(async () => {
+        const hanging = ask("session/prompt", { sessionId, prompt: say("mine") })
+        await until(() => textOf(sessionId).includes("Mine"))
+        live.conversation.queue("theirs")
+        await connection.agent.notify("session/cancel", { sessionId })
+        assert.strictEqual((await hanging).stopReason, "cancelled")
+        await until(() => aborted() === 1)
+      })
+      const { queue, turn } = yield* live.state
+      assert.deepStrictEqual([queue.map(({ shown }) => shown), turn], [["theirs"], undefined])
+      assert.lengthOf(seen, 1)
+      yield* Effect.promise(() => usable(editor))
+    }), { timeout: 60_000 })
+
   it.live("give up a command, such as /compact", () =>
     Effect.gen(function*() {
       const editor = yield* world(asking)
