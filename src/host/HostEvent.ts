@@ -135,6 +135,8 @@ export type HostEvent =
   /** Reviews and children in the background spent this for turns that are over. */
   | { readonly _tag: "UsageAfter"; readonly events: ReadonlyArray<UsageReported> }
   | { readonly _tag: "QueueChanged"; readonly queue: ReadonlyArray<Message>; readonly steering: ReadonlyArray<string> }
+  /** These messages were taken back before a turn began with them: the user stopped the work, and none of them is sent. */
+  | { readonly _tag: "MessagesReturned"; readonly messages: ReadonlyArray<Message> }
   /** The model got these texts with the result of a tool. */
   | { readonly _tag: "Steered"; readonly turn: number; readonly texts: ReadonlyArray<string> }
   | { readonly _tag: "QuestionAsked"; readonly question: OpenQuestion }

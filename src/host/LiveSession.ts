@@ -140,6 +140,11 @@ export interface LiveSession {
   readonly send: (message: LiveTurns.NewMessage) => Effect.Effect<LiveTurns.Sent>
   /** Takes a message of the queue back; undefined where it is not there any more. */
   readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
+  /**
+   * Takes back the messages of clients that no turn began with, for a user who stops all work (with {@link LiveSession.stop}): nothing begins
+   * until a client sends a message again, or something new arrives from the background.
+   */
+  readonly takeBack: Effect.Effect<ReadonlyArray<Message>>
   /** Asks the turn to end with what it has, and takes back its questions; false where none is under way. Also takes back the question about a plan. */
   readonly stop: Effect.Effect<boolean>
   /** Interrupts the turn, and waits a little for its end. */
@@ -286,6 +291,7 @@ export const make = Effect.fnUntraced(function*(
       Stream.fromPull(Effect.succeed(Effect.map(take, (event) => [event] as const))))),
     send: (message) => owner.run(turns.send(message, "client")),
     unqueue: (id) => owner.run(turns.unqueue(id)),
+    takeBack: owner.run(turns.takeBack),
     stop: owner.run(turns.stop),
     interrupt: turns.interrupt,
     answer: questions.answer,

@@ -7,6 +7,9 @@
  * background, in this order. A message may also reach the turn that is under way, with the result of the next tool (`steer`); what
  * did not reach it is first in the queue afterwards. While a client holds the session, no turn begins.
  *
+ * A user who stops the work wants nothing else to begin: `takeBack` returns the messages that clients sent to whoever asked, and what plugins and
+ * the background want to say waits for the next message of a client, or for something new from the background.
+ *
  * **Gotchas**
  *
  * Of several listeners that replace a tool's result the first wins. Where there is one already, nothing can be added to
@@ -84,6 +87,11 @@ export interface LiveTurns {
   readonly send: (message: NewMessage, origin: "client" | "plugin") => Effect.Effect<Sent>
   /** Takes a message of the queue back; undefined where it is not there any more. */
   readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
+  /**
+   * Takes back the messages of clients that no turn began with, also those on their way into the turn. Nothing begins until a client sends
+   * one again, or something new arrives from the background.
+   */
+  readonly takeBack: Effect.Effect<ReadonlyArray<Message>>
   /** Asks the turn to end with what it has; false where none is under way. */
   readonly stop: Effect.Effect<boolean>
   /** Begins what is next, if nothing is under way. */
@@ -131,6 +139,8 @@ export const make = Effect.fnUntraced(function*(
   let messages = 0
   let turns = 0
   let held = 0
+  /** True from the moment at which the user stopped the work until something new is wanted. */
+  let isPaused = false
   let running: Fiber.Fiber<unknown, unknown> | undefined
   let isPlanningTold = false
   /** The turn that began in the mode `plan`. */
@@ -145,6 +155,13 @@ export const make = Effect.fnUntraced(function*(
     const { queue } = owner.state()
     const place = queue.findIndex(({ origin }) => origin !== "plugin")
     return place === -1 ? [...queue, ...added] : [...queue.slice(0, place), ...added, ...queue.slice(place)]
+  }
+
+  /** Puts a message of a client before what the background reports. */
+  const queueBeforeReports = (message: Message): ReadonlyArray<Message> => {
+    const { queue } = owner.state()
+    const place = queue.findIndex(({ origin }) => origin === "background")
+    return place === -1 ? [...queue, message] : queue.toSpliced(place, 0, message)
   }
 
   const setQueue = (queue: ReadonlyArray<Message>, steering: ReadonlyArray<string>): void =>
@@ -273,23 +290,37 @@ export const make = Effect.fnUntraced(function*(
   const watch = Effect.fnUntraced(function*() {
     watching?.interruptUnsafe()
     const arrived = Effect.raceAllFirst(sessionsOf(owner.state()).map(background.arrived))
-    watching = yield* Effect.forkIn(Effect.andThen(arrived, Effect.sync(() => void owner.post(next))), scope)
+    const resume = Effect.sync(() => {
+      isPaused = false
+      owner.post(next)
+    })
+    watching = yield* Effect.forkIn(Effect.andThen(arrived, resume), scope)
+  })
+
+  /** Takes what the background has to say, as one message. */
+  const takeReports = Effect.fnUntraced(function*() {
+    const told = (yield* Effect.forEach(sessionsOf(owner.state()), background.take)).flat()
+    if (told.length === 0) return undefined
+    const shown = told.map((message) => message.split("\n", 1)[0] ?? "").join("\n")
+    return newMessage({ prompt: told.join("\n\n"), shown }, "background")
   })
 
   const next: Effect.Effect<void> = Effect.gen(function*() {
     const { queue: [first, ...rest], steering, turn } = owner.state()
     if (turn !== undefined || held > 0) return
-    if (first !== undefined) {
+    if (first !== undefined && !isPaused) {
       setQueue(rest, steering)
       return yield* start(first)
     }
     if (reports === "off") return
-    const ids = sessionsOf(owner.state())
-    const told = (yield* Effect.forEach(ids, background.take)).flat()
-    if (told.length > 0) {
-      const shown = told.map((message) => message.split("\n", 1)[0] ?? "").join("\n")
-      return yield* start(newMessage({ prompt: told.join("\n\n"), shown }, "background"))
+    const report = yield* takeReports()
+    if (report !== undefined && !isPaused) return yield* start(report)
+    // It is told with the next message, and what arrives from now on begins a turn.
+    if (report !== undefined) {
+      setQueue([...owner.state().queue, report], steering)
+      owner.readers.publish({ _tag: "Notice", level: "info", message: `${report.shown}\nThe agent is told behind your next message.` })
     }
+    const ids = sessionsOf(owner.state())
     const notices = (yield* Effect.forEach(ids, background.takeNotices)).flat()
     if (notices.length > 0) owner.readers.publish({ _tag: "Notice", level: "info", message: notices.join("\n") })
     yield* watch()
@@ -308,10 +339,23 @@ export const make = Effect.fnUntraced(function*(
     return true
   })
 
+  const takeBack = Effect.sync((): ReadonlyArray<Message> => {
+    const { queue, steering } = owner.state()
+    const waiting = queue.filter(({ origin }) => origin === "client")
+    const taken = [...steering.map((prompt) => newMessage({ prompt }, "client")), ...waiting]
+    isPaused = true
+    if (taken.length === 0) return taken
+    setQueue(queue.filter((message) => !waiting.includes(message)), [])
+    owner.readers.publish({ _tag: "MessagesReturned", messages: taken })
+    return taken
+  })
+
   const send: (given: NewMessage, origin: "client" | "plugin") => Effect.Effect<Sent> = Effect.fnUntraced(function*(given, origin) {
     const { queue, steering, turn } = owner.state()
     const message = newMessage(given, origin)
-    if (turn === undefined && held === 0 && queue.length === 0) {
+    // A message of a plugin that comes behind stopped work is something new, too.
+    if (origin === "client" || turn === undefined) isPaused = false
+    if (turn === undefined && held === 0 && queue.length === 0 && !isPaused) {
       yield* start(message)
       return { _tag: "Started", message }
     }
@@ -319,13 +363,16 @@ export const make = Effect.fnUntraced(function*(
       setQueue(queue, [...steering, given.prompt])
       return { _tag: "Steering", message }
     }
-    setQueue(origin === "plugin" ? queueFirst([message]) : [...queue, message], steering)
+    setQueue(origin === "plugin" ? queueFirst([message]) : queueBeforeReports(message), steering)
     if (given.busy === "interrupt") yield* stop
+    // What waited since the work was stopped goes on.
+    if (turn === undefined) yield* next
     return { _tag: "Queued", message }
   })
 
   return {
     send,
+    takeBack,
     stop,
     next,
     unqueue: (id) =>

@@ -11,7 +11,7 @@ import { dirname } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Runtime from "../../src/Runtime.ts"
-import { machine, onceSaid, program, sessionIdOf } from "../support/hermes.ts"
+import { machine, onceSaid, program, sessionIdOf, standInWhereUnset } from "../support/hermes.ts"
 
 /** A plugin that notes which sessions are given up, and does `more` when it is registered. */
 const plugin = (log: string, more = "") => `
@@ -138,7 +138,7 @@ describe("a session is given up once", () => {
         command: process.execPath,
         args: [program, "mcp", "serve"],
         cwd,
-        env: { PATH: process.env["PATH"] ?? "", HOME: dirname(home), HERMES_HOME: home },
+        env: { PATH: process.env["PATH"] ?? "", HOME: dirname(home), HERMES_HOME: home, ...standInWhereUnset([], { home }) },
         stderr: "pipe"
       })
       yield* Effect.promise(() => client.connect(transport))

@@ -6,7 +6,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio"
 import * as Effect from "effect/Effect"
 import { existsSync, readFileSync } from "node:fs"
 import { dirname } from "node:path"
-import { machine, program } from "../support/hermes.ts"
+import { machine, program, standInWhereUnset } from "../support/hermes.ts"
 
 const key = "sk-proj-Zk3mQ8vT1xW5yB7nC2dF4gH6jK9pL0rS"
 
@@ -51,7 +51,7 @@ const served = Effect.gen(function*() {
       command: process.execPath,
       args: [program, "mcp", "serve", "--tools", "read_file,leak,guarded,blocked,count,hangup"],
       cwd,
-      env: { PATH: process.env["PATH"] ?? "", HOME: dirname(home), HERMES_HOME: home },
+      env: { PATH: process.env["PATH"] ?? "", HOME: dirname(home), HERMES_HOME: home, ...standInWhereUnset([], { home }) },
       stderr: "pipe"
     }))),
     () => Effect.promise(() => client.close())

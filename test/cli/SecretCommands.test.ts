@@ -6,7 +6,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio"
 import * as Effect from "effect/Effect"
 import { dirname } from "node:path"
 import * as HttpServer from "../provider/HttpServer.ts"
-import { machine, program } from "../support/hermes.ts"
+import { machine, program, standInWhereUnset } from "../support/hermes.ts"
 import { encoded, isWhole } from "../support/plantedKeys.ts"
 import { launcher, open } from "../support/pseudoTerminal.ts"
 import { everything, filesOf, found, plantedText } from "../support/secretSearch.ts"
@@ -56,7 +56,7 @@ describe("hermes mcp serve", () => {
         command: process.execPath,
         args: [program, "mcp", "serve", "--tools", "read_file,leak,broken,thrown"],
         cwd,
-        env: { PATH: process.env["PATH"] ?? "", HOME: dirname(home), HERMES_HOME: home },
+        env: { PATH: process.env["PATH"] ?? "", HOME: dirname(home), HERMES_HOME: home, ...standInWhereUnset([], { home }) },
         stderr: "pipe"
       })
       let stderr = ""

@@ -133,14 +133,33 @@ describe("background of an interactive session", () => {
 
   it.effect("what arrives while the agent works waits until it is done", () => {
     const { background, deliver } = fake([])
-    return session({ background }, ({ screen, type, until }) =>
+    return session({ background }, ({ later, screen, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("be slow\r")
+        yield* until("› be slow\n")
+        yield* deliver("[The background process proc_bbbb (make) exited with code 0]\nIt printed nothing.")
+        assert.notInclude(screen(), "proc_bbbb")
+        yield* later("Both slept well.")
+        yield* until("› [The background process proc_bbbb (make) exited with code 0]")
+      }))
+  })
+
+  it.effect("what arrived before the user stopped the work is told in a line, and to the agent behind the next message", () => {
+    const { background, deliver } = fake([])
+    return session({ background }, ({ model, type, until }) =>
       Effect.gen(function*() {
         yield* type("hang\r")
         yield* until("Let me think about")
         yield* deliver("[The background process proc_bbbb (make) exited with code 0]\nIt printed nothing.")
-        assert.notInclude(screen(), "proc_bbbb")
         yield* type("\u0003")
+        yield* until("The agent is told behind your next message.")
+        assert.lengthOf(model.asked, 1)
+        yield* type("hello\r")
+        yield* until("You said: hello")
         yield* until("› [The background process proc_bbbb (make) exited with code 0]")
+        // What arrives from now on begins a turn again.
+        yield* deliver("[Report of the background delegation dlg_aaaa: completed]")
+        yield* until("› [Report of the background delegation dlg_aaaa: completed]")
       }))
   })
 
@@ -177,6 +196,8 @@ describe("background of an interactive session", () => {
         yield* type("/steer go on\r")
         yield* until("next: go on")
         yield* type("\u0003")
-        yield* until("› go on")
+        yield* until("What waited is back in the prompt.")
+        yield* type("\r")
+        yield* until("You said: go on")
       })))
 })

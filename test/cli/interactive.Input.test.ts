@@ -100,6 +100,81 @@ describe("Ctrl+C", () => {
       })))
 })
 
+describe("what waits when the work is stopped", () => {
+  for (const [name, key] of [["Esc", esc], ["Ctrl+C", ctrlC]] as const) {
+    it.effect(`goes back into the prompt by ${name}, and none of it runs`, () =>
+      session({}, ({ model, screen, type, until }) =>
+        Effect.gen(function*() {
+          yield* type("hang\r")
+          yield* until("Let me think about")
+          yield* type("one\rtwo\r/status\rhalf")
+          yield* until("next: /status")
+          yield* type(key)
+          yield* pause
+          yield* until("Stopped.")
+          yield* until("The 3 lines that waited are back in the prompt.")
+          yield* until("› one\n  two\n  /status\n  half")
+          assert.lengthOf(model.asked, 1)
+          assert.notInclude(screen(), "Tool lines")
+          yield* type(" a line\r")
+          yield* until("You said: one\ntwo\n/status\nhalf a line")
+          assert.lengthOf(model.asked, 2)
+        })))
+  }
+
+  it.effect("by /stop, too; a long paste is folded again", () =>
+    session({}, ({ model, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("hang\r")
+        yield* until("Let me think about")
+        yield* type(`see ${pasted(lines(12))}\r`)
+        yield* until("next: see [paste #1, 12 lines]")
+        yield* type("/stop\r")
+        yield* until("What waited is back in the prompt.")
+        yield* until("lines]")
+        assert.lengthOf(model.asked, 1)
+        yield* type("\r")
+        yield* until("You said: see line 1")
+      })))
+
+  it.effect("and was sent into the turn", () =>
+    session({ display: { busyInputMode: "steer" } }, ({ model, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("hang\r")
+        yield* until("Let me think about")
+        yield* type("be quick\r")
+        yield* until("sending: be quick")
+        yield* type(esc)
+        yield* pause
+        yield* until("Stopped.")
+        yield* until("› be quick")
+        assert.lengthOf(model.asked, 1)
+      })))
+
+  it.effect("behind a command of the shell", () =>
+    session({}, ({ model, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("!echo begun; sleep 100\r")
+        yield* until("begun\n")
+        yield* type("hello\r")
+        yield* until("next: hello")
+        yield* type(esc)
+        yield* pause
+        yield* until("stopped")
+        yield* until("› hello")
+        assert.lengthOf(model.asked, 0)
+      })))
+
+  it.effect("runs where a message is to take the place of the turn", () =>
+    session({ display: { busyInputMode: "interrupt" } }, ({ type, until }) =>
+      Effect.gen(function*() {
+        yield* type("hang\r")
+        yield* until("Let me think about")
+        yield* type("instead\r")
+        yield* until("You said: instead")
+      })))
+})
+
 describe("lines ahead of an answer", () => {
   it.effect("that were typed before an approval came wait, and the approval is answered by what is typed after it", () =>
     session({}, ({ model, type, until }) =>

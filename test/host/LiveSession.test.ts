@@ -129,6 +129,41 @@ describe("LiveSession", () => {
         assert.isFalse(yield* live.stop)
       })))
 
+  it.effect("messages that are taken back before a stop are returned, and nothing begins until a client sends again", () =>
+    live({}, ({ live }) =>
+      Effect.gen(function*() {
+        const reader = yield* live.subscribe()
+        yield* live.send({ prompt: "hang" })
+        yield* live.send({ prompt: "second" })
+        yield* live.send({ prompt: "third" })
+        yield* live.send({ prompt: "on its way", busy: "steer" })
+        live.conversation.queue("[system] of a plugin")
+        assert.deepStrictEqual((yield* live.takeBack).map(({ shown }) => shown), ["on its way", "second", "third"])
+        assert.isTrue(yield* live.stop)
+        const seen = lines(yield* untilTag(reader, "TurnEnded"))
+        assert.include(seen, "returned on its way, second, third")
+        assert.include(seen, "ended 1 interrupted_by_user stopped")
+        // What a plugin said waits for the user.
+        assert.deepStrictEqual((yield* live.state).queue.map(({ shown }) => shown), ["[system] of a plugin"])
+        assert.isUndefined((yield* live.state).turn)
+        yield* live.send({ prompt: "hello" })
+        const after = lines(yield* until(reader, (event) => event._tag === "TurnEnded" && event.turn.id === 3))
+        assert.deepStrictEqual(after.filter((line) => line.startsWith("started")), ["started 2 plugin: [system] of a plugin", "started 3 client: hello"])
+        assert.deepStrictEqual(yield* live.takeBack, [])
+      })))
+
+  it.effect("a message of a plugin that comes behind stopped work begins a turn", () =>
+    live({}, ({ live }) =>
+      Effect.gen(function*() {
+        const reader = yield* live.subscribe()
+        yield* live.send({ prompt: "hang" })
+        yield* live.takeBack
+        yield* live.stop
+        yield* untilTag(reader, "TurnEnded")
+        live.conversation.queue("news")
+        assert.include(lines(yield* untilTag(reader, "TurnEnded")), "started 2 plugin: news")
+      })))
+
   it.effect("a message of the queue can be taken back", () =>
     live({}, ({ live }) =>
       Effect.gen(function*() {

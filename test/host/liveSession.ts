@@ -92,6 +92,8 @@ const lineOf = (event: HostEvent): string | undefined => {
       return `closed ${event.id} ${event.answer === undefined ? "without an answer" : JSON.stringify(event.answer)}`
     case "SessionChanged":
       return `session ${event.change} ${event.session.id}`
+    case "MessagesReturned":
+      return `returned ${event.messages.map(({ shown }) => shown).join(", ")}`
     case "Steered":
       return `steered ${event.texts.join(", ")}`
     case "Notice":

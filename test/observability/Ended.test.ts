@@ -30,7 +30,7 @@ describe("a program that is stopped", () => {
               cwd,
               stdio: "ignore",
               env: {
-                PATH: process.env["PATH"], HOME: cwd, HERMES_HOME: home, TERM: "dumb", ...withoutSandbox,
+                PATH: process.env["PATH"], HOME: cwd, HERMES_HOME: home, TERM: "dumb", ...withoutSandbox, HERMES_MODEL__PROVIDER: "offline",
                 OTEL_EXPORTER_OTLP_ENDPOINT: server.url, OTEL_EXPORTER_OTLP_PROTOCOL: "http/json", OTEL_METRICS_EXPORTER: "none",
                 HERMES_LANGFUSE_PUBLIC_KEY: "pk-lf-1", HERMES_LANGFUSE_SECRET_KEY: "sk-lf-1", HERMES_LANGFUSE_BASE_URL: server.url
               }

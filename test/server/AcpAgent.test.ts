@@ -97,6 +97,29 @@ describe("cancellations over ACP", () => {
       })
     }), { timeout: 60_000 })
 
+  it.live("begin nothing that waits behind the turn", () =>
+    Effect.gen(function*() {
+      const editor = yield* world({ "theirs": [{ text: "Theirs." }], "mine": [{ text: "I work for this one ", hangs: true }], "hello": [{ text: "Hello." }] })
+      const { aborted, ask, connection, lives, seen, sessionId, textOf } = editor
+      const [live] = lives
+      if (live === undefined) return assert.fail("no session")
+      yield* Effect.promise(async () => {
+        const hanging = ask("session/prompt", { sessionId, prompt: say("mine") })
+        await until(() => textOf(sessionId).includes("I work for"))
+        live.conversation.queue("theirs")
+        await connection.agent.notify("session/cancel", { sessionId })
+        assert.strictEqual((await hanging).stopReason, "cancelled")
+        await until(() => aborted() === 1)
+      })
+      const { queue, turn } = yield* live.state
+      assert.deepStrictEqual([queue.map(({ shown }) => shown), turn], [["theirs"], undefined])
+      assert.lengthOf(seen, 1)
+      // They come before the next prompt.
+      assert.strictEqual((yield* Effect.promise(() => ask("session/prompt", { sessionId, prompt: say("hello") }))).stopReason, "end_turn")
+      yield* Effect.promise(() => until(() => textOf(sessionId).endsWith("Hello.")))
+      assert.include(textOf(sessionId), "Theirs.")
+    }), { timeout: 60_000 })
+
   it.live("give up a command, such as /compact", () =>
     Effect.gen(function*() {
       const editor = yield* world(asking)

@@ -188,8 +188,20 @@ describe("sessions of an agent", () => {
         const queued = await fetched(`/v1/sessions/${id}/messages`, { json: { prompt: "later", busy: "queue" } })
         assert.strictEqual(queued.body.status, "queued")
         assert.lengthOf((await fetched(`/v1/sessions/${id}`)).body.queue, 1)
-        assert.deepStrictEqual((await fetched(`/v1/sessions/${id}/stop`, { json: {} })).body, { stopped: true })
+        const begun = again.types().filter((type) => type === "turn_started").length
+        // What was queued is returned, and does not begin behind the stopped turn.
+        assert.deepStrictEqual((await fetched(`/v1/sessions/${id}/stop`, { json: {} })).body, {
+          stopped: true,
+          returned: [{ message_id: queued.body.message_id, prompt: "later" }]
+        })
         await until(() => aborted() === 1)
+        await until(() => again.events.at(-1)?.data["type"] === "turn_ended")
+        assert.lengthOf((await fetched(`/v1/sessions/${id}`)).body.queue, 0)
+        assert.deepStrictEqual(again.events.find(({ data }) => data["type"] === "messages_returned")?.data["messages"], [
+          { message_id: queued.body.message_id, prompt: "later" }
+        ])
+        assert.isNull((await fetched(`/v1/sessions/${id}`)).body.turn)
+        assert.strictEqual(again.types().filter((type) => type === "turn_started").length, begun)
         await again.stop()
 
         assert.include((await fetched(`/v1/sessions/${id}/messages`)).body.data.map(({ content }: { readonly content: string }) => content), "remove it")
@@ -335,11 +347,15 @@ describe("clients of an agent that keep to nothing", () => {
           assert.deepInclude(await view(), { queue: [] })
           assert.isNotNull((await view()).turn)
         }
-        // One that stays gets its own answer, without the text of the turn before.
+        // One that stays is told when the session is stopped before its turn, and does not begin.
         const waiting = chat([user("Say hello")], {}, header)
         while ((await view()).queue.length === 0);
         await fetched(`/v1/sessions/${id}/stop`, { json: {} })
-        assert.strictEqual((await waiting).body.choices[0].message.content, "Hello.")
+        assert.deepInclude((await waiting).body.error, { code: "interrupted", message: "The session was stopped before this message was sent. Send it again." })
+        while ((await view()).turn !== null);
+        // One behind a turn that ends gets its own answer, without the text of that turn.
+        await fetched(`/v1/sessions/${id}/messages`, { json: { prompt: "long" } })
+        assert.strictEqual((await chat([user("Say hello")], {}, header)).body.choices[0].message.content, "Hello.")
 
         // A client that does not stream goes away: its turn is stopped, and the session answers afterwards.
         const before = aborted()

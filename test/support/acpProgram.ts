@@ -4,7 +4,7 @@ import { spawn } from "node:child_process"
 import { dirname } from "node:path"
 import { Readable, Writable } from "node:stream"
 import * as acpEditor from "./acpEditor.ts"
-import { program, withoutSandbox } from "./hermes.ts"
+import { program, standInWhereUnset, withoutSandbox } from "./hermes.ts"
 
 /** The program behind an editor. */
 export const editor = (own: { readonly home: string; readonly cwd: string }, unsaved?: Map<string, string>) =>
@@ -13,7 +13,7 @@ export const editor = (own: { readonly home: string; readonly cwd: string }, uns
       Effect.sync(() =>
         spawn(process.execPath, [program, "acp"], {
           cwd: own.home,
-          env: { PATH: process.env["PATH"], HOME: dirname(own.home), HERMES_HOME: own.home, ...withoutSandbox },
+          env: { PATH: process.env["PATH"], HOME: dirname(own.home), HERMES_HOME: own.home, ...withoutSandbox, ...standInWhereUnset([], own) },
           stdio: ["pipe", "pipe", "pipe"]
         })),
       (child) => Effect.sync(() => child.kill("SIGKILL"))

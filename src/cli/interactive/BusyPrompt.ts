@@ -3,7 +3,7 @@
  * meanwhile waits for its turn.
  *
  * The first Ctrl+C asks the work to stop, a second one within two seconds leaves the program. Leaving waits for the work to
- * end, but no longer than {@link graceMillis}.
+ * end, but no longer than {@link graceMillis}. Nothing that waits begins behind work that was stopped: it goes back into the prompt.
  *
  * Input that is sent meanwhile is done afterwards (`display.busy_input_mode: queue`), or stops the work first (`interrupt`), or
  * reaches the model with the next tool result (`steer`). Commands about the work itself (`/stop`, `/steer`, `/agents`, …)
@@ -128,9 +128,25 @@ const watch = Effect.fnUntraced(function*<A, E>(
     screen.live(viewOf(dialog, state, lines, addressed(now) ?? dialog))
   })
 
-  const stop = Effect.gen(function*() {
+  const stopWork = Effect.gen(function*() {
     stopped = true
     if (!(yield* work.stop)) yield* Effect.forkDetach(Fiber.interrupt(fiber))
+  })
+
+  /** Stops the work, and puts what waits behind it back into the prompt. */
+  const stop = Effect.gen(function*() {
+    // Before the work ends, which would begin what is next.
+    const messages = yield* live.takeBack
+    const lines = [
+      ...messages.map(({ id, prompt, shown }) => dialog.sent.get(id)?.text ?? (typeof prompt === "string" ? prompt : shown)),
+      ...dialog.waiting.splice(0).map(({ text }) => text)
+    ]
+    for (const { id } of messages) dialog.sent.delete(id)
+    yield* stopWork
+    if (lines.length === 0) return
+    PromptLine.putBack(dialog, lines)
+    const what = lines.length === 1 ? "What waited is" : `The ${lines.length} lines that waited are`
+    note(dialog, screen.asidePaint.text(`${what} back in the prompt.`, "dim"))
   })
 
   /** Keeps a line for afterwards; a message may go into the turn instead. Lines stay in the order in which they were typed. */
@@ -139,7 +155,8 @@ const watch = Effect.fnUntraced(function*<A, E>(
     if (isMessage && dialog.waiting.length === 0) {
       yield* remember(dialog, line)
       const prompt = yield* attached(dialog, line.text.trim())
-      yield* live.send({ prompt, shown: line.shown, busy })
+      const { message } = yield* live.send({ prompt, shown: line.shown, busy })
+      dialog.sent.set(message.id, line)
     } else dialog.waiting.push(line)
   })
 
@@ -156,7 +173,7 @@ const watch = Effect.fnUntraced(function*<A, E>(
     const { busyInputMode } = options.display
     const isMessage = command === undefined && !isShell(line.text)
     yield* keep(line, isMessage && busyInputMode === "steer" ? "steer" : "queue")
-    if (isMessage && busyInputMode === "interrupt") yield* stop
+    if (isMessage && busyInputMode === "interrupt") yield* stopWork
   })
 
   const answer = Effect.fnUntraced(function*(pending: Questions.Pending, line: string) {

@@ -161,6 +161,8 @@ export interface Dialog {
   interruptedAt: number
   /** Lines that were sent while something was under way and are no messages, and all lines behind them. */
   readonly waiting: Array<TypedLine>
+  /** Lines of the messages that wait for their turn, by the ids of the messages. */
+  readonly sent: Map<string, TypedLine>
   /** Messages that stand on the screen already. */
   readonly echoed: Set<string>
   /** Questions of the turn that wait, the oldest first. */

@@ -151,6 +151,7 @@ const make = Effect.fnUntraced(function*(
     editor: Editor.empty,
     interruptedAt: -Infinity,
     waiting: [],
+    sent: new Map(),
     echoed: new Set(),
     questions: [],
     asked: undefined
@@ -232,6 +233,7 @@ const receive = Effect.fnUntraced(function*(dialog: Dialog, event: HostEvent): E
   switch (event._tag) {
     case "TurnStarted": {
       const { message } = event.turn
+      dialog.sent.delete(message.id)
       if (!dialog.echoed.delete(message.id)) PromptLine.echo(dialog, message.shown)
       return yield* Turn.show(dialog, event.turn)
     }

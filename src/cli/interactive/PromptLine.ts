@@ -103,6 +103,18 @@ export const complete = (dialog: Dialog): ReadonlyArray<string> => {
 export const lineOf = ({ pastes = [], text }: Extract<Editor.Action, { readonly _tag: "Submit" }>): Extract<Prompted, { readonly _tag: "Line" }> =>
   ({ _tag: "Line", text: Pastes.expand(text, pastes), shown: text })
 
+/** Puts lines that were not sent before what is typed; long ones are folded as pastes are. */
+export const putBack = (dialog: Pick<Dialog, "editor">, lines: ReadonlyArray<string>): void => {
+  let { pastes } = dialog.editor
+  const folded = lines.map((line) => {
+    const { pastes: all, text } = Pastes.fold(pastes, line)
+    pastes = all
+    return text
+  })
+  const typed = dialog.editor.text === "" ? [] : [dialog.editor.text]
+  dialog.editor = Editor.withText({ ...dialog.editor, pastes }, [...folded, ...typed].join("\n"))
+}
+
 /** Says that a paste was not taken. */
 export const tooLarge = (paint: Paint, characters: number): string =>
   paint.text(`The paste has ${Math.ceil(characters / 1_048_576)} MiB and was not taken; at most 1 MiB. Save it in a file and name the file.`, "yellow")

@@ -188,6 +188,11 @@ export const make = Effect.fnUntraced(function*(
       }
       case "Notice":
         return yield* client.update({ sessionUpdate: "agent_thought_chunk", content: { type: "text", text: Redaction.redactText(`${event.message}\n`) } })
+      case "MessagesReturned": {
+        const isReturned = event.messages.some(({ id }) => id === current?.message)
+        if (isReturned && current !== undefined) yield* Deferred.succeed(current.done, Exit.interrupt())
+        return
+      }
       case "QueueChanged":
       case "Steered":
       case "UsageAfter":
@@ -199,6 +204,9 @@ export const make = Effect.fnUntraced(function*(
     Effect.andThen(showEnd, Effect.suspend(() => current === undefined ? Effect.void : Deferred.succeed(current.done, Exit.interrupt())))
   ))
 
+  /** Stops the turn; nothing that waits begins behind it. */
+  const stopAll = Effect.andThen(live.takeBack, Effect.asVoid(live.stop))
+
   /** Ends a prompt that nobody waits for any more, and no other's turn. */
   const withdraw = Effect.fnUntraced(function*({ done, message, plan }: OpenPrompt) {
     if (message === undefined) return
@@ -207,12 +215,12 @@ export const make = Effect.fnUntraced(function*(
       return
     }
     const { turn } = yield* live.state
-    if (plan !== undefined || turn?.message.id === message) yield* live.stop
+    if (plan !== undefined || turn?.message.id === message) yield* stopAll
   })
 
   const cancel = Effect.suspend(() => {
     const open = current
-    if (open === undefined) return Effect.asVoid(live.stop)
+    if (open === undefined) return stopAll
     open.isCancelled = true
     return Effect.andThen(Deferred.succeed(open.cancelled, undefined), withdraw(open))
   })

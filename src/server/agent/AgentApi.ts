@@ -71,6 +71,12 @@ const SessionView = Schema.Struct({
   questions: Schema.Array(Schema.String)
 })
 
+/** Result of a stop: whether a turn was under way, and the messages that are not sent. */
+const Stopped = Schema.Struct({
+  stopped: Schema.Boolean,
+  returned: Schema.Array(Schema.Struct({ message_id: Schema.String, prompt: Schema.String }))
+})
+
 const StoredView = Schema.Struct({
   id: Schema.String,
   title: Schema.NullOr(Schema.String),
@@ -99,7 +105,7 @@ export const sessions = HttpApiGroup.make("sessions").add(
   HttpApiEndpoint.post("send", "/v1/sessions/:id/messages", { params: id, payload: NewMessage, success: Schema.Struct({ status: Schema.Literals(["started", "queued", "steering"]), message_id: Schema.String }).pipe(HttpApiSchema.status(202)), error: errors }),
   HttpApiEndpoint.get("events", "/v1/sessions/:id/events", { params: id, query: { after: Schema.optionalKey(Schema.String) }, success: EventStream, error: errors }),
   HttpApiEndpoint.post("answer", "/v1/sessions/:id/questions/:question", { params: { id: Schema.String, question: Schema.String }, payload: NewAnswer, success: HttpApiSchema.NoContent, error: errors }),
-  HttpApiEndpoint.post("stop", "/v1/sessions/:id/stop", { params: id, success: Schema.Struct({ stopped: Schema.Boolean }), error: errors })
+  HttpApiEndpoint.post("stop", "/v1/sessions/:id/stop", { params: id, success: Stopped, error: errors })
 )
 
 /** Signs of life. */

@@ -95,6 +95,7 @@ const prepare = Effect.fnUntraced(function*({ calls, id, input, scope }: Exchang
   yield* Scope.provide(registry.override(calls.toolset(tools)), input.toolScope)
 })
 
+const returned = ApiError.make(503, "interrupted", "The session was stopped before this message was sent. Send it again.")
 const closed = ApiError.make(503, "session_closed", "The session was closed. Ask again.")
 const lagged = ApiError.make(503, "reader_lagged", "The answer was not read for too long, and was cut off. Ask again.")
 
@@ -166,10 +167,13 @@ export const begin = Effect.fnUntraced(function*(
       return answer.end()
     })
 
-  const take = (event: HostEvent): Effect.Effect<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError> =>
-    event._tag === "TurnEnded" && (message === undefined || event.turn.message.id === message)
+  const take = (event: HostEvent): Effect.Effect<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError> => {
+    const isReturned = event._tag === "MessagesReturned" && event.messages.some(({ id }) => id === message)
+    if (isReturned) return failed(returned)
+    return event._tag === "TurnEnded" && (message === undefined || event.turn.message.id === message)
       ? Effect.matchEffect(finishOf(event.exit), { onSuccess: end, onFailure: failed })
       : Effect.sync(() => answer.of(event))
+  }
 
   const next: Effect.Effect<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError> = Effect.suspend(() => {
     if (failure !== undefined) return Effect.andThen(release, Effect.fail(failure))

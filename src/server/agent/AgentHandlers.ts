@@ -240,7 +240,15 @@ const handlers = (bodyOf: BodyReader) => {
           yield* answer(live, params.question, given)
           return nothing
         })))
-      .handleRaw("stop", ({ params }) => answered(Effect.map(Effect.flatMap(session(params.id), ({ live }) => live.stop), (stopped) => json({ stopped })))))
+      .handleRaw("stop", ({ params }) =>
+        answered(Effect.gen(function*() {
+          const { live } = yield* session(params.id)
+          // Before the turn ends, which would begin what is next.
+          const messages = yield* live.takeBack
+          const stopped = yield* live.stop
+          const returned = messages.map((message) => ({ message_id: message.id, prompt: Redaction.redactText(message.shown) }))
+          return json({ stopped, returned })
+        }))))
   return Layer.mergeAll(life, openai, sessions)
 }
 

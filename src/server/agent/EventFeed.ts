@@ -75,6 +75,8 @@ export const eventsOf = (event: HostEvent): ReadonlyArray<FeedEvent> => {
       return [{ type: "question_closed", question_id: event.id, is_answered: event.answer !== undefined }]
     case "QueueChanged":
       return [{ type: "queue_changed", queue: event.queue.map(({ id, shown }) => ({ message_id: id, prompt: shown })), steering: event.steering }]
+    case "MessagesReturned":
+      return [{ type: "messages_returned", messages: event.messages.map(({ id, shown }) => ({ message_id: id, prompt: shown })) }]
     case "Steered":
       return [{ type: "steered", turn: event.turn, texts: event.texts }]
     case "SessionChanged":

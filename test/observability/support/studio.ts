@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { spawn } from "node:child_process"
 import { dirname } from "node:path"
 import * as HttpServer from "../../provider/HttpServer.ts"
-import { program, sessionIdOf } from "../../support/hermes.ts"
+import { program, sessionIdOf, standInWhereUnset } from "../../support/hermes.ts"
 import { machine } from "../../support/hermesInProcess.ts"
 
 /** A value that was read: tests say of what form it is. */
@@ -41,7 +41,7 @@ export const start = (home: string, cwd: string, args: ReadonlyArray<string> = [
         new Promise<{ readonly url: string; readonly pid: number; readonly stop: () => Promise<{ readonly code: number | null; readonly stderr: string; readonly stdout: string }> }>((resolve, reject) => {
           const child = spawn(process.execPath, [program, "trace", "serve", ...args], {
             cwd,
-            env: { PATH: process.env["PATH"], HOME: dirname(home), HERMES_HOME: home, TERM: "dumb" },
+            env: { PATH: process.env["PATH"], HOME: dirname(home), HERMES_HOME: home, TERM: "dumb", ...standInWhereUnset([], { home }) },
             stdio: ["ignore", "pipe", "pipe"]
           })
           let [stdout, stderr] = ["", ""]
