@@ -38,10 +38,10 @@ export const globals = {
   baseUrl: text("base-url", "URL", "Address of the provider's API"),
   apiMode: last(Flag.Literals("api-mode", Configurable.literals), "Protocol of the API, if it cannot be detected from the address"),
   toolsets: text("toolsets", "A,B", "Toolsets of this run (`hermes tools` lists them)", "t"),
-  resume: text("resume", "SESSION", "Resume a session by id, id prefix, title, or latest", "r"),
+  resume: text("resume", "SESSION", "Resume a session by id, id prefix, title, or latest (of this folder)", "r"),
   continue: last(
     Flag.String("continue").pipe(Flag.withAlias("c"), Flag.withMetavar("NAME"), Flag.withOptionalValue("latest")),
-    "Resume the latest session, or the one with this title"
+    "Resume the latest session of this folder, or the one with this title"
   ),
   acceptHooks: yes("accept-hooks", "Run configured shell hooks without asking"),
   mode: last(Flag.Literals("mode", PermissionMode.all), "What runs without a question"),

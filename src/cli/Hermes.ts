@@ -17,7 +17,7 @@ export const hermes = Command.make("hermes", Flags.chat).pipe(
   Command.withExamples([
     { command: "hermes", description: "Start a conversation" },
     { command: "hermes -q 'What is in README.md?' -t file", description: "Send one prompt, with file tools" },
-    { command: "hermes -c", description: "Resume the latest session" }
+    { command: "hermes -c", description: "Resume the latest session of this folder" }
   ])
 )
 

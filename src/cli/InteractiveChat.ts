@@ -55,6 +55,7 @@ import * as Theme from "./render/Theme.ts"
 import * as ModelChoices from "./ModelChoices.ts"
 import * as RunOptions from "./RunOptions.ts"
 import * as SessionChoice from "./SessionChoice.ts"
+import { askForSession } from "./SessionQuestion.ts"
 
 /** Time limit of a command. */
 const deadline = Duration.seconds(30)
@@ -182,6 +183,7 @@ const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, sessio
   const isLinear = flags.plain || environment.process["TERM"] === "dumb"
   const { display } = settings
   return yield* Interactive.run({
+    folder: yield* SessionChoice.readFolder,
     preload: (id, prompt) =>
       Effect.map(Effect.orElseSucceed(ChatSkills.preloaded(skills, flags, id), () => undefined), (text) => ChatSkills.withSkills(text, prompt)),
     history: yield* InputHistory.file(paths.join(home.root, historyFile)),
@@ -230,7 +232,9 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags) {
       return yield* usage("This process was started by another run; a conversation is not possible. Pass a prompt with -q TEXT.")
     }
     yield* askForFolder
-    const session = yield* SessionChoice.choose(flags, yield* Ids.makeSessionId)
+    const fresh = yield* Ids.makeSessionId
+    const session = yield* Effect.catchTag(SessionChoice.choose(flags, fresh), "SessionNotFound", (error) => askForSession(error, fresh))
+    yield* SessionChoice.mentionFolder(session.known)
     yield* RunOptions.mentionKept(flags, session.known)
     // The set-up was offered, and a note says who answers.
     const start = { ...flags, unconfigured: "standIn", confirmHook: yield* confirmHook, reserved, session: session.known?.id } as const

@@ -32,7 +32,7 @@ import * as SafeText from "./render/SafeText.ts"
 import { counted } from "./render/UsageText.ts"
 import { forReading, opened, stored } from "./SessionChoice.ts"
 
-const session = Argument.String("session").pipe(Argument.withDescription("Session id, id prefix, title, or latest"))
+const session = Argument.String("session").pipe(Argument.withDescription("Session id, id prefix, title, or latest (of this folder)"))
 const json = Flags.yes("json", "Print JSON")
 const yes = Flags.yes("yes", "Do not ask", "y")
 

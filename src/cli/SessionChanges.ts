@@ -28,7 +28,7 @@ import * as Paint from "./render/Paint.ts"
 import * as SafeText from "./render/SafeText.ts"
 import { opened } from "./SessionChoice.ts"
 
-const session = Argument.String("session").pipe(Argument.withDescription("Session id, id prefix, title, or latest"))
+const session = Argument.String("session").pipe(Argument.withDescription("Session id, id prefix, title, or latest (of this folder)"))
 const run = Flags.text("run", "NUMBER", "Only this run, by its number in --list")
 
 /** Undo over the environment that the settings choose, and the contents that are kept. */

@@ -1,12 +1,16 @@
 /**
- * Session of a prompt: a new one, or the one that `--resume` or `--continue` means.
+ * Session of a prompt: a new one, or the one that `--resume` or `--continue` means. `latest` is the newest session of the folder that the
+ * program was started in; a session of another folder is named by its id, and told.
  *
  * Source: `hermes-product.md` §1.7.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
+import type * as Path from "effect/Path"
 import { Home } from "../config/Environment.ts"
+import * as FolderTrust from "../config/FolderTrust.ts"
+import { workingDirectory } from "../platform/CurrentProcess.ts"
 import type { RunRecord } from "../session/RunRecord.ts"
 import type { SessionActivity } from "../session/SessionActivity.ts"
 import type { SessionMaintenance } from "../session/SessionMaintenance.ts"
@@ -16,6 +20,8 @@ import { SessionNotFound, type SessionStoreError } from "../domain/AgentError.ts
 import type * as Ids from "../domain/Ids.ts"
 import * as SessionStore from "../session/SessionStore.ts"
 import type * as Flags from "./Flags.ts"
+import { note, type Output } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
 
 export interface Chosen {
   readonly id: Ids.SessionId
@@ -43,32 +49,64 @@ export const stored = <A, E>(
     return yield* isThere ? Effect.provide(work, SessionStore.layerSqlite({ path: database, readOnly })) : otherwise
   })
 
+/** Reads the folder that the program was started in, as sessions belong to it: the project around it, by its repository. */
+export const readFolder: Effect.Effect<SessionStore.SessionFolder, never, FileSystem.FileSystem | Home | Path.Path> = Effect.gen(function*() {
+  const { projectOf } = yield* FolderTrust.make
+  const path = yield* projectOf(workingDirectory())
+  return { path, holds: (directory) => Effect.map(projectOf(directory), (project) => project === path) }
+})
+
 /** Works with the stored session that a reference means. */
 export const opened = <A, E>(
   reference: string,
   work: (session: SessionStore.Session) => Effect.Effect<A, E, StoreServices>,
   readOnly = false
-): Effect.Effect<A, E | SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home> =>
-  stored<A, E | SessionNotFound | SessionStoreError>(
-    Effect.flatMap(SessionStore.SessionStore.use((store) => store.resolve(reference)), work),
-    Effect.fail(new SessionNotFound({ sessionId: reference, candidates: [] })),
-    readOnly
-  )
+): Effect.Effect<A, E | SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Path.Path> =>
+  Effect.flatMap(readFolder, (folder) =>
+    stored<A, E | SessionNotFound | SessionStoreError>(
+      Effect.flatMap(SessionStore.SessionStore.use((store) => store.resolve(reference, folder)), work),
+      Effect.fail(new SessionNotFound({ sessionId: reference, candidates: [] })),
+      readOnly
+    ))
+
+/** Opens a stored session, in the part of its conversation that is newest. */
+export const openStored = (reference: string): Effect.Effect<Chosen, SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Path.Path> =>
+  opened(reference, (named) =>
+    Effect.gen(function*() {
+      const store = yield* SessionStore.SessionStore
+      // A session that was compacted goes on in another one.
+      const id = yield* store.newest(named.id)
+      const known = id === named.id ? named : Option.getOrElse(yield* store.get(id), () => named)
+      return { id: known.id, known }
+    }))
 
 /** `fresh` is the id of a new session. */
 export const choose = (
   flags: Pick<Flags.Globals, "continue" | "resume">,
   fresh: Ids.SessionId
-): Effect.Effect<Chosen, SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home> => {
+): Effect.Effect<Chosen, SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Path.Path> => {
   const reference = flags.resume ?? flags.continue
-  return reference === undefined
-    ? Effect.succeed({ id: fresh, known: undefined })
-    : opened(reference, (named) =>
-      Effect.gen(function*() {
-        const store = yield* SessionStore.SessionStore
-        // A session that was compacted goes on in another one.
-        const id = yield* store.newest(named.id)
-        const known = id === named.id ? named : Option.getOrElse(yield* store.get(id), () => named)
-        return { id: known.id, known }
-      }))
+  return reference === undefined ? Effect.succeed({ id: fresh, known: undefined }) : openStored(reference)
 }
+
+/** Returns the folder of a session that is not of this one; undefined for one of this folder. */
+export const otherFolder = (
+  { holds }: SessionStore.SessionFolder,
+  { cwd }: Pick<SessionStore.Session, "cwd">
+): Effect.Effect<string | undefined> =>
+  cwd === undefined
+    ? Effect.succeed("no recorded folder")
+    : Effect.map(holds(cwd), (isHere) => isHere ? undefined : SafeText.line(cwd))
+
+/** Says where the tools of a session of another folder work. */
+export const mentionFolder = Effect.fnUntraced(function*(
+  known: SessionStore.Session | undefined
+): Effect.fn.Return<void, never, FileSystem.FileSystem | Home | Output | Path.Path> {
+  if (known === undefined) return
+  const other = yield* otherFolder(yield* readFolder, known)
+  if (other === undefined) return
+  if (known.cwd === undefined) return yield* note(`Note: session ${known.id} has no recorded folder: its tools work in this one`)
+  // One that is gone is told where the session is opened.
+  const files = yield* FileSystem.FileSystem
+  if (yield* Effect.orElseSucceed(files.exists(known.cwd), () => false)) yield* note(`Note: session ${known.id} is of another folder: its tools work in ${other}`)
+})

@@ -34,10 +34,10 @@ import * as Width from "./render/Width.ts"
 import * as Confirm from "./Confirm.ts"
 import * as SessionChanges from "./SessionChanges.ts"
 import * as SessionCare from "./SessionCare.ts"
-import { forReading, opened, stored } from "./SessionChoice.ts"
+import { forReading, opened, otherFolder, readFolder, stored } from "./SessionChoice.ts"
 
 const session = Argument.String("session").pipe(
-  Argument.withDescription("Session id, id prefix, title, or latest")
+  Argument.withDescription("Session id, id prefix, title, or latest (of this folder)")
 )
 const source = Flags.text("source", "TAG", "Only sessions with this label: cli, oneshot, batch, …")
 const json = Flags.yes("json", "Print JSON")
@@ -71,20 +71,24 @@ const found = Effect.fnUntraced(function*(filter: Filter, otherwise: number) {
 
 const newest = (filter: Filter) => stored<ReadonlyArray<Session>, SessionStoreError>(found(filter, defaultLimit), Effect.succeed([]), forReading)
 
-const row = (session: Session): ReadonlyArray<string> => [
+/** A line of a list; the folder stands at the end of one that is not of this folder. */
+const row = (session: Session, other?: string): ReadonlyArray<string> => [
   session.id,
   when(session.startedAt),
   session.source,
   session.model,
   `${session.messageCount} messages`,
-  session.title ?? ""
+  session.title ?? "",
+  ...other === undefined ? [] : [other]
 ]
 
 /** Prints the newest sessions. */
 const listNewest = Effect.fn("hermes sessions list")(function*({ json, ...flags }: Filter & { readonly json: boolean }) {
   const sessions = yield* newest(yield* checked(flags))
   if (json) return yield* line(SafeText.json(sessions.map(SessionExport.summary), 2))
-  yield* line(sessions.length === 0 ? "There are no sessions yet" : table(sessions.map(row)))
+  if (sessions.length === 0) return yield* line("There are no sessions yet")
+  const folder = yield* readFolder
+  yield* line(table(yield* Effect.forEach(sessions, (session) => Effect.map(otherFolder(folder, session), (other) => row(session, other)))))
 }, Effect.provide(Home.layer))
 
 const list = Command.make("list", { source, limit, json }, listNewest).pipe(
@@ -213,7 +217,7 @@ const pruneCommand = Command.make("prune", {
     Effect.succeed([])
   )
   if (found.length === 0) return yield* line(`No ended session is older than ${days} days`)
-  if (dryRun) return yield* line(`${table(found.map(row))}\n\n${counted(found.length)} would be removed`)
+  if (dryRun) return yield* line(`${table(found.map((session) => row(session)))}\n\n${counted(found.length)} would be removed`)
   if (!yes && !(yield* Confirm.required(
     `Remove ${counted(found.length)} older than ${days} days, with their run records?`,
     "Not a terminal. Pass --yes to remove these sessions, or --dry-run to list them."

@@ -291,7 +291,7 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
     if (unknownTheme !== undefined && aside.terminal) yield* Effect.logWarning(unknownTheme)
     const session = yield* SessionChoice.choose(flags, fresh)
     known.sessionId = session.id
-    yield* RunOptions.mentionKept(flags, session.known).pipe(Effect.provideService(Output, output))
+    yield* Effect.andThen(SessionChoice.mentionFolder(session.known), RunOptions.mentionKept(flags, session.known)).pipe(Effect.provideService(Output, output))
     const chosen = flags.skills.length === 0 ? Effect.succeed(prompt) : Effect.promise(() => import("./ChatSkills.ts")).pipe(
       Effect.flatMap(({ preloaded, withSkills }) =>
         Effect.map(SkillStore.use((skills) => preloaded(skills, flags, session.id)), (text) => withSkills(text, prompt)))

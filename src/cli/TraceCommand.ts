@@ -42,7 +42,7 @@ import * as SafeText from "./render/SafeText.ts"
 import { forReading, opened } from "./SessionChoice.ts"
 
 const source = Argument.String("trace").pipe(
-  Argument.withDescription("ATOF or ATIF file, or a session: id, id prefix, title, or latest")
+  Argument.withDescription("ATOF or ATIF file, or a session: id, id prefix, title, or latest (of this folder)")
 )
 const json = Flags.yes("json", "Print JSON")
 
@@ -88,7 +88,7 @@ const textOf = Effect.fnUntraced(function*(path: string): Effect.fn.Return<strin
 const load = Effect.fn("TraceCommand.load")(function*(
   reference: string,
   pictures?: Pictures
-): Effect.fn.Return<Named, Failure | SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Output> {
+): Effect.fn.Return<Named, Failure | SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Output | Path.Path> {
   const text = yield* textOf(reference)
   if (text === undefined) {
     const { next, session, trajectory } = yield* ofSession(reference, pictures)

@@ -48,10 +48,15 @@ export class SessionNotFound extends Schema.TaggedError<SessionNotFound>("hermes
     sessionId: Schema.String,
     candidates: Schema.Array(Schema.String),
     /** The id or title that it most likely stands for. */
-    meant: Schema.optional(Schema.String)
+    meant: Schema.optional(Schema.String),
+    /** The folder of which the latest session was wanted. */
+    folder: Schema.optional(Schema.String)
   }
 ) {
   override get message(): string {
+    if (this.folder !== undefined) {
+      return `there is no session of this folder (${this.folder}): \`hermes sessions list\` lists those of others, \`--resume ID\` goes on with one`
+    }
     if (this.meant !== undefined) return `no session "${this.sessionId}": did you mean "${this.meant}"?`
     return this.candidates.length === 0
       ? `no session "${this.sessionId}": list them with \`hermes sessions list\``

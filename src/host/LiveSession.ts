@@ -62,7 +62,7 @@ import type { RunEvent } from "../domain/RunEvent.ts"
 import type { Hooks } from "../hooks/Hooks.ts"
 import { ProcessVariables } from "../platform/ProcessVariables.ts"
 import type { Conversation } from "../plugin/MessageInjection.ts"
-import { type Session, SessionStore } from "../session/SessionStore.ts"
+import { type Session, SessionStore, type SessionFolder } from "../session/SessionStore.ts"
 import type { Reader, ReaderLagged, ReaderOptions } from "./EventReaders.ts"
 import { planModes, type Answer, type HostEvent, type LiveSettings, type Message, type Mode, type SessionIdentity, type State } from "./HostEvent.ts"
 import * as LiveQuestions from "./LiveQuestions.ts"
@@ -157,8 +157,8 @@ export interface LiveSession {
 
   /** Begins a new session. */
   readonly begin: (title?: string) => Effect.Effect<SessionMoves.BegunSession, SessionBusy | SessionStoreError>
-  /** Goes to the newest session of the conversation that an id, the beginning of one, a title or `latest` means. */
-  readonly resume: (reference: string) => Effect.Effect<SessionMoves.ResumedSession, SessionBusy | SessionNotFound | SessionStoreError>
+  /** Goes to the newest session of the conversation that an id, the beginning of one, a title or `latest` (of the folder) means. */
+  readonly resume: (reference: string, folder?: SessionFolder) => Effect.Effect<SessionMoves.ResumedSession, SessionBusy | SessionNotFound | SessionStoreError>
   /** Sets the title of the session, and returns it as it is kept. */
   readonly rename: (title: string) => Effect.Effect<string, SessionStoreError>
   /** Makes the conversation smaller, between turns. Interrupting it leaves the conversation as it is. */
@@ -298,7 +298,7 @@ export const make = Effect.fnUntraced(function*(
     conversation: conversationOf(owner, turns),
     hold,
     begin: (title) => owner.run(Effect.tap(moves.begin(title), () => questions.withdrawPlan)),
-    resume: (reference) => owner.run(Effect.tap(moves.resume(reference), () => questions.withdrawPlan)),
+    resume: (reference, folder) => owner.run(Effect.tap(moves.resume(reference, folder), () => questions.withdrawPlan)),
     rename: (title) => owner.run(moves.rename(title)),
     compact,
     known: moves.known,

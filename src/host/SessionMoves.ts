@@ -13,7 +13,7 @@ import { Agent } from "../agent/Agent.ts"
 import { type SessionNotFound, type SessionStoreError, SessionBusy } from "../domain/AgentError.ts"
 import type { SessionId } from "../domain/Ids.ts"
 import { Hooks } from "../hooks/Hooks.ts"
-import { type Session, SessionStore } from "../session/SessionStore.ts"
+import { type Session, type SessionFolder, SessionStore } from "../session/SessionStore.ts"
 import * as Title from "../session/Title.ts"
 import type { SessionIdentity, State } from "./HostEvent.ts"
 import type { StateOwner } from "./StateOwner.ts"
@@ -42,8 +42,8 @@ interface MoveOptions {
 
 export interface SessionMoves {
   readonly begin: (title: string | undefined) => Effect.Effect<BegunSession, SessionBusy | SessionStoreError>
-  /** Goes to the newest session of the conversation that an id, the beginning of one, a title or `latest` means. */
-  readonly resume: (reference: string) => Effect.Effect<ResumedSession, SessionBusy | SessionNotFound | SessionStoreError>
+  /** Goes to the newest session of the conversation that an id, the beginning of one, a title or `latest` (of the folder) means. */
+  readonly resume: (reference: string, folder?: SessionFolder) => Effect.Effect<ResumedSession, SessionBusy | SessionNotFound | SessionStoreError>
   /** Goes on in the session that took the place of a compacted one; the agent told of both. */
   readonly follow: Effect.Effect<void, SessionStoreError>
   /** Sets the title; one of a session that is not stored yet as soon as it is. */
@@ -109,9 +109,9 @@ export const make = Effect.fnUntraced(function*(
     return { id: session.id, from, isResumable: stored !== undefined }
   })
 
-  const resume = Effect.fnUntraced(function*(reference: string) {
+  const resume = Effect.fnUntraced(function*(reference: string, folder?: SessionFolder) {
     yield* idle
-    const named = yield* store.resolve(reference)
+    const named = yield* store.resolve(reference, folder)
     const newest = yield* Effect.flatMap(store.newest(named.id), store.get)
     const stored = Option.getOrElse(newest, () => named)
     const messages = yield* store.messages(stored.id)

@@ -119,6 +119,8 @@ const view = (entry: Entry): SessionStore.Session => ({
   toolCallCount: entry.messages.reduce((count, message) => count + Conversation.toolCalls(message).length, 0)
 })
 
+const isShown = ({ source }: Entry): boolean => !SessionSearch.hiddenSources.includes(source)
+
 const make = (bounds: MemoryBounds.Bounds): Context.Context<SessionStore.SessionStore | SessionSearch.SessionSearch> => {
   const entries = new Map<string, Entry>()
   const owned = new Set<string>()
@@ -290,7 +292,9 @@ const make = (bounds: MemoryBounds.Bounds): Context.Context<SessionStore.Session
       byTitlePrefix: (prefix) => Effect.sync(() => all((entry) => entry.title?.startsWith(prefix) === true, Infinity)),
       names: Effect.sync(() =>
         newestFirst().flatMap(({ id, source, title }) => SessionSearch.hiddenSources.includes(source) ? [] : title === undefined ? [id] : [id, title])),
-      latest: Effect.sync(() => first(newestFirst().find((entry) => !SessionSearch.hiddenSources.includes(entry.source))))
+      latest: Effect.sync(() => first(newestFirst().find(isShown))),
+      directories: Effect.sync(() => Array.from(new Set(newestFirst().filter(isShown).flatMap(({ start }) => start.cwd ?? [])))),
+      latestIn: (directory) => Effect.sync(() => first(newestFirst().find((entry) => isShown(entry) && entry.start.cwd === directory)))
     }),
     usageByModel: (id) => Effect.sync(() => Array.from(entries.get(id)?.usage.values() ?? []))
   })

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * Tried in this order: the exact id; the word `latest`, the session with the newest activity whose source is not hidden; the
- * beginning of exactly one id; the title with its white space normalised, of which the last continuation is meant. A beginning that several ids share
+ * Tried in this order: the exact id; the word `latest`, the session with the newest activity whose source is not hidden, of one folder where
+ * one is given (a session without a recorded directory is of no folder); the beginning of exactly one id; the title with its white space normalised, of which the last continuation is meant. A beginning that several ids share
  * opens none of them, unless it is the title of one.
  *
  * Source: `hermes-product.md` §1.7.
@@ -13,7 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { SessionNotFound, type SessionStoreError } from "../domain/AgentError.ts"
 import { nearest } from "../domain/Similarity.ts"
-import type { Session } from "./SessionStorePort.ts"
+import type { Session, SessionFolder } from "./SessionStorePort.ts"
 import * as Title from "./Title.ts"
 
 /** Candidates that an ambiguous reference lists at most. */
@@ -32,6 +32,9 @@ interface Lookup {
   /** Ids and titles of the sessions that are not hidden. */
   readonly names: Effect.Effect<ReadonlyArray<string>, SessionStoreError>
   readonly latest: Effect.Effect<Option.Option<Session>, SessionStoreError>
+  /** Directories of the sessions that are not hidden, each once, that of the newest activity first. */
+  readonly directories: Effect.Effect<ReadonlyArray<string>, SessionStoreError>
+  readonly latestIn: (directory: string) => Effect.Effect<Option.Option<Session>, SessionStoreError>
 }
 
 /** The last session of the chain of continuations that begins with `first`. */
@@ -47,15 +50,29 @@ const lastContinuation = (first: Session, base: string, others: ReadonlyArray<Se
   return last
 }
 
-/** Resolves a text of a user to one session. */
+/** Finds the newest session of a folder. */
+const findLatestOf = Effect.fnUntraced(function*(
+  lookup: Lookup,
+  { holds, path }: SessionFolder
+): Effect.fn.Return<Session, SessionNotFound | SessionStoreError> {
+  for (const directory of yield* lookup.directories) {
+    if (!(yield* holds(directory))) continue
+    const found = yield* lookup.latestIn(directory)
+    if (Option.isSome(found)) return found.value
+  }
+  return yield* new SessionNotFound({ sessionId: "latest", candidates: [], folder: path })
+})
+
+/** Resolves a text of a user to one session; with a folder, `latest` is the newest session of that folder. */
 export const resolve = (lookup: Lookup) =>
-  Effect.fnUntraced(function*(reference: string): Effect.fn.Return<Session, SessionNotFound | SessionStoreError> {
+  Effect.fnUntraced(function*(reference: string, folder?: SessionFolder): Effect.fn.Return<Session, SessionNotFound | SessionStoreError> {
     const wanted = reference.trim()
     if (wanted === "") return yield* new SessionNotFound({ sessionId: reference, candidates: [] })
 
     const exact = yield* lookup.byId(wanted)
     if (Option.isSome(exact)) return exact.value
     if (wanted === "latest") {
+      if (folder !== undefined) return yield* findLatestOf(lookup, folder)
       const latest = yield* lookup.latest
       if (Option.isSome(latest)) return latest.value
       return yield* new SessionNotFound({ sessionId: wanted, candidates: [] })

@@ -78,7 +78,7 @@ const shared = (backend: Effect.Effect<SharedBackend, SessionStoreError>) => {
     messages: (id, range) => use(({ store }) => store.messages(id, range)),
     readable: (id) => use(({ store }) => store.readable(id)),
     list: (options) => use(({ store }) => store.list(options)),
-    resolve: (reference) => use(({ store }) => store.resolve(reference)),
+    resolve: (reference, folder) => use(({ store }) => store.resolve(reference, folder)),
     usageByModel: (id) => use(({ store }) => store.usageByModel(id)),
     together,
     committed: use(({ store }) => store.committed ?? Effect.void)

@@ -107,6 +107,14 @@ export interface MessageRange {
   readonly to: number
 }
 
+/** The folder that `latest` is about. */
+export interface SessionFolder {
+  /** Its name in an error. */
+  readonly path: string
+  /** Returns whether the directory of a session belongs to it. */
+  readonly holds: (directory: string) => Effect.Effect<boolean>
+}
+
 /** A session that one run owns, until its scope closes. */
 interface Owned {
   /** Fails when the session was taken over by another process; absent where that cannot happen. */
@@ -160,10 +168,10 @@ export interface Service {
   readonly readable: (id: SessionId) => Effect.Effect<ReadableMessages, SessionStoreError>
   readonly list: (options?: ListOptions) => Effect.Effect<ReadonlyArray<Session>, SessionStoreError>
   /**
-   * Resolves a text that a user typed to a session: exact id, unique id prefix, title, or `latest`. `SessionNotFound` lists
-   * the candidates when several fit.
+   * Resolves a text that a user typed to a session: exact id, unique id prefix, title, or `latest`, which is the newest session of the folder
+   * where one is given, and of all otherwise. `SessionNotFound` lists the candidates when several fit.
    */
-  readonly resolve: (reference: string) => Effect.Effect<Session, SessionNotFound | SessionStoreError>
+  readonly resolve: (reference: string, folder?: SessionFolder) => Effect.Effect<Session, SessionNotFound | SessionStoreError>
   /** Tokens by provider and model; the sum over them is the session's. */
   readonly usageByModel: (id: SessionId) => Effect.Effect<ReadonlyArray<UsageRecord>, SessionStoreError>
   /** Makes one transaction of several writes; a run record in the same place has the same function. Absent where writing is no transaction. */

@@ -447,6 +447,25 @@ const made = (): ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> =
       yield* store.create(newSession("helper", { source: "tool" }))
       Check.same(yield* resolved("latest"), "first")
     }))
+
+    test("latest of a folder is the newest session whose directory belongs to it, and no session of another one", Effect.gen(function*() {
+      const store = yield* SessionStore
+      const made = (id: string, more: Parameters<typeof newSession>[1] = {}) => Effect.andThen(TestClock.adjust(1), store.create(newSession(id, more)))
+      const project = { path: "/project", holds: (directory: string) => Effect.succeed(directory === "/project" || directory === "/project/src") }
+      yield* made("old", { cwd: "/project" })
+      yield* made("mine", { cwd: "/project/src" })
+      yield* made("beside", { cwd: "/project-b" })
+      yield* made("nowhere")
+      yield* made("child", { cwd: "/project", source: "subagent" })
+      Check.same(String((yield* store.resolve("latest", project)).id), "mine")
+      yield* TestClock.adjust(1)
+      yield* store.append(SessionId.make("old"), [user("hello")])
+      Check.same(String((yield* store.resolve("latest", project)).id), "old")
+      // A name means its session, whatever its folder.
+      Check.same(String((yield* store.resolve("beside", project)).id), "beside")
+      const none = yield* Effect.flip(store.resolve("latest", { path: "/other", holds: () => Effect.succeed(false) }))
+      Check.same(none._tag === "SessionNotFound" ? none.folder : none._tag, "/other")
+    }))
   }
 
   {

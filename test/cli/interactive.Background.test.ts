@@ -136,7 +136,7 @@ describe("background of an interactive session", () => {
     return session({ background }, ({ later, screen, type, until }) =>
       Effect.gen(function*() {
         yield* type("be slow\r")
-        yield* until("› be slow\n")
+        yield* until("› be slow")
         yield* deliver("[The background process proc_bbbb (make) exited with code 0]\nIt printed nothing.")
         assert.notInclude(screen(), "proc_bbbb")
         yield* later("Both slept well.")

@@ -152,10 +152,10 @@ describe("what waits when the work is stopped", () => {
       })))
 
   it.effect("behind a command of the shell", () =>
-    session({}, ({ model, type, until }) =>
+    session({}, ({ later, model, type, until }) =>
       Effect.gen(function*() {
         yield* type("!echo begun; sleep 100\r")
-        yield* until("begun\n")
+        yield* later("begun", 2)
         yield* type("hello\r")
         yield* until("next: hello")
         yield* type(esc)

@@ -24,6 +24,7 @@ import * as SessionReports from "../../host/SessionReports.ts"
 import { SessionStore } from "../../session/SessionStore.ts"
 import { ToolRegistry } from "../../tool/ToolRegistry.ts"
 import * as ErrorLine from "../ErrorLine.ts"
+import { otherFolder } from "../SessionChoice.ts"
 import { plainStyle } from "../render/Paint.ts"
 import * as SafeText from "../render/SafeText.ts"
 import type { Verbosity } from "../render/ToolFeed.ts"
@@ -231,11 +232,18 @@ const pickSession = Effect.fnUntraced(function*(dialog: Dialog) {
   const list = yield* SessionStore.use((store) => store.list({ limit: pickable }))
   const { session: { id } } = yield* dialog.live.state
   const now = yield* Clock.currentTimeMillis
-  const choices = list.filter((session) => session.id !== id).map((session) => ({
-    label: SafeText.line(session.title ?? session.id),
-    detail: `${Overview.ago(now - (session.endedAt ?? session.startedAt))}, ${UsageText.counted(session.messageCount, "message")}${session.title === undefined ? "" : `, ${session.id}`}`,
-    value: session.id
-  }))
+  const { folder } = dialog.options
+  const choices = yield* Effect.forEach(list.filter((session) => session.id !== id), (session) =>
+    Effect.map(folder === undefined ? Effect.undefined : otherFolder(folder, session), (other) => ({
+      label: SafeText.line(session.title ?? session.id),
+      detail: [
+        Overview.ago(now - (session.endedAt ?? session.startedAt)),
+        UsageText.counted(session.messageCount, "message"),
+        ...other === undefined ? [] : [other],
+        ...session.title === undefined ? [] : [session.id]
+      ].join(", "),
+      value: session.id
+    })))
   if (choices.length === 0) return say(dialog, "No other session to resume.", "")
   return yield* Picker.choose(dialog, { title: "Sessions", choices })
 })

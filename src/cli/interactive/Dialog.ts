@@ -21,7 +21,7 @@ import type { LiveSession, Reader } from "../../host/LiveSession.ts"
 import type { Conversation } from "../../plugin/MessageInjection.ts"
 import type { Auxiliary } from "../../routing/Auxiliary.ts"
 import type { RunRecord } from "../../session/RunRecord.ts"
-import type { Session, SessionStore } from "../../session/SessionStore.ts"
+import type { Session, SessionStore, SessionFolder } from "../../session/SessionStore.ts"
 import type { FileUndo } from "../../tool/FileUndo.ts"
 import type { Service as Places } from "../../tool/builtin/file/Places.ts"
 import type { ToolRegistry } from "../../tool/ToolRegistry.ts"
@@ -76,6 +76,8 @@ export interface InteractiveOptions {
   readonly about: About
   /** The session to begin with; `known` is what is stored of one that is resumed. */
   readonly session: { readonly id: SessionId; readonly known: Session | undefined }
+  /** The folder that `latest` is about; all of them when absent. */
+  readonly folder?: SessionFolder | undefined
   /** The id of the next new session. */
   readonly newSession: Effect.Effect<SessionId>
   /** Run options besides the prompt: tools, source, limits. */

@@ -6,6 +6,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SessionBusy, SessionNotFound, SessionStoreError } from "../../domain/AgentError.ts"
+import { otherFolder } from "../SessionChoice.ts"
 import type { Dialog } from "./Dialog.ts"
 import * as Dialogs from "./Dialog.ts"
 import * as Overview from "./Overview.ts"
@@ -17,7 +18,9 @@ export const resume = Effect.fnUntraced(function*(
   reference: string
 ): Effect.fn.Return<void, SessionBusy | SessionNotFound | SessionStoreError> {
   const { live, options, screen } = dialog
-  const { messages, session } = yield* live.resume(reference)
+  const { folder } = options
+  const { messages, session } = yield* live.resume(reference, folder)
+  const other = folder === undefined ? undefined : yield* otherFolder(folder, session)
   const { columns } = screen.size()
   const recap = options.display.resumeDisplay === "full"
     ? Recap.render(messages, Recap.resumed, columns, screen.asidePaint)
@@ -26,6 +29,7 @@ export const resume = Effect.fnUntraced(function*(
   Dialogs.say(
     dialog,
     screen.asidePaint.text(Overview.resumed(session, Recap.exchanges(messages).length, when), "bold"),
+    ...other === undefined ? [] : [screen.asidePaint.text(`It is of another folder (${other}).`, "yellow")],
     ...recap.length === 0 ? [] : ["", ...recap],
     ""
   )

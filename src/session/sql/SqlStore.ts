@@ -327,7 +327,19 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
         "resolve",
         sql<SqlRows.SessionRow>`
           SELECT * FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} ${newestFirst} LIMIT 1`
-      )
+      ),
+      directories: read("resolve", Effect.map(
+        sql<{ readonly cwd: string }>`
+          SELECT cwd FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} AND cwd IS NOT NULL
+          GROUP BY cwd ORDER BY MAX(updated_at) DESC, MAX(${sql.literal(made)}) DESC`,
+        (rows) => rows.map(({ cwd }) => cwd)
+      )),
+      latestIn: (directory) =>
+        one(
+          "resolve",
+          sql<SqlRows.SessionRow>`
+            SELECT * FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} AND cwd = ${directory} ${newestFirst} LIMIT 1`
+        )
     }),
 
     usageByModel: (id) =>
