@@ -13,7 +13,7 @@ export interface Field {
   readonly unknown: boolean
   /** True when a variable is in it, which may have another value when it is used again. */
   readonly varies: boolean
-  /** True when a value in it is not known and not quoted: it may be several words, or none. */
+  /** True when an unquoted value is its beginning, or is not known: it may be several words, or none. */
   readonly splits: boolean
   /** True when `*`, `?` or `[` in it match files. */
   readonly glob: boolean

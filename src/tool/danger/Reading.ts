@@ -136,25 +136,58 @@ const hasPlainWords = (program: string, command: Command): boolean => {
   return matchCommand(grammar, command) !== undefined && (program !== "cd" && program !== "pushd" || isOutsideOfProcesses(command))
 }
 
+/** True when a name that a script sets is none that a program reads, and its value names no secret. */
+const isPlainAssignment =
+  (cwd: string | undefined) =>
+  ([name, value]: readonly [string, string]): boolean =>
+    setsForShell.test(name) &&
+    value.split(/\s+/).every((word) => {
+      const isPattern = /[*?[]/.test(word)
+      const isHidden = [word, cwd ?? ""].some((path) => /^[/~]|(?:^|\/)\.(?!\/|$)/.test(path))
+      return isPattern ? !isHidden : !PathClass.isOwnSecretFile(word, cwd) && !PathClass.isSecret(word, cwd)
+    })
+
+/** True when no redirection writes a file, or opens a connection. */
+const redirectsPlainly = (command: Command): boolean =>
+  written(command).every((path) => path === "/dev/null") &&
+  command.redirects.every(
+    ({ target }) => (!target.unknown || target.commands.length > 0) && !/^\/dev\/(?:tcp|udp)\//.test(target.text)
+  )
+
+/** Programs to which no value of a variable is a flag that does more than read, or the name of a file that they show. */
+const speaking = named("echo true false : expr sleep type")
+
+/** True when the variables in a command have values that cannot make it another one. */
+const hasPlainVariables = (program: string, { fields }: Command, isSettled: boolean): boolean => {
+  if (speaking.has(program) || !fields.some(({ varies }) => varies)) return true
+  if (!isSettled) return blind.has(program) && takesAnyWord(program)
+  return (
+    takesAnyWord(program) ||
+    tests.has(program) ||
+    builtins.has(program) ||
+    !fields.some((field) => field.varies && field.splits)
+  )
+}
+
 /**
- * True when a command is known to do nothing but look; what surrounds it is judged on its own. `isSettled` says that variables have the
- * values that were read from the line.
+ * True when a command is known to do nothing but look; what surrounds it is judged on its own. `isSettled` says that
+ * variables have the values that were read from the line.
  */
 export const isLooking = (command: Command, isSettled = true): boolean => {
-  const { assignments, fields, redirects, wrappers } = command
-  const targets = written(command).filter((path) => path !== "/dev/null")
-  const opens = redirects.some(({ target }) => target.unknown && target.commands.length === 0 || /^\/dev\/(?:tcp|udp)\//.test(target.text))
-  if (opens || targets.length > 0) return false
-  if (command.called.text === "" && !command.called.unknown) {
-    return command.called.commands.length === 0 && assignments.every(([name]) => setsForShell.test(name)) && !showsSecret("", command)
+  const { assignments, called, cwd, wrappers } = command
+  if (!redirectsPlainly(command)) return false
+  if (called.text === "" && !called.unknown) {
+    return called.commands.length === 0 && assignments.every(isPlainAssignment(cwd)) && !showsSecret("", command)
   }
   const program = programOf(command)
-  if (program === undefined || !assignments.every(isPlainSetting(program)) || showsSecret(program, command)) return false
-  if (isWrapping(program)) return (isSettled || !fields.some(({ varies }) => varies)) && isPlainWrapper(command)
+  if (program === undefined || !assignments.every(isPlainSetting(program)) || showsSecret(program, command))
+    return false
+  if (isWrapping(program)) return isPlainWrapper(command)
+  if (!hasPlainVariables(program, command, isSettled) || !hasPlainWords(program, command)) return false
   // Names from elsewhere may be those of any file, and may look like flags.
-  if (wrappers.includes("xargs")) return takesAnyWord(program) && (blind.has(program) || command.input.every(staysBelow)) && hasPlainWords(program, command)
-  if (!isSettled && !takesAnyWord(program) && !tests.has(program) && !builtins.has(program) && fields.some(({ varies }) => varies)) return false
-  return (wrappers.every(isWrapping) || hasWholeNames(command)) && hasPlainWords(program, command)
+  if (wrappers.includes("xargs"))
+    return takesAnyWord(program) && (blind.has(program) || command.input.every(staysBelow))
+  return wrappers.every(isWrapping) || hasWholeNames(command)
 }
 
 /** Arithmetic, subscripts, the expansions that a shell runs or computes, and the number of a descriptor that it stores. */

@@ -135,6 +135,7 @@ const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
         break
       case "Variable": {
         const value = valueOf(part, scope)
+        now.splits ||= !part.quoted && !now.started && !wellKnown.has(part.name)
         if (value === undefined) unknown(part.name === "((" ? "$((…))" : `$${part.name}`, part.quoted)
         // A list keeps its items apart, quoted or not.
         else append(value, part.quoted && part.name !== "@" && !part.name.endsWith("[@]"))

@@ -11,7 +11,9 @@ import { hostileSelf } from "./hostileSelf.ts"
 import { ordinary as daily } from "./ordinary.ts"
 import { ordinaryDisguised } from "./ordinaryDisguised.ts"
 import { ordinaryMore } from "./ordinaryMore.ts"
+import { everydayReading } from "./everydayReading.ts"
 import { doesMore, looks } from "./reading.ts"
+import { seemsToLook } from "./readingFlags.ts"
 import { prop } from "../../support/property.ts"
 
 const hostile = [...basic, ...hostileMore, ...hostileDisguised, ...hostileSelf]
@@ -80,7 +82,13 @@ describe("Danger", () => {
   it("tells looking from what only seems to", () => {
     const reads = (command: string) => Danger.judge(command).onlyReads
     assert.deepStrictEqual(looks.filter((command) => !reads(command)), [])
-    assert.deepStrictEqual(doesMore.filter(reads), [])
+    assert.deepStrictEqual([...doesMore, ...seemsToLook].filter(reads), [])
+  })
+
+  it("lets the commands run with which agents look at a project every day", () => {
+    const asked = everydayReading.filter((command) => Danger.askedAbout(Danger.judge(command), "ask").length > 0)
+    assert.deepStrictEqual(asked, [])
+    assert.isAtLeast(everydayReading.length, 300)
   })
 
   it("asks before an agent lifts its own rules", () => {

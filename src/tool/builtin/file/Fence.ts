@@ -43,6 +43,7 @@ import type { Concern } from "../../approval/Question.ts"
 import * as Boundary from "../../fence/Boundary.ts"
 import * as Danger from "../../danger/Danger.ts"
 import * as RepositorySettings from "../../fence/RepositorySettings.ts"
+import * as TreePrograms from "../../fence/TreePrograms.ts"
 import * as V4A from "../patch/V4A.ts"
 import { canonical, expandHome, Places, type Service as PlacesOf } from "./Places.ts"
 import * as Problem from "./Problem.ts"
@@ -306,7 +307,9 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
     const secrets = Boundary.reads(command, around).map(({ path, reason }): Concern => ({ key: `${reason}: ${path}`, permanent: true }))
     // Any other command is asked about, or was approved.
     if (!Danger.judge(command).onlyReads) return secrets
-    return [...secrets, ...yield* Effect.provideContext(RepositorySettings.ofCommand(command, around.cwd), platform)]
+    const lookup = { cwd: around.cwd, trees: around.roots, home: around.home, searchPath: environment()["PATH"] }
+    const settings = yield* Effect.provideContext(RepositorySettings.ofCommand(command, around.cwd), platform)
+    return [...secrets, ...settings, ...yield* Effect.provideContext(TreePrograms.findConcerns(command, lookup), platform)]
   })
 
   return { files, command }

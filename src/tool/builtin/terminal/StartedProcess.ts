@@ -29,9 +29,12 @@ import * as CronContext from "../../cron/CronContext.ts"
 
 const standardPath = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
 
-/** The search path with the standard directories after the given ones, when none of the essential ones is there. */
+/**
+ * The search path with the standard directories after the given ones, when none of the essential ones is there. An
+ * entry that depends on the directory of a command is left out: `cd` would choose the program.
+ */
 const searchPath = (path: string | undefined): string => {
-  const given = path === undefined ? [] : path.split(":").filter((entry) => entry !== "")
+  const given = path === undefined ? [] : path.split(":").filter((entry) => entry.startsWith("/"))
   return given.includes("/usr/bin") ? given.join(":") : [...new Set([...given, ...standardPath])].join(":")
 }
 

@@ -6,7 +6,7 @@
  *
  * The settings of the repository may name programs that git runs without any flag: `fence/RepositorySettings` reads them.
  */
-import { byName, type Field } from "../Command.ts"
+import { byName, type Command, type Field } from "../Command.ts"
 import { type Grammar, hasAny, makeGrammar, type Words } from "./FlagGrammar.ts"
 
 const difference = `
@@ -65,11 +65,14 @@ const references = `
   --ignore-case --omit-empty
 `
 
+/** True when no variable that turns out to be nothing could make a flag the value of another one. */
+const isWritten = ({ fields }: Command): boolean => !fields.some(({ varies }) => varies)
+
 const listing = ["--list", "--merged", "--no-merged", "--contains", "--no-contains", "--points-at"]
 
 /** Without a flag that lists, an operand is the name of a new reference. */
-const listsReferences = (more: ReadonlyArray<string>) => (words: Words): boolean =>
-  isPlainFormat(words) && (words.operands.length === 0 || hasAny(words, [...listing, ...more]))
+const listsReferences = (more: ReadonlyArray<string>) => (words: Words, command: Command): boolean =>
+  isPlainFormat(words) && isWritten(command) && (words.operands.length === 0 || hasAny(words, [...listing, ...more]))
 
 const branch = makeGrammar(`-arvi -# --all --remotes --verbose --list --show-current --abbrev[=] --no-abbrev ${references}`, {
   check: listsReferences([])
@@ -81,8 +84,9 @@ const config = makeGrammar(`
   -lz --list --get --get-all --get-regexp --get-urlmatch --global --local --system --worktree --show-origin --show-scope --name-only --null
   --bool --int --bool-or-int --path --type= --includes --no-includes
 `, {
-  check: (words) => {
+  check: (words, command) => {
     const { operands } = words
+    if (!isWritten(command)) return false
     if (hasAny(words, ["--list", "-l"])) return operands.length === 0
     if (hasAny(words, ["--get", "--get-all", "--get-regexp", "--get-urlmatch"])) return operands.length > 0 && operands.length <= 2
     return operands.length === 1 && operands.every(({ glob, text, unknown, varies }) => !glob && !unknown && !varies && /^[\w-]+\.[\w.-]+$/.test(text))

@@ -90,7 +90,7 @@ export const isPlainWrapper = ({ called, fields, program }: Command): boolean =>
   if (own === undefined) return false
   if (program === "command" && fields.slice(0, own).some(({ text }) => /[vV]/.test(text))) return true
   const at = program === "timeout" ? own + 1 : own
-  if (fields.slice(0, at).some(({ commands, unknown }) => unknown || commands.length > 0)) return false
+  if (fields.slice(0, at).some(({ commands, unknown, varies }) => unknown || varies || commands.length > 0)) return false
   const inner = Wrappers.wrapped(program, fields, undefined)
   return inner === undefined ? at >= fields.length : inner.length === fields.length - at
 }

@@ -1,0 +1,64 @@
+/**
+ * Programs of the working tree that a command which only reads would start instead of those of the system: a launcher
+ * (`npx`) or the user put a directory of the tree on `PATH`, and a file of that directory has the name of the program.
+ *
+ * **Details**
+ *
+ * Entries of `PATH` are looked through in their order up to the last one that is in the tree, so that nothing is read
+ * where no entry is. The first that has a file of the name counts; one that cannot be looked at counts as one that has
+ * it.
+ *
+ * **Gotchas**
+ *
+ * Only names that the line writes out are looked up. A directory outside of the tree is the user's own.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import type { Concern } from "../approval/Question.ts"
+import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
+import { runsLater } from "./SensitivePaths.ts"
+
+/** Places that the lookup of a program depends on. */
+export interface Surroundings {
+  /** Directory that relative entries of `PATH` start in. */
+  readonly cwd: string
+  /** The working tree, by each of its names. */
+  readonly trees: ReadonlyArray<string>
+  readonly searchPath: string | undefined
+  /** The home directory, where it is known. */
+  readonly home: string | undefined
+}
+
+/** Names of the programs that a line calls without a directory. */
+const namedPrograms = (command: string): ReadonlyArray<string> =>
+  Array.from(new Set(ScriptInterpreter.read(command).commands.map(({ called }) => called.text))).filter(
+    (name) => name !== "" && !name.includes("/") && !name.startsWith("[")
+  )
+
+/** Returns a concern for each program of a line that a directory of the working tree provides. */
+export const findConcerns = Effect.fnUntraced(function* (
+  command: string,
+  { cwd, home, searchPath, trees }: Surroundings
+): Effect.fn.Return<ReadonlyArray<Concern>, never, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const entries = (searchPath ?? "").split(":").map((entry) => path.resolve(cwd, entry))
+  const isWithin = (entry: string, directory: string): boolean =>
+    entry === directory || entry.startsWith(`${directory}/`)
+  // A write to a directory of programs of the user is asked about, whatever the working tree is.
+  const isGuarded = (entry: string): boolean =>
+    home !== undefined && isWithin(entry, home) && runsLater(`~${entry.slice(home.length)}/program`) !== undefined
+  const isInTree = (entry: string): boolean => trees.some((tree) => isWithin(entry, tree)) && !isGuarded(entry)
+  const last = entries.findLastIndex(isInTree)
+  if (last === -1) return []
+  const found = yield* Effect.forEach(namedPrograms(command), (name) =>
+    Effect.map(
+      Effect.findFirst(entries.slice(0, last + 1), (entry) =>
+        Effect.orElseSucceed(fs.exists(path.join(entry, name)), () => true)
+      ),
+      (entry) => (entry._tag === "Some" && isInTree(entry.value) ? [path.join(entry.value, name)] : [])
+    )
+  )
+  return found.flat().map((file) => ({ key: `program of the working tree: ${file}`, permanent: false }))
+})
