@@ -3,15 +3,13 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
-import { hermes } from "../support/hermes.ts"
-import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import { machine } from "../support/hermes.ts"
 
 const setUp = Effect.gen(function*() {
-  const root = yield* temporaryDirectory
-  const [home, one, two, repository] = ["home", "one", "two", "repository"].map((name) => join(root, name)) as [string, string, string, string]
-  for (const folder of [home, one, two, join(repository, ".git"), join(repository, "src")]) mkdirSync(folder, { recursive: true })
-  const run = (cwd: string, ...args: ReadonlyArray<string>) => hermes(home, ["--provider", "offline", ...args], { cwd })
-  return { run, one, two, repository }
+  const { at, hermes } = yield* machine
+  const [one, two, repository] = [at("one"), at("two"), at("repository")]
+  for (const folder of [one, two, join(repository, ".git", "refs"), join(repository, "src")]) mkdirSync(folder, { recursive: true })
+  return { run: (cwd: string, ...args: ReadonlyArray<string>) => hermes(args, { cwd }), one, two, repository }
 })
 
 const sessionOf = (stderr: string): string => /session_id: (\S+)/.exec(stderr)?.[1] ?? ""
@@ -44,7 +42,6 @@ describe("the latest session", () => {
   it.live("of a repository is found from any folder in it", () =>
     Effect.gen(function*() {
       const { repository, run } = yield* setUp
-      mkdirSync(join(repository, ".git", "refs"))
       const first = sessionOf((yield* run(repository, "-Q", "Reply exactly one")).stderr)
       const resumed = yield* run(join(repository, "src"), "-c", "-Q", "Reply exactly two")
       assert.deepStrictEqual([resumed.code, sessionOf(resumed.stderr)], [0, first], resumed.stderr)
