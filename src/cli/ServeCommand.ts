@@ -154,7 +154,6 @@ const serveAgent = Effect.fnUntraced(function*(
   const { key } = own
   const refusal = ServerKeys.refusal(key, keys)
   if (refusal !== undefined) return yield* usage(refusal)
-  yield* tellKey(own)
   yield* (yield* Output).protect
   const ended = yield* EndSignal
   yield* Effect.gen(function*() {
@@ -181,6 +180,7 @@ const serveAgent = Effect.fnUntraced(function*(
       mcpTools: (client) => [ask(client)]
     }), unused(port))
     yield* line(`Serving the agent at ${url}/v1`)
+    yield* tellKey(own)
     yield* note(
       `Tools work in ${workingDirectory()}. Approvals: POST /v1/sessions/ID/questions/QUESTION; ` +
         "without a reader of a session's events they are denied."
@@ -224,7 +224,6 @@ const serve = Effect.fn("hermes serve")(function*(given: Given) {
     return yield* usage(`no tool-call parser "${parser}": one of ${ToolCallParser.names.join(", ")}`)
   }
   const own = yield* readOwnerKey(host, [])
-  yield* tellKey(own)
   yield* (yield* Output).protect
   const directory = paths.resolve(given.rollouts)
   const fs = yield* FileSystem.FileSystem
@@ -254,6 +253,7 @@ const serve = Effect.fn("hermes serve")(function*(given: Given) {
       unused(port)
     )
     yield* line(`Serving rollouts of ${model} at ${url}/v1`)
+    yield* tellKey(own)
     yield* line(`Episodes: ${directory}`)
     yield* note(`Asked for: ${asked[capture]}.`)
     yield* note(`API: ${url}/openapi.json (Ctrl+C ends it)`)

@@ -356,7 +356,7 @@ describe("hermes sessions repair", () => {
       writeFileSync(database, "no database at all, but long enough to be looked at ".repeat(50))
       const none = yield* hermes(["sessions", "repair"])
       assert.strictEqual(none.code, 1)
-      assert.match(none.stderr, /^Error: \S+state\.db is damaged or no database: [^\n]+\n$/)
+      assert.match(none.stderr, /^Error: \S+state\.db holds nothing that can be saved: [^\n]+\n$/)
       assert.include(readFileSync(database, "utf8"), "no database at all")
     }))
 })

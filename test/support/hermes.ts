@@ -40,7 +40,7 @@ export const withoutSandbox = { HERMES_TERMINAL__BACKEND: "local", HERMES_APPROV
 
 const isModelArgument = (argument: string): boolean => /^(?:-m|--(?:model|provider|base-url|base_url|agent)(?:=.*)?)$/.test(argument)
 
-const isModelVariable = (name: string): boolean => /^(?:HERMES_MODEL|HERMES_SUBMISSION|[A-Z_]*BASE_URL)/.test(name)
+const isModelVariable = (name: string): boolean => /^(?:HERMES_MODEL|HERMES_SUBMISSION|(?!HERMES_LANGFUSE)[A-Z_]*BASE_URL)/.test(name)
 
 const textOf = (path: string): string => existsSync(path) ? readFileSync(path, "utf8") : ""
 
