@@ -66,10 +66,14 @@ const findHiddenPart = (word: string, shown: string): string => {
 
 const isPath = (part: string): boolean => /^\.|[/~]/.test(part)
 
+const sendsRequest = ({ args, program }: Command): boolean =>
+  clients.has(program) || runners.has(program) && args.some((arg) => clients.has(arg))
+
 /** True where the value of a header of a request is masked, whose name is shown. */
-const isHeader = ({ args, program }: Command, index: number): boolean =>
-  header.test(args[index] ?? "") && (clients.has(program) || runners.has(program) && args.some((arg) => clients.has(arg))) &&
-  (args[index]?.startsWith("-") === true || /^(?:-[A-Za-z]*H|--header)$/.test(args[index - 1] ?? ""))
+const isHeader = (command: Command, index: number): boolean => {
+  const { args } = command
+  return header.test(args[index] ?? "") && sendsRequest(command) && (args[index]?.startsWith("-") === true || /^(?:-[A-Za-z]*H|--header)$/.test(args[index - 1] ?? ""))
+}
 
 /** True where the words of a command, as it is shown, do not say what it acts on. */
 const hidesWords = (command: Command, shown: Command): boolean => {

@@ -51,7 +51,12 @@ describe("a question of a server", () => {
           required: ["a\u200B", "title", "names"],
           properties: {
             "a\u200B": { type: "string", enum: ["x\u202Ey"] },
-            title: { type: "string", title: "T\u200B", description: "D\u200B", oneOf: [{ const: "1", title: "o\u200Bne" }] },
+            title: {
+              type: "string",
+              title: "T\u200B",
+              description: "D\u200B",
+              oneOf: [{ const: "1", title: "o\u200Bne" }]
+            },
             names: { type: "string", enum: ["2\u200B"], enumNames: ["tw\u200Bo"] },
             rest: { type: "string", default: "d\u202E" }
           }

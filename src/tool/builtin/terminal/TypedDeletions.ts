@@ -60,10 +60,11 @@ const hasUnknownKeys = (edited: string): boolean =>
 const shellLine = /^\s{0,8}(?:\.(?:system|shell)\s|\\!|!{1,2}|%{1,2}(?:sx|system|sh|bash)\s|system\s)(.+)$/gm
 
 /** A call that deletes files, whatever names them. */
-const deletingCall = new RegExp(
-  String.raw`\b(?:os\.(?:remove|removedirs|unlink|rmdir)|(?:File|Dir)\.(?:delete|unlink|rmdir)|rmtree|rmdirSync|unlinkSync|` +
-    String.raw`rmSync|removeSync|remove_entry|rimraf|emptyDirSync|rm_rf?|Deno\.remove\w*)\s{0,8}[(\s]|\.(?:unlink|rmdir)\(|\bunlink\(`
-)
+const deletingCall = new RegExp([
+  String.raw`\b(?:os\.(?:remove|removedirs|unlink|rmdir)|(?:File|Dir)\.(?:delete|unlink|rmdir)|rmtree|rm_rf?)\s{0,8}[(\s]`,
+  String.raw`\b(?:rmdirSync|unlinkSync|rmSync|removeSync|remove_entry|rimraf|emptyDirSync|Deno\.remove\w*)\s{0,8}[(\s]`,
+  String.raw`\.(?:unlink|rmdir)\(|\bunlink\(`
+].join("|"))
 
 const quoteText = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
 
@@ -73,12 +74,12 @@ const findLosses = (line: string): ReadonlyArray<string> =>
 
 /** Keys of what a text would lose as code, or as statements of a database that `command` starts. */
 const findLossesOfCode = (command: string, text: string): ReadonlyArray<string> => {
-  const clients = ScriptInterpreter.read(command).commands.flatMap(({ program }) => databases.has(program) ? [program] : [])
+  const clients = ScriptInterpreter.read(command).commands.filter(({ program }) => databases.has(program))
   const shellLines = Array.from(text.matchAll(shellLine), ([, line = ""]) => line)
   return [
     ...deletingCall.test(text) ? ["delete of files"] : [],
     ...readCode(text).concat(shellLines).flatMap(findLosses),
-    ...clients.flatMap((program) => findLosses(`${program} -c ${quoteText(text)}`))
+    ...clients.flatMap(({ program }) => findLosses(`${program} -c ${quoteText(text)}`))
   ]
 }
 
@@ -90,7 +91,8 @@ export const findConcerns = (unfinished: string, text: string, command: string):
   const line = unfinished + text
   const edited = applyLineEditing(line)
   const findJoined = (joined: string): ReadonlyArray<string> =>
-    Danger.askedAbout(Danger.judge(joined), "confined").flatMap(({ family, key }) => family === "unreadable" ? [] : [key])
+    Danger.askedAbout(Danger.judge(joined), "confined")
+      .flatMap(({ family, key }) => family === "unreadable" ? [] : [key])
   const own = new Set(Danger.judge(text).findings.map(({ key }) => key))
   const keys = new Set([
     ...findDeletions(text),
