@@ -325,6 +325,21 @@ export const redactKeys = (given: string, secrets = current()): string => {
   return out
 }
 
+/** Values that {@link redactText} hides for the names beside them, beyond those that {@link redactKeys} hides. */
+export const findNamedValues = (given: string, secrets = current()): ReadonlyArray<string> => {
+  let out = redactKeys(given, secrets)
+  if (!hint.test(out)) return []
+  const found: Array<string> = []
+  for (const rule of assignments) {
+    out = out.replace(rule.pattern, (match: string, before: string = "", value: string = "") => {
+      const made = rule.replace(match, before, value)
+      if (made !== match) found.push(value)
+      return made
+    })
+  }
+  return found
+}
+
 /** Characters behind a cut that are looked at, so that a secret that the cut would go through is seen whole. */
 const lookahead = 1_024
 

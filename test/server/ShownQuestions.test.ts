@@ -30,21 +30,29 @@ const question: Question = {
 
 const asked: OpenQuestion = { _tag: "Approval", id: "q1", turn: 1, askedAt: 0, question }
 
-/** The request for a permission that an editor gets. */
-const permissionOf = (given: OpenQuestion) =>
+/**
+ * Asks an editor, which answers with an option, or with the content of a form where it has forms. Returns the request
+ * (of a form: its message as the title, and its schema) and the answer that the session gets.
+ */
+const askEditor = (given: OpenQuestion, reply: string | Readonly<Record<string, unknown>>) =>
   Effect.scoped(Effect.gen(function*() {
     const got = yield* Deferred.make<Omit<RequestPermissionRequest, "sessionId">>()
+    const answered = yield* Deferred.make<unknown>()
     const client: SessionClient = {
-      capabilities: {},
+      capabilities: typeof reply === "string" ? {} : { elicitation: { form: {} } },
       update: () => Effect.void,
-      permission: (request) => Effect.as(Deferred.succeed(got, request), "deny"),
-      elicit: () => Effect.undefined
+      permission: (request) => Effect.as(Deferred.succeed(got, request), typeof reply === "string" ? reply : undefined),
+      elicit: (title, rawInput) =>
+        Effect.as(
+          Deferred.succeed(got, { toolCall: { toolCallId: "form", title, rawInput }, options: [] }),
+          typeof reply === "string" ? undefined : reply
+        )
     }
     // Nothing else of a session is used by its questions.
-    const live = { answer: () => Effect.void } as unknown as LiveSession
+    const live = { answer: (_: string, answer: unknown) => Deferred.succeed(answered, answer) } as unknown as LiveSession
     const questions = yield* AcpQuestions.make(live, client)
     yield* questions.ask(given)
-    return yield* Deferred.await(got)
+    return { request: yield* Deferred.await(got), answer: yield* Deferred.await(answered) }
   }))
 
 describe("a question about a call", () => {
@@ -63,7 +71,7 @@ describe("a question about a call", () => {
 
   it.effect("is whole in an editor, with the rule that is written", () =>
     Effect.gen(function*() {
-      const { options, toolCall } = yield* permissionOf(asked)
+      const { options, toolCall } = (yield* askEditor(asked, "deny")).request
       assert.strictEqual(toolCall.title, long.replace("\n", "\\u{A}"))
       assert.deepStrictEqual(toolCall.content?.[0], { type: "content", content: { type: "text", text: long } })
       assert.include(options[1]?.name, " (in /srv/\\u{202E}app)")
@@ -74,4 +82,32 @@ describe("a question about a call", () => {
     const [event] = EventFeed.eventsOf({ _tag: "QuestionAsked", question: asked })
     assert.deepInclude(event, { command: long, targets: question.targets, rules: question.rules?.exact })
   })
+
+  it.effect("marks hidden characters of a plan in an editor", () =>
+    Effect.gen(function*() {
+      const { request } = yield* askEditor({
+        _tag: "Plan", id: "q2", turn: 1, askedAt: 0,
+        question: { plan: "1. Look\r\n2. Go\u202E", modes: ["edits"] }
+      }, "edits")
+      assert.deepStrictEqual(request.toolCall.content?.[0], {
+        type: "content",
+        content: { type: "text", text: "1. Look\n2. Go\\u{202E}" }
+      })
+    }))
+
+  it.effect("marks hidden characters of a clarification in an editor, and answers with the choice itself", () =>
+    Effect.gen(function*() {
+      const clarification: OpenQuestion = {
+        _tag: "Clarification", id: "q3", turn: 1, askedAt: 0,
+        question: { question: "Which\u202E?", choices: ["a", "b\u200B"], multiple: false }
+      }
+      const asPermission = yield* askEditor(clarification, "1")
+      assert.strictEqual(asPermission.request.toolCall.title, "Which\\u{202E}?")
+      assert.deepStrictEqual(asPermission.request.options.map(({ name }) => name), ["a", "b\\u{200B}", "No answer"])
+      assert.deepStrictEqual(asPermission.answer, { _tag: "Clarification", answers: ["b\u200B"] })
+      const asForm = yield* askEditor(clarification, { choice: "b\\u{200B}", words: "my\u200B own" })
+      assert.strictEqual(asForm.request.toolCall.title, "Which\\u{202E}?")
+      assert.include(JSON.stringify(asForm.request.toolCall.rawInput), "b\\\\u{200B}")
+      assert.deepStrictEqual(asForm.answer, { _tag: "Clarification", answers: ["b\u200B", "my\u200B own"] })
+    }))
 })

@@ -5,7 +5,7 @@
  *
  * A client without forms shows the choices of a clarification as those of a permission. A question that the client cannot show, or
  * does not answer, is answered with nothing, so that no turn hangs; for an approval that is a denial. A question that is closed
- * elsewhere takes its request back.
+ * elsewhere takes its request back. Hidden characters are marked in all that is asked; an answer is the choice itself.
  *
  * Source: Agent Client Protocol, `session/request_permission` and elicitation.
  */
@@ -14,6 +14,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import * as FileChange from "../../domain/FileChange.ts"
+import * as VisibleText from "../../domain/VisibleText.ts"
 import { type OpenQuestion, planModes } from "../../host/HostEvent.ts"
 import type { LiveSession } from "../../host/LiveSession.ts"
 import { nameTarget, showLine } from "../../tool/approval/Question.ts"
@@ -88,8 +89,14 @@ const formOf = (choices: ReadonlyArray<string>, multiple: boolean) => ({
   }
 })
 
-const answersOf = (content: Readonly<Record<string, unknown>> | undefined): ReadonlyArray<string> =>
-  [content?.["choice"], content?.["words"]].flat().filter((one): one is string => typeof one === "string" && one.trim() !== "")
+/** Reads the answers of a form: choices as the agent offered them, and the words of the user. */
+const readAnswers = (
+  content: Readonly<Record<string, unknown>> | undefined,
+  choices: ReadonlyArray<string>
+): ReadonlyArray<string> => [
+  ...[content?.["choice"]].flat().map((shown) => choices.find((one) => VisibleText.showLine(one) === shown) ?? shown),
+  content?.["words"]
+].filter((one): one is string => typeof one === "string" && one.trim() !== "")
 
 /** Makes the questions of a session, which are taken back when the scope closes. */
 export const make = Effect.fnUntraced(function*(live: LiveSession, client: SessionClient): Effect.fn.Return<AcpQuestions, never, Scope.Scope> {
@@ -112,20 +119,28 @@ export const make = Effect.fnUntraced(function*(live: LiveSession, client: Sessi
 
   const clarify = Effect.fnUntraced(function*(id: string, { choices, multiple, question }: QuestionOf<"Clarification">) {
     if (client.capabilities.elicitation?.form != null) {
-      const content = yield* client.elicit(question, formOf(choices, multiple))
-      return yield* live.answer(id, { _tag: "Clarification", answers: answersOf(content) })
+      const content = yield* client.elicit(VisibleText.showLines(question), formOf(choices.map(VisibleText.showLine), multiple))
+      return yield* live.answer(id, { _tag: "Clarification", answers: readAnswers(content, choices) })
     }
     const chosen = choices.length === 0 || multiple ? undefined : yield* client.permission({
-      toolCall: { toolCallId: id, title: question, kind: "think", status: "pending" },
-      options: [...choices.map((name, index): PermissionOption => ({ optionId: `${index}`, name, kind: "allow_once" })), { optionId: "none", name: "No answer", kind: "reject_once" }]
+      toolCall: { toolCallId: id, title: VisibleText.showLines(question), kind: "think", status: "pending" },
+      options: [
+        ...choices.map((choice, index): PermissionOption => ({
+          optionId: `${index}`,
+          name: VisibleText.showLine(choice),
+          kind: "allow_once"
+        })),
+        { optionId: "none", name: "No answer", kind: "reject_once" }
+      ]
     })
     const answer = choices.find((_, index) => `${index}` === chosen)
     yield* live.answer(id, { _tag: "Clarification", answers: answer === undefined ? [] : [answer] })
   })
 
   const decide = Effect.fnUntraced(function*(id: string, { modes, plan }: QuestionOf<"Plan">) {
+    const text = VisibleText.showLines(plan.replaceAll("\r\n", "\n"))
     const option = yield* client.permission({
-      toolCall: { toolCallId: id, title: "Carry out this plan?", kind: "switch_mode", status: "pending", content: [{ type: "content", content: { type: "text", text: plan } }] },
+      toolCall: { toolCallId: id, title: "Carry out this plan?", kind: "switch_mode", status: "pending", content: [{ type: "content", content: { type: "text", text } }] },
       options: [
         ...modes.map((mode): PermissionOption => ({ optionId: mode, name: `Approve, go on in the mode ${modeNames[mode][0]}`, kind: "allow_once" })),
         { optionId: "plan", name: "Keep planning", kind: "reject_once" }

@@ -98,7 +98,8 @@ export const askedAbout = ({ findings, onlyReads }: Verdict, surroundings: Surro
 
 const rules: ReadonlyArray<Rule> = [...FloorRules.rules, ...LossRules.rules, ...Explanations.rules]
 
-const findingsOf = (commands: ReadonlyArray<Command>): ReadonlyArray<Finding> =>
+/** Finds the dangers of commands that are read already. */
+export const findDangers = (commands: ReadonlyArray<Command>): ReadonlyArray<Finding> =>
   [...commands.flatMap((command) => rules.flatMap((rule) => rule(command) ?? [])), ...[Explanations.runsDownload(commands) ?? []].flat()]
 
 const unreadable = (why: string): Finding => floor("unreadable", `command that cannot be read: ${why}`)
@@ -121,10 +122,10 @@ const verdict = (line: string, findings: ReadonlyArray<Finding>, commands: Reado
 export const judge = (command: string): Verdict => {
   if (command.length > maxLength) return verdict(command, [unreadable("it is too long")], [])
   const { commands, fault } = ScriptInterpreter.read(command)
-  const found = [...findingsOf(commands)]
+  const found = [...findDangers(commands)]
   if (fault !== undefined) found.push(unreadable(fault))
   const plain = normalise(command)
-  if (plain !== command) for (const finding of findingsOf(ScriptInterpreter.read(plain).commands)) found.push(finding)
+  if (plain !== command) for (const finding of findDangers(ScriptInterpreter.read(plain).commands)) found.push(finding)
   if (deceptive.test(command)) found.push(ask("encoded payload", "characters that hide or reorder text"))
   return verdict(command, found, commands)
 }

@@ -44,8 +44,8 @@ const shellCall = new RegExp(
 )
 const treeCall = new RegExp(String.raw`\b(?:rmtree|rmSync|rm_rf|rm_r|rmdirSync|removeSync|remove_entry|rimraf|emptyDirSync)\s{0,8}\(?\s{0,8}${quoted}`, "g")
 
-/** Shell commands in the code of another language, as far as they stand there in quotes. */
-const inCode = (code: string): ReadonlyArray<string> => [
+/** Reads the shell commands in the code of another language, as far as they stand there in quotes. */
+export const readCode = (code: string): ReadonlyArray<string> => [
   ...Array.from(code.matchAll(shellCall), ([, , command = ""]) => command),
   ...Array.from(code.matchAll(/(?:`|%x[({])([^`)}]{1,2000})/g), ([, command = ""]) => command),
   ...Array.from(code.matchAll(treeCall), ([, , path = ""]) => `rm -rf '${path}'`)
@@ -80,7 +80,7 @@ export const embeddedCommands = (command: Command): ReadonlyArray<string> => {
   const settings = assignments.flatMap(([name, value]) => runSetting.test(name) ? [bare(value)] : [])
   if (program === "alias") return [...settings, ...args.map((arg) => arg.replace(/^[^=]*=/, ""))]
   if (isProse(command) || shells.has(program)) return settings
-  const code = args.flatMap(inCode)
+  const code = args.flatMap(readCode)
   if (interpreters.test(program) && program !== "tclsh") return [...settings, ...code]
   const typed = /^(?:at|batch|newgrp|ed|ex|tclsh)$/.test(program) && stdin !== undefined ? stdin.split("\n").slice(0, 256).map(bare) : []
   return [...settings, ...code, ...typed, ...inArguments(command)]

@@ -7,6 +7,8 @@
  * declined; who does not answer cancels it. Answers that do not fit their field are asked for again, {@link maxTries} times
  * at most. A field with a default, or one that is not required, has a choice for that.
  *
+ * Hidden characters are marked. An address is shown whole; a request with one that is too long for that is declined.
+ *
  * Source: `hermes-product.md` §2.4 (elicitation).
  */
 import * as Prompt from "effect/ai/Prompt"
@@ -15,6 +17,8 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Json from "../../domain/Json.ts"
+import * as VisibleText from "../../domain/VisibleText.ts"
+import { mostOfCommand } from "../approval/ShownText.ts"
 import { type Ask, Clarifier } from "../builtin/Clarifier.ts"
 import { SideModel } from "../builtin/SideModel.ts"
 import { ToolContext } from "../ToolContext.ts"
@@ -122,7 +126,10 @@ type Fields = Readonly<Record<string, unknown>>
 
 const texts = (value: unknown): ReadonlyArray<string> =>
   Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : []
-const textOf = (value: unknown): string => typeof value === "string" ? oneLine(value) : ""
+
+/** Shows prose of a server: the beginning of it as one line, with a mark for every hidden character. */
+const showProse = (text: string): string => VisibleText.showLine(oneLine(text))
+const textOf = (value: unknown): string => typeof value === "string" ? showProse(value) : ""
 
 /** A field and how its answer is read; undefined is an answer that does not fit. */
 interface Field {
@@ -140,10 +147,10 @@ const optionsOf = (schema: Fields): ReadonlyArray<readonly [shown: string, value
   const titled = [schema["oneOf"], schema["anyOf"]].find(Array.isArray)
   if (titled !== undefined) {
     return titled.flatMap((option) =>
-      Json.isFields(option) && typeof option["const"] === "string" ? [[textOf(option["title"]) || option["const"], option["const"]] as const] : [])
+      Json.isFields(option) && typeof option["const"] === "string" ? [[textOf(option["title"]) || VisibleText.showLine(option["const"]), option["const"]] as const] : [])
   }
   const names = texts(schema["enumNames"])
-  return texts(schema["enum"]).map((value, index) => [names[index] ?? value, value])
+  return texts(schema["enum"]).map((value, index) => [VisibleText.showLine(names[index] ?? value), value])
 }
 
 const readerOf = (schema: Fields, options: ReturnType<typeof optionsOf>): Field["read"] => {
@@ -175,7 +182,7 @@ const defaultOf = (field: Fields, options: ReturnType<typeof optionsOf>): Field[
   const read = readerOf(field, options)(answer)
   if (read === undefined) return undefined
   const shown = answer.map((one) => options.find(([, known]) => known === one)?.[0] ?? one).join(", ")
-  return { shown: `Use the default: ${oneLine(shown)}`, value: read }
+  return { shown: `Use the default: ${showProse(shown)}`, value: read }
 }
 
 const fieldsOf = (schema: unknown): ReadonlyArray<Field> => {
@@ -185,7 +192,7 @@ const fieldsOf = (schema: unknown): ReadonlyArray<Field> => {
     if (!Json.isFields(field)) return []
     const inner = field["type"] === "array" && Json.isFields(field["items"]) ? field["items"] : field
     const options = optionsOf(inner)
-    const title = textOf(field["title"]) || name
+    const title = textOf(field["title"]) || VisibleText.showLine(name)
     const description = textOf(field["description"])
     const asIs = defaultOf(field, options) ?? (required.has(name) ? undefined : { shown: "Leave it empty", value: undefined })
     const choices = field["type"] === "boolean" ? ["yes", "no"] : options.map(([shown]) => shown)
@@ -215,11 +222,12 @@ const valueOf = Effect.fnUntraced(function*(ask: Ask, { asIs, choices, multiple,
 /** Asks the user, if there is one. */
 const answer = Effect.fnUntraced(function*(server: string, { message, requestedSchema, url }: Request): Effect.fn.Return<Answer> {
   const ask = yield* Clarifier
-  if (ask === undefined) return declined
+  // An address that cannot be shown whole is not one to open.
+  if (ask === undefined || url !== undefined && url.length > mostOfCommand) return declined
   const open = url === undefined ? "Answer" : "I have been there"
-  const where = url === undefined ? "" : ` It wants you to open ${oneLine(url)}`
+  const where = url === undefined ? "" : ` It wants you to open ${VisibleText.showLine(url)}`
   const first = yield* ask({
-    question: `The MCP server "${server}" asks: ${oneLine(message)}${where}`,
+    question: `The MCP server "${server}" asks: ${showProse(message)}${where}`,
     choices: [open, decline],
     multiple: false
   })

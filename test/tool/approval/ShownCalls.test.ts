@@ -90,4 +90,64 @@ describe("what is shown of a call", () => {
       assert.strictEqual(end._tag, "Permit")
       assert.notInclude(questions[0]?.command, "a=1")
     }))
+
+  it.effect("hides no word that a command acts on", () =>
+    Effect.gen(function*() {
+      const hidden = [
+        "rm -rf build --token /home/ada/photos-2024",
+        "rm -rf build --token photos-2024",
+        "rm -rf build Cookie: a=1 /home/ada/photos",
+        "rm -rf build -- --secret /home/ada/photos2024",
+        "rm -rf build password: /home/ada/p99",
+        "rm -rf build bearer /home/ada/photos-2024-all",
+        "rm -rf build TOKEN=../../home/ada/photos",
+        "rm -rf build TOKEN=photos",
+        "rm -rf build 'Cookie: a=photos'",
+        "rm -rf build; rm a --token photos-2024",
+        "rm -rf build; mv --token photos-2024 b",
+        "rm -rf build; TOKEN=../../home/ada ./run.sh",
+        "rm -rf build; TOKEN=photos-2024 && rm -rf $TOKEN",
+        "rm -rf build; echo a >TOKEN=photos",
+        "sudo rm -rf -H 'Cookie: a=photos'",
+        "bash -c 'rm -rf build --token photos-2024'",
+        "git push --force origin password: main12345",
+        "rm -rf build; python3 - <<'END'\nfrom shutil import *\npassword = '/home/ada/photos'\nrmtree(password)\nEND"
+      ]
+      for (const command of hidden) {
+        const { end, questions, refusal } = yield* judge(terminal(command), "once")
+        assert.deepStrictEqual([end._tag, questions.length], ["Refusal", 0], command)
+        assert.include(refusal, "looks like a secret")
+      }
+    }))
+
+  it.effect("hides no path in code", () =>
+    Effect.gen(function*() {
+      const concerns = [{ key: "scanner: odd", permanent: false }]
+      const run = (code: string): Approvals.Call => ({ tool: "execute_code", args: { code }, concerns })
+      for (const code of ["password = '/home/ada/photos'\nrmtree(password)", "rmtree('--secret photos-2024')"]) {
+        assert.include((yield* judge(run(code), "once")).refusal, "looks like a secret", code)
+      }
+      const { end, questions } = yield* judge(run("connect(password='abcdefgh1', token='ijklmnop2')"), "once")
+      assert.strictEqual(end._tag, "Permit")
+      assert.notInclude(questions[0]?.command, "abcdefgh1")
+    }))
+
+  it.effect("masks values of headers, of addresses and of variables, and keys of vendors everywhere", () =>
+    Effect.gen(function*() {
+      const key = `ghp_${"a1B2".repeat(9)}`
+      const masked: ReadonlyArray<readonly [command: string, secret: string]> = [
+        ["rm -rf build; curl -H 'Authorization: Basic abc/defgh1234==' https://x.example", "abc/defgh"],
+        ["sudo curl -H 'Cookie: a=1; b=2' https://x.example -o /etc/x", "a=1"],
+        ["git push --force https://ada:hunter2@x.example/a.git", "hunter2"],
+        ["rm -rf build; DB_PASSWORD=hunter2 npm start", "hunter2"],
+        ["rm -rf build; npm login --token abcdefgh-1234", "abcdefgh-1234"],
+        ["rm -rf build; cat > .env <<'END'\nDB_PASSWORD=ab/cd\nEND", "ab/cd"],
+        [`rm -rf build ${key}`, key]
+      ]
+      for (const [command, secret] of masked) {
+        const { end, questions } = yield* judge(terminal(command), "once")
+        assert.strictEqual(end._tag, "Permit", command)
+        assert.notInclude(questions[0]?.command, secret, command)
+      }
+    }))
 })

@@ -5,10 +5,17 @@
  * **Details**
  *
  * A line may be typed in pieces. What was judged of a line that has not ended is judged again with each further piece.
+ *
+ * A text is read in three ways: as it is sent, as it is after its keys for editing a line were applied, and as code and
+ * as statements of a database, with the commands that interpreters hand to a shell (`!rm`, `\! rm`, `.system rm`).
+ * Other control characters in a line of text are asked about, since what the process reads is not known then.
  */
 import * as Effect from "effect/Effect"
 import type { Concern } from "../../approval/Question.ts"
 import * as Danger from "../../danger/Danger.ts"
+import { readCode } from "../../danger/EmbeddedCommands.ts"
+import { databases } from "../../danger/rules/LossRules.ts"
+import * as ScriptInterpreter from "../../danger/ScriptInterpreter.ts"
 import * as DeletedPlaces from "../../DeletedPlaces.ts"
 import { ToolContext } from "../../ToolContext.ts"
 import * as Toolset from "../../Toolset.ts"
@@ -24,13 +31,77 @@ const findDeletions = (text: string): ReadonlyArray<string> => {
   return [...losses.map(({ finding }) => finding.key), ...unnamed.map(({ key }) => key)]
 }
 
-/** Reasons to ask about a text that is typed behind an unfinished line, beside those that the text has by itself. */
-export const findConcerns = (unfinished: string, text: string): ReadonlyArray<Concern> => {
+const paste = /\u001b\[20[01]~/g
+const escape = /\u001b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?/gs
+
+/** Applies the keys that end or shorten a line: Ctrl-C, Ctrl-U, backspace, Ctrl-W. A pasted text loses its brackets. */
+const applyLineEditing = (text: string): string => {
+  const lines: Array<string> = []
+  let line: Array<string> = []
+  for (const key of text.replace(paste, "")) {
+    if (key === "\b" || key === "\u007f") line.pop()
+    else if (key === "\u0017") line = Array.from(line.join("").trimEnd().replace(/\S*$/, ""))
+    else if (/[\n\r\u0003\u0015]/.test(key)) {
+      lines.push(line.join(""))
+      line = []
+    } else line.push(key)
+  }
+  return [...lines, line.join("")].join("\n")
+}
+
+/** True where a line of an edited text has both visible text and a control character whose effect is not known. */
+const hasUnknownKeys = (edited: string): boolean =>
+  edited.split("\n").some((line) => {
+    const visible = line.replace(escape, "\u0000")
+    return /[^\t -~\u0080-\u{10FFFF}]/u.test(visible) && /[!-~\u00A1-\u{10FFFF}]/u.test(visible)
+  })
+
+/** A line with which an interpreter hands a command to a shell. */
+const shellLine = /^\s{0,8}(?:\.(?:system|shell)\s|\\!|!{1,2}|%{1,2}(?:sx|system|sh|bash)\s|system\s)(.+)$/gm
+
+/** A call that deletes files, whatever names them. */
+const deletingCall = new RegExp([
+  String.raw`\b(?:os\.(?:remove|removedirs|unlink|rmdir)|(?:File|Dir)\.(?:delete|unlink|rmdir)|rmtree|rm_rf?)\s{0,8}[(\s]`,
+  String.raw`\b(?:rmdirSync|unlinkSync|rmSync|removeSync|remove_entry|rimraf|emptyDirSync|Deno\.remove\w*)\s{0,8}[(\s]`,
+  String.raw`\.(?:unlink|rmdir)\(|\bunlink\(`
+].join("|"))
+
+const quoteText = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
+
+/** Keys of what a command line would lose, in the sandbox as well. */
+const findLosses = (line: string): ReadonlyArray<string> =>
+  Danger.askedAbout(Danger.judge(line), "confined").map(({ key }) => key).concat(findDeletions(line))
+
+/** Keys of what a text would lose as code, or as statements of a database that `command` starts. */
+const findLossesOfCode = (command: string, text: string): ReadonlyArray<string> => {
+  const clients = ScriptInterpreter.read(command).commands.filter(({ program }) => databases.has(program))
+  const shellLines = Array.from(text.matchAll(shellLine), ([, line = ""]) => line)
+  return [
+    ...deletingCall.test(text) ? ["delete of files"] : [],
+    ...readCode(text).concat(shellLines).flatMap(findLosses),
+    ...clients.flatMap(({ program }) => findLosses(`${program} -c ${quoteText(text)}`))
+  ]
+}
+
+/**
+ * Reasons to ask about a text that is typed behind an unfinished line into the process of a command, beside those that
+ * the text has by itself.
+ */
+export const findConcerns = (unfinished: string, text: string, command: string): ReadonlyArray<Concern> => {
   const line = unfinished + text
-  const joined = unfinished === "" ? [] : Danger.askedAbout(Danger.judge(line), "confined")
-    .flatMap(({ family, key }) => family === "unreadable" ? [] : [key])
+  const edited = applyLineEditing(line)
+  const findJoined = (joined: string): ReadonlyArray<string> =>
+    Danger.askedAbout(Danger.judge(joined), "confined")
+      .flatMap(({ family, key }) => family === "unreadable" ? [] : [key])
   const own = new Set(Danger.judge(text).findings.map(({ key }) => key))
-  const keys = new Set([...findDeletions(text), ...findDeletions(line), ...joined].filter((key) => !own.has(key)))
+  const keys = new Set([
+    ...findDeletions(text),
+    ...findDeletions(line),
+    ...unfinished === "" ? [] : findJoined(line),
+    ...edited === line ? [] : [...findDeletions(edited), ...findJoined(edited)],
+    ...findLossesOfCode(command, edited),
+    ...hasUnknownKeys(edited) ? ["control characters that may change the line they are typed into"] : []
+  ].filter((key) => !own.has(key)))
   return Array.from(keys, (key) => ({
     key: `${key}, not covered by undo: it is typed into a process in the background`,
     permanent: false
@@ -57,7 +128,7 @@ export const guardInput = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolse
           const unfinished = lines.get(process) ?? ""
           const text = (typeof data === "string" ? data : "") + (action === "submit" ? "\n" : "")
           lines.set(process, readUnfinished(unfinished, text))
-          return findConcerns(unfinished, text)
+          return findConcerns(unfinished, text, process.command)
         }).pipe(
           // The call itself says that there is no such process.
           Effect.catchTag("ProcessNotFound", () => Effect.succeed([]))

@@ -73,7 +73,8 @@ const elsewhere: ReadonlyArray<Row> = [
   [/^(?:python[\d.]*|django-admin)$/, /(?:^|manage\.py )(?:flush|reset_db|sqlflush)\b/i, "database", "emptying of a database"]
 ]
 
-const databases = named(`
+/** Programs that run statements of a database. */
+export const databases = named(`
   psql mysql mariadb sqlite sqlite3 sqlcmd osql isql duckdb clickhouse clickhouse-client cqlsh cockroach sqlplus
   usql pgcli mycli litecli snowsql bq trino presto hive beeline impala-shell turso wrangler supabase prisma surreal
 `)
