@@ -181,7 +181,7 @@ describe("hermes acp", () => {
     Effect.gen(function*() {
       const bare = yield* machine
       mkdirSync(bare.home)
-      const lonely = yield* editor(bare)
+      const lonely = yield* editor({ ...bare, env: { HERMES_MODEL__PROVIDER: "auto" } })
       yield* Effect.promise(async () => {
         await lonely.ask("initialize", { protocolVersion: 1, clientCapabilities: {} })
         const refused = await lonely.failing(lonely.ask("session/new", { cwd: bare.cwd, mcpServers: [] }))

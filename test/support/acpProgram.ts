@@ -6,14 +6,17 @@ import { Readable, Writable } from "node:stream"
 import * as acpEditor from "./acpEditor.ts"
 import { program, standInWhereUnset, withoutSandbox } from "./hermes.ts"
 
-/** The program behind an editor. */
-export const editor = (own: { readonly home: string; readonly cwd: string }, unsaved?: Map<string, string>) =>
+/** The program behind an editor; `env` has variables of its own. */
+export const editor = (
+  own: { readonly home: string; readonly cwd: string; readonly env?: Readonly<Record<string, string>> },
+  unsaved?: Map<string, string>
+) =>
   Effect.gen(function*() {
     const child = yield* Effect.acquireRelease(
       Effect.sync(() =>
         spawn(process.execPath, [program, "acp"], {
           cwd: own.home,
-          env: { PATH: process.env["PATH"], HOME: dirname(own.home), HERMES_HOME: own.home, ...withoutSandbox, ...standInWhereUnset([], own) },
+          env: { PATH: process.env["PATH"], HOME: dirname(own.home), HERMES_HOME: own.home, ...withoutSandbox, ...standInWhereUnset([], own), ...own.env },
           stdio: ["pipe", "pipe", "pipe"]
         })),
       (child) => Effect.sync(() => child.kill("SIGKILL"))

@@ -50,7 +50,7 @@ const owning = (isOwned: (since: number | undefined, now: number) => boolean, pa
 
 /** A resolver that looks at what is listed before it asks the store. */
 const resolving = (find: (reference: string, listed: ReadonlyArray<SessionStore.Session>) => SessionStore.Session | undefined) => (store: Store): Partial<Store> => ({
-  resolve: (reference) => Effect.flatMap(store.list(), (listed) => Effect.flatMap(Effect.sync(() => find(reference, listed)), (found) => found === undefined ? store.resolve(reference) : Effect.succeed(found)))
+  resolve: (reference, folder) => Effect.flatMap(store.list(), (listed) => Effect.flatMap(Effect.sync(() => find(reference, listed)), (found) => found === undefined ? store.resolve(reference, folder) : Effect.succeed(found)))
 })
 
 const stores: ReadonlyArray<readonly [does: string, change: (store: Store) => Partial<Store>, rule: string]> = [
@@ -117,13 +117,14 @@ const stores: ReadonlyArray<readonly [does: string, change: (store: Store) => Pa
   ["renames as far as it can", (store) => ({ rename: (id, title) => Effect.ignore(store.rename(id, title)) }), "titles: belong to one session"],
   ["looks for titles first", resolving((reference, listed) => listed.find(({ title }) => title === reference)), "references: an exact id wins over everything else"],
   ["opens the first that fits", (store) => ({
-    resolve: (reference) =>
-      Effect.catchTag(store.resolve(reference), "SessionNotFound", (error) =>
+    resolve: (reference, folder) =>
+      Effect.catchTag(store.resolve(reference, folder), "SessionNotFound", (error) =>
         Effect.flatMap(store.get(SessionId.make(error.candidates[0] ?? "")), Option.match({ onNone: () => Effect.fail(error), onSome: Effect.succeed })))
   }), "references: a beginning that several ids share opens none of them and names them all"],
   ["gives its reference to LIKE", resolving((reference, listed) => reference.includes("%") && reference.length < 3 ? listed[0] : undefined), "references: signs that mean something to SQL are only signs"],
   ["takes a title for the one session that has it", resolving((reference, listed) => listed.find(({ title }) => title === reference)), "references: a title means the last of its continuations"],
   ["counts sessions of children", resolving((reference, listed) => reference === "latest" ? listed[0] : undefined), "references: latest is the newest activity of a session that is somebody's"],
+  ["forgets the folder", (store) => ({ resolve: (reference) => store.resolve(reference) }), "references: latest of a folder is the newest session whose directory belongs to it, and no session of another one"],
   ["sums over the providers", (store) => ({ recordUsage: (id, record) => store.recordUsage(id, { ...record, provider: "any" }) }), "usage: is summed by provider and model, and over all of them"]
 ]
 
