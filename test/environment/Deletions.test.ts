@@ -231,6 +231,8 @@ describe("a deletion inside of the working tree, in the sandbox", () => {
         [typed("submit", "while read f; do rm \"$f\"; done")],
         [typed("write", "r"), typed("submit", "m other.txt")],
         [typed("write", "rm "), typed("submit", "other.txt")],
+        [typed("submit", "echo \x15rm other.txt")],
+        [typed("submit", "os.remove('other.txt')")],
         [typed("write", "git res"), typed("submit", "et --hard")]
       ]
       for (const calls of inputs) {

@@ -31,8 +31,9 @@ const findDeletions = (text: string): ReadonlyArray<string> => {
   return [...losses.map(({ finding }) => finding.key), ...unnamed.map(({ key }) => key)]
 }
 
-const paste = /\u001b\[20[01]~/g
-const escape = /\u001b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?/gs
+const paste = new RegExp(String.raw`\u001b\[20[01]~`, "g")
+const escape = new RegExp(String.raw`\u001b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?`, "gs")
+const lineEnds = new Set(["\n", "\r", "\u0003", "\u0015"])
 
 /** Applies the keys that end or shorten a line: Ctrl-C, Ctrl-U, backspace, Ctrl-W. A pasted text loses its brackets. */
 const applyLineEditing = (text: string): string => {
@@ -41,7 +42,7 @@ const applyLineEditing = (text: string): string => {
   for (const key of text.replace(paste, "")) {
     if (key === "\b" || key === "\u007f") line.pop()
     else if (key === "\u0017") line = Array.from(line.join("").trimEnd().replace(/\S*$/, ""))
-    else if (/[\n\r\u0003\u0015]/.test(key)) {
+    else if (lineEnds.has(key)) {
       lines.push(line.join(""))
       line = []
     } else line.push(key)
@@ -128,7 +129,7 @@ export const guardInput = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolse
           const unfinished = lines.get(process) ?? ""
           const text = (typeof data === "string" ? data : "") + (action === "submit" ? "\n" : "")
           lines.set(process, readUnfinished(unfinished, text))
-          return findConcerns(unfinished, text, process.command)
+          return findConcerns(unfinished, text, process.options.command)
         }).pipe(
           // The call itself says that there is no such process.
           Effect.catchTag("ProcessNotFound", () => Effect.succeed([]))
