@@ -49,7 +49,7 @@ export const askForSession = Effect.fnUntraced(function*(error: SessionNotFound,
   yield* note(`There is no session of this folder (${SafeText.line(error.folder)}).`)
   const chosen = yield* Prompt.AutoComplete<SessionId | undefined>({
     message: "Go on with",
-    // What Enter alone does writes nowhere else.
+    // Enter alone writes nowhere else.
     choices: [
       { title: "a new session in this folder", value: undefined },
       ...sessions.map((session) => ({ title: titleOf(session, now), value: session.id }))

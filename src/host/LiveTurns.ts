@@ -365,7 +365,7 @@ export const make = Effect.fnUntraced(function*(
     }
     setQueue(origin === "plugin" ? queueFirst([message]) : queueBeforeReports(message), steering)
     if (given.busy === "interrupt") yield* stop
-    // What waited since the work was stopped goes on.
+    // Lets messages that waited since the work was stopped go on.
     if (turn === undefined) yield* next
     return { _tag: "Queued", message }
   })

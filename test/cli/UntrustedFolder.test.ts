@@ -82,7 +82,7 @@ describe("a folder that is not trusted", () => {
       assert.include(stdout, "CANARY-SKILL")
       const agents = (yield* run(["agents", "list"])).stdout
       assert.deepStrictEqual([agents.includes("theirs"), agents.includes("not trusted")], [true, false])
-      assert.strictEqual((yield* run(["-Q", "-q", "Reply exactly hello", "--agent", "theirs"])).code, 0)
+      assert.strictEqual((yield* run(["-Q", "-q", "Reply exactly hello", "--agent", "theirs"], { HERMES_MODEL__PROVIDER: "offline" })).code, 0)
     }), 60_000)
 
   const turns = `turns:\n  - { text: a, tool_calls: [{ name: terminal, arguments: { command: "touch written" } }] }\n  - { text: b, tool_calls: [{ name: write_file, arguments: { path: made, content: x } }] }\n  - { text: done }\n`

@@ -50,7 +50,7 @@ const textOf = (path: string): string => existsSync(path) ? readFileSync(path, "
  */
 export const standInWhereUnset = (args: ReadonlyArray<string>, { env = {}, home }: Pick<Options, "env" | "home">): Readonly<Record<string, string>> => {
   const isSaid = args.some(isModelArgument) || Object.keys(env).some(isModelVariable)
-    || /^model:/m.test(textOf(join(home, "config.yaml"))) || textOf(join(home, ".env")).split("\n").some(isModelVariable)
+    || /(?:^|[{,])\s*"?model"?\s*:/m.test(textOf(join(home, "config.yaml"))) || textOf(join(home, ".env")).split("\n").some(isModelVariable)
   return isSaid ? {} : { HERMES_MODEL__PROVIDER: "offline" }
 }
 

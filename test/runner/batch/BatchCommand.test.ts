@@ -106,7 +106,8 @@ describe("hermes batch", () => {
       assert.match(stats.stdout, /completed +1 of 2 \(50 %\)/)
       assert.deepStrictEqual(rowsOf(join(directory, "trajectories.jsonl")).map(({ row_id }) => row_id), ["r0"])
       // An engine that has no image and can fetch none.
-      const bin = join(cwd, "bin")
+      // A program below the working tree would not be taken for the engine.
+      const bin = join(cwd, "../bin")
       mkdirSync(bin)
       writeFileSync(join(bin, "docker"), [
         "#!/bin/sh",
