@@ -47,7 +47,7 @@ describe("hermes model", () => {
   it.live("without a model, and where it cannot ask, it ends with one line; with the stand-in chosen it shows that", () =>
     Effect.gen(function*() {
       const { hermes, keep } = yield* machine
-      assert.deepInclude(yield* hermes(["model"]), {
+      assert.deepInclude(yield* hermes(["model"], { env: { HERMES_MODEL__PROVIDER: "auto" } }), {
         code: 2, stdout: "", stderr: "Error: no model is set up: run `hermes model` in a terminal, or `hermes model set NAME --provider PROVIDER`\n"
       })
       assert.deepInclude(JSON.parse((yield* hermes(["model", "--json"])).stdout), { provider: "offline" })
