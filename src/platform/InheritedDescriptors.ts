@@ -11,12 +11,13 @@
  *
  * **Gotchas**
  *
- * Linux only: on macOS Node passes nothing on but the standard streams. A program that does not exist ends with code 127 here, where it
- * would not have started otherwise.
+ * Linux only: on macOS Node passes nothing on but the standard streams. A command whose program does not exist is left as it is, so that
+ * its start fails with the error of the operating system.
  */
 import * as Redacted from "effect/Redacted"
 import * as ChildProcess from "effect/process/ChildProcess"
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { accessSync, constants, existsSync, readdirSync, readFileSync } from "node:fs"
+import { delimiter, join, resolve } from "node:path"
 
 /** Flag of a descriptor that the kernel closes when a program starts (`O_CLOEXEC`). */
 const closedOnStart = 0o2000000
@@ -77,12 +78,33 @@ const wrapWords = (command: string, args: Words, descriptors: ReadonlyArray<numb
   return [shell, ["-p", "-c", `exec ${closed}; exec -- "$@"`, "hermes", command, ...args]]
 }
 
-const joinWords = (words: Words): string => words.map((word) => Redacted.isRedacted(word) ? Redacted.value(word) : word).join(" ")
+const reveal = (word: string | Redacted.Redacted): string => Redacted.isRedacted(word) ? Redacted.value(word) : word
 
-/** The command as it starts without the descriptors. Pure but for the choice of the program that closes them. */
+const joinWords = (words: Words): string => words.map(reveal).join(" ")
+
+const isExecutable = (path: string): boolean => {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** True if the operating system would find the program of a command that no shell starts. */
+const exists = ({ command, options: { cwd, env, extendEnv } }: ChildProcess.StandardCommand): boolean => {
+  const directory = resolve(cwd ?? ".")
+  if (command.includes("/")) return isExecutable(resolve(directory, command))
+  const inherited = env === undefined || extendEnv === true ? process.env["PATH"] : undefined
+  const places = reveal(env?.["PATH"] ?? inherited ?? "/usr/local/bin:/usr/bin:/bin")
+  return places.split(delimiter).some((place) => isExecutable(join(resolve(directory, place), command)))
+}
+
+/** The command as it starts without the descriptors. */
 export const closeFor = (command: ChildProcess.StandardCommand, descriptors: ReadonlyArray<number>): ChildProcess.Command => {
   if (descriptors.length === 0) return command
   const { shell, ...options } = command.options
+  if ((shell === undefined || shell === false) && !exists(command)) return command
   const [program, args] = shell === undefined || shell === false
     ? wrapWords(command.command, command.args, descriptors)
     : wrapWords(shell === true ? "/bin/sh" : shell, ["-c", joinWords([command.command, ...command.args])], descriptors)

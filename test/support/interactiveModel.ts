@@ -78,6 +78,7 @@ export const make = (pause: number): Fake.Fake => {
       if (said.includes("fail")) {
         return Effect.fail(Fake.failure(new AiError.InvalidRequestError({ description: "this cannot be answered" })))
       }
+      if (said.includes("talk")) return answer(say(["Well, ", "yes."], 60_000))
       if (said.includes("slow")) return answer(Fake.calls(Fake.call("1", "nap", { name: "anna", millis: 60_000 })))
       if (said.includes("tools")) {
         return answer(Fake.calls(

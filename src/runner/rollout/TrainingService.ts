@@ -17,7 +17,7 @@
  * const service = TrainingService.layerRecorder({
  *   directory: "training",
  *   environments: [{ name: "sums", description: "Adds two numbers" }],
- *   rollOut: ({ total_steps: groups }) => Effect.succeed({ groups, rollouts: 0, trainable: 0, meanReward: undefined, evaluation: undefined })
+ *   rollOut: ({ total_steps: groups }) => Effect.succeed({ groups, rollouts: 0, failed: 0, trainable: 0, meanReward: undefined, evaluation: undefined })
  * })
  *
  * export const runtime = Runtime.layer({ tools: [TrainingTools.toolset] }).pipe(Layer.provide(service))
