@@ -52,7 +52,7 @@ interface Evaluation {
   readonly digest: string
   /** Model, agent file and rules: two attempts with different ones are not of one configuration. */
   readonly configuration: Json.Fields
-  readonly attempts: ReadonlyArray<string>
+  readonly attempts: ReadonlyArray<RowJournal.RowKey>
 }
 
 const positive = (name: string, value: number | undefined) => value !== undefined && value < 1 ? usage(`--${name} ${value} is too small: pass 1 or more`) : Effect.void
@@ -108,6 +108,12 @@ const placeOf = Effect.fnUntraced(function*(name: string) {
   return isOwn ? own : paths.resolve(workingDirectory(), folder, name)
 })
 
+/** Reads an attempt of an evaluation. Evaluations of earlier versions name attempts by their ids alone. */
+const toAttemptKey = (value: unknown): RowJournal.RowKey => {
+  const { digest, id } = Json.fields(value)
+  return typeof id === "string" ? { id, digest: Json.string(digest) } : { id: Json.word(value), digest: undefined }
+}
+
 const evaluationIn = Effect.fnUntraced(function*(directory: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -115,7 +121,7 @@ const evaluationIn = Effect.fnUntraced(function*(directory: string) {
   const fields = Json.fields(Option.getOrUndefined(Option.flatMap(text, Json.parse)))
   const [name, dataset, digest] = [Json.string(fields["name"]), Json.string(fields["dataset"]), Json.string(fields["digest"])]
   if (name === undefined || dataset === undefined || digest === undefined) return undefined
-  const evaluation: Evaluation = { name, dataset, digest, configuration: Json.fields(fields["configuration"]), attempts: Json.items(fields["attempts"]).map(Json.word) }
+  const evaluation: Evaluation = { name, dataset, digest, configuration: Json.fields(fields["configuration"]), attempts: Json.items(fields["attempts"]).map(toAttemptKey) }
   return evaluation
 })
 
@@ -127,11 +133,11 @@ const attemptsIn = Effect.fnUntraced(function*(
 ) {
   const lines = new Map((yield* Stream.runCollect(journal.results)).map((found) => [found.id, found]))
   const causes = new Map(failures.map(({ id, message }) => [id, message]))
-  const finished = attempts.flatMap((id) => {
-    const found = causes.has(id) ? undefined : lines.get(id)
-    return found === undefined ? [] : EvalReport.attemptOf(found) ?? []
+  const finished = attempts.flatMap((attempt) => {
+    const found = causes.has(attempt.id) ? undefined : lines.get(attempt.id)
+    return found === undefined || !RowPool.isSameRow(found, attempt) ? [] : EvalReport.attemptOf(found) ?? []
   })
-  return { finished, all: EvalReport.withMissing(finished, attempts, causes) }
+  return { finished, all: EvalReport.withMissing(finished, attempts.map(({ id }) => id), causes) }
 }, Effect.mapError(({ message }) => notDone(message)))
 
 const opened = (directory: string) => Effect.mapError(RowJournal.open({ directory }), ({ message }) => usage(message))
@@ -218,7 +224,7 @@ export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
     const missing = RowPool.remaining(attemptsOfRules, journal).length
     yield* note(`Note: The rows are not those of the last run: ${missing} ${missing === 1 ? "attempt is" : "attempts are"} new or of changed rows; results of rows that are gone do not count.`)
   }
-  const evaluation: Evaluation = { name, dataset: flags.dataset, digest: dataset.digest, configuration, attempts: attemptsOfRules.map(({ id }) => id) }
+  const evaluation: Evaluation = { name, dataset: flags.dataset, digest: dataset.digest, configuration, attempts: attemptsOfRules.map(({ digest, id }) => ({ id, digest })) }
   yield* OutputFile.write(paths.join(directory, files.evaluation), `${JSON.stringify(evaluation, null, 2)}\n`)
 
   const tools = (yield* RunOptions.toolsOf(agentFile, yield* runtime.registry.list, settings)) ??
@@ -284,14 +290,16 @@ const resultsOf = Effect.fnUntraced(function*(name: string) {
   return { attempts, evaluation, name: evaluation.name }
 })
 
+const warnOfMissingResults = ({ attempts, name, withoutResult }: EvalReport.Report) =>
+  withoutResult === 0 ? Effect.void : warn([`${SafeText.line(name)}: ${withoutResult} of ${attempts} attempts have no result yet, and count as not passed`])
+
 /** Shows results. */
 export const show = Effect.fn("hermes eval show")(function*({ json, k, results }: { readonly results: string; readonly k: string | undefined; readonly json: boolean }) {
   const ks = yield* kOf(k)
   const { attempts, name } = yield* resultsOf(results)
   const report = EvalReport.make(name, attempts, ks)
   yield* warnOfK(ks, report)
-  const { withoutResult } = report
-  if (withoutResult > 0) yield* warn([`${withoutResult} of ${attempts.length} attempts have no result yet, and count as not passed`])
+  yield* warnOfMissingResults(report)
   yield* line(json ? SafeText.json(EvalReport.wire(report), 2) : factsTable(report))
 })
 
@@ -302,6 +310,7 @@ export const compare = Effect.fn("hermes eval compare")(function*(flags: { reado
   if (a.evaluation.digest !== b.evaluation.digest) yield* warn(["the datasets are not the same: rows that both have are compared"])
   if (differences({ s: a.evaluation.configuration["scorers"] }, { s: b.evaluation.configuration["scorers"] }).length > 0) yield* warn(["the scorers are not the same: what passed means something else in each"])
   const comparison = EvalReport.compare(a, b)
+  yield* Effect.forEach([comparison.first, comparison.second], warnOfMissingResults, { discard: true })
   if (comparison.commonItems === 0) return yield* usage("the two have no row in common: compare results of one dataset")
   if (flags.page !== undefined) {
     const parts = [a, b].map(({ attempts, name }) => ({ attempts, report: EvalReport.make(name, attempts) }))

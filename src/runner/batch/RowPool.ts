@@ -178,17 +178,21 @@ const messageOf = (error: unknown): string => {
   return Redaction.redactText(text.replaceAll(/\s+/g, " ").trim())
 }
 
+/** True if two states of a row are the same. A row without a digest, as in results of earlier versions, is known by its id alone. */
+export const isSameRow = (one: Pick<RowKey, "digest">, other: Pick<RowKey, "digest">): boolean =>
+  one.digest === undefined || other.digest === undefined || one.digest === other.digest
+
 /** Rows that have to be run: those without a result for what they are now. */
 export const remaining = <Row extends RowKey>(rows: ReadonlyArray<Row>, { entries }: Journal): ReadonlyArray<Row> =>
-  rows.filter(({ digest, id }) => {
-    const entry = entries.get(id)
-    return entry === undefined || (entry.digest !== undefined && digest !== undefined && entry.digest !== digest)
+  rows.filter((row) => {
+    const entry = entries.get(row.id)
+    return entry === undefined || !isSameRow(entry, row)
   })
 
-const attemptOf = ({ digest, id }: RowKey, { attempts }: Journal): Attempt => {
-  const last = attempts.get(id)
+const attemptOf = (row: RowKey, { attempts }: Journal): Attempt => {
+  const last = attempts.get(row.id)
   if (last === undefined) return { number: 1, goesOn: false }
-  const isSame = last.digest === undefined || digest === undefined || last.digest === digest
+  const isSame = isSameRow(last, row)
   return last.isOpen && isSame ? { number: last.number, goesOn: true } : { number: last.number + 1, goesOn: false }
 }
 

@@ -104,10 +104,13 @@ const scoredRow = ({ fields, id }: RowJournal.ResultLine): ScoredRow => {
   }
 }
 
-/** Rows of tasks in the order of the tasks. */
-export const rowsOf = Effect.fnUntraced(function*(journal: RowJournal.Journal, tasks: ReadonlyArray<Pick<SweTask, "id">>) {
-  const rows = new Map((yield* Stream.runCollect(journal.results)).map((line) => [line.id, scoredRow(line)]))
-  return tasks.flatMap(({ id }) => rows.get(id) ?? [])
+/** Reads the rows of tasks in the order of the tasks. A result of a task that has changed since is left out. */
+export const readRows = Effect.fnUntraced(function*(journal: RowJournal.Journal, tasks: ReadonlyArray<Pick<SweTask, "digest" | "id">>) {
+  const lines = new Map((yield* Stream.runCollect(journal.results)).map((line) => [line.id, line]))
+  return tasks.flatMap((task) => {
+    const line = lines.get(task.id)
+    return line === undefined || !RowPool.isSameRow(line, task) ? [] : [scoredRow(line)]
+  })
 })
 
 /** Statuses of tasks that have an evaluation and no result: none of them is resolved, and all of them count. */
@@ -176,7 +179,7 @@ export const run = Effect.fn("SwePool.run")(function*(
     fs.writeFileString(files.failed, `${JSON.stringify(fields)}\n`, { flag: "a", mode: 0o600 }).pipe(
       Effect.catch((error) => Effect.logWarning(unwritable(files.failed)(error).message))
     )
-  const predictions = Effect.flatMap(rowsOf(journal, tasks), (rows) => writePredictions(files, rows))
+  const predictions = Effect.flatMap(readRows(journal, tasks), (rows) => writePredictions(files, rows))
   const summary = yield* RowPool.run({
     rows: tasks,
     journal,
@@ -194,7 +197,7 @@ export const run = Effect.fn("SwePool.run")(function*(
       }))
   }).pipe(Effect.onInterrupt(() => Effect.catch(predictions, ({ message }) => Effect.logWarning(message))))
   yield* predictions
-  return { summary, rows: addUnresolved(yield* rowsOf(journal, tasks), tasks, summary) }
+  return { summary, rows: addUnresolved(yield* readRows(journal, tasks), tasks, summary) }
 })
 
 /** Score of all tasks of a run that have an evaluation. */

@@ -63,6 +63,17 @@ describe("hermes eval", () => {
         "Note: The rows are not those of the last run: 1 attempt is new or of changed rows; results of rows that are gone do not count."
       ])
       assert.deepInclude(JSON.parse(stdout), { items: 2, attempts: 2, pass_rate: 0.5 })
+
+      // A result of a row that has changed since is no result of the row: the command says so on each side.
+      const place = at("eval-results/base/evaluation.json")
+      const evaluation = JSON.parse(readFileSync(place, "utf8"))
+      evaluation.attempts[0].digest = "changed"
+      put("eval-results/other/evaluation.json", JSON.stringify({ ...evaluation, name: "other" }))
+      put("eval-results/other/results.jsonl", readFileSync(at("eval-results/base/results.jsonl"), "utf8"))
+      const shown = yield* evaluate("show", "other", "--json")
+      assert.deepInclude(JSON.parse(shown.stdout), { items: 2, attempts: 2, pass_rate: 0 })
+      const compared = yield* evaluate("compare", "base", "other")
+      assert.strictEqual(compared.stderr, "Warning: other: 1 of 2 attempts have no result yet, and count as not passed\n")
     }), 60_000)
 
   it.live("two configurations are compared on their common rows, with a page", () =>

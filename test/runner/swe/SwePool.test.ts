@@ -39,3 +39,15 @@ describe("an interrupted run of tasks", () => {
       assert.include(String(said[1]), `${files.predictions} cannot be written: `)
     }).pipe(Effect.provide(NodeServices.layer)))
 })
+
+describe("rows of tasks", () => {
+  it.live("leave out the result of a task that has changed since", () =>
+    Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      const journal = yield* SwePool.journalOf(SwePool.filesOf(join(directory, "results.jsonl")))
+      yield* journal.finish({ id: "one", digest: "1" }, { model_patch: "+1" })
+      yield* journal.finish({ id: "two", digest: "2" }, { model_patch: "+2" })
+      const rows = yield* SwePool.readRows(journal, [{ id: "two", digest: "2" }, { id: "one", digest: "changed" }])
+      assert.deepStrictEqual(rows.map(({ id, patch }) => [id, patch]), [["two", "+2"]])
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
+})
