@@ -173,7 +173,7 @@ const hasPlainVariables = (program: string, { fields }: Command, isSettled: bool
  * True when a command is known to do nothing but look; what surrounds it is judged on its own. `isSettled` says that
  * variables have the values that were read from the line.
  */
-export const isLooking = (command: Command, isSettled = true): boolean => {
+const isLooking = (command: Command, isSettled: boolean): boolean => {
   const { assignments, called, cwd, wrappers } = command
   if (!redirectsPlainly(command)) return false
   if (called.text === "" && !called.unknown) {
@@ -204,9 +204,16 @@ const settlesVariables = (commands: ReadonlyArray<Command>): boolean => {
     }))
 }
 
-/** True when all commands of a line, as they were read from it, are known to do nothing but look. */
-export const onlyReads = (line: string, commands: ReadonlyArray<Command>): boolean => {
-  if (commands.length === 0 || computes.test(line)) return false
+/** True when a shell computes a value of the line, and may run a command for it. */
+export const computesValues = (line: string): boolean => computes.test(line)
+
+/** Returns the test for those commands of a line that are known to do nothing but look. */
+export const makeLookTest = (line: string, commands: ReadonlyArray<Command>): (command: Command) => boolean => {
+  if (computesValues(line)) return () => false
   const isSettled = settlesVariables(commands)
-  return commands.every((command) => isLooking(command, isSettled))
+  return (command) => isLooking(command, isSettled)
 }
+
+/** True when all commands of a line, as they were read from it, are known to do nothing but look. */
+export const onlyReads = (line: string, commands: ReadonlyArray<Command>): boolean =>
+  commands.length > 0 && commands.every(makeLookTest(line, commands))
