@@ -101,9 +101,16 @@ export interface KeptRules {
 /** See {@link Service}; absent where nobody provides one. */
 export const Permissions = Context.Reference<Service | undefined>("hermes-effect/tool/approval/Permissions", { defaultValue: () => undefined })
 
+/** A command line, and the commands that were read from it. */
+interface ReadLine {
+  readonly line: string
+  readonly commands: ReadonlyArray<Command>
+}
+
 /** Places that a call is about. */
 interface Subject {
   readonly tool: string
+  readonly texts: ReadonlyArray<ReadLine>
   readonly commands: ReadonlyArray<Command>
   /** True when all of it is read, so that a rule may allow it. */
   readonly isClear: boolean
@@ -144,16 +151,37 @@ const isBelow = ({ fields }: Command): boolean =>
 
 const isMove = ({ program }: Command): boolean => /^(?:cd|pushd|popd|chdir)$/.test(program)
 
-/** True when a rule lets all of the commands run. */
-const allowing = (rules: ReadonlyArray<PlacedRule>, commands: ReadonlyArray<Command>): PlacedRule | undefined => {
+/** Names that count, in a line that uses no variable: no program reads them from its environment, as it does `http_proxy`. */
+const counter = /^[a-z]{1,6}$/
+
+/** True when a command changes no variable that a program beside it may read. */
+const setsCounters = ({ assignments, called, fields, program }: Command): boolean =>
+  (called.text !== "" || assignments.every(([name]) => counter.test(name))) &&
+  (program !== "read" || fields.every(({ text }) => text.startsWith("-") || counter.test(text)))
+
+/** Finds the rule that lets all commands of a line run, of several the first. What a rule does not name has to look only. */
+const findAllowing = (rules: ReadonlyArray<PlacedRule>, { commands, line }: ReadLine): PlacedRule | undefined => {
+  const isComputed = Reading.computesValues(line)
+  const isLooking = Reading.makeLookTest(line, commands)
   const wrappers = new Set(rules.flatMap(({ pattern }) => pattern._tag === "Command" ? pattern.words.slice(0, 1) : []))
   let first: PlacedRule | undefined
   for (const command of commands) {
-    const rule = rules.find(({ pattern }) => pattern._tag === "Any" || pattern._tag === "Command" && PermissionRule.allowsCommand(pattern, command, wrappers))
-    if (rule === undefined && !(isMove(command) ? isBelow(command) : Reading.isLooking(command))) return undefined
+    const rule = rules.find(({ pattern }) =>
+      pattern._tag === "Any" ||
+      pattern._tag === "Command" && !isComputed && PermissionRule.allowsCommand(pattern, command, wrappers)
+    )
+    const isBeside = isLooking(command) && setsCounters(command) && (!isMove(command) || isBelow(command))
+    if (rule === undefined && !isBeside) return undefined
     first ??= rule
   }
   return first
+}
+
+/** Finds the rule that allows the command lines of a call: each of them needs one, or only looks. */
+const findAllowingAll = (rules: ReadonlyArray<PlacedRule>, texts: ReadonlyArray<ReadLine>): PlacedRule | undefined => {
+  const found = texts.map((text) => findAllowing(rules, text))
+  const isComplete = texts.every((text, index) => found[index] !== undefined || Reading.onlyReads(text.line, text.commands))
+  return isComplete ? found.find((rule) => rule !== undefined) : undefined
 }
 
 const isCommands = ({ commands, tool }: Subject): boolean => tool === "terminal" || commands.length > 0
@@ -188,7 +216,7 @@ const allowed = (rules: ReadonlyArray<PlacedRule>, subject: Subject): PlacedRule
   const { cwd, home, hosts, isClear, reads, tool, writes } = subject
   const own = rules.filter((rule) => rule.list === "allow" && PermissionRule.concernsTool(rule, tool))
   if (own.length === 0) return undefined
-  if (isCommands(subject)) return isClear && tool === "terminal" ? allowing(own, subject.commands) : undefined
+  if (isCommands(subject)) return isClear && tool === "terminal" ? findAllowingAll(own, subject.texts) : undefined
   const whole = own.find(({ pattern }) => pattern._tag === "Any")
   if (whole !== undefined) return whole
   const paths = [...reads, ...writes].map((spellings) =>
@@ -208,9 +236,14 @@ export const ofHost = ({ rules }: RuleSet, host: string): Judgement => {
 /** Finds the rules that decide about a call. */
 export const judge = Effect.fnUntraced(function*({ rules }: RuleSet, call: PermissionCall, { home, real }: Pick<Service, "home" | "real">): Effect.fn.Return<Judgement> {
   const { args, cwd, lines, tool } = call
-  const texts = [...lines, ...call.inputs].map((line) => ({ line, ...ScriptInterpreter.read(line) }))
-  const commands = texts.flatMap(({ commands }) => commands)
   const workdir = typeof args["workdir"] === "string" ? args["workdir"] : "."
+  const root = PermissionRule.tidied(cwd)
+  const workPath = PermissionRule.absolute(workdir, { folder: cwd, home })
+  const directory = workPath ?? cwd
+  // Beside the directory of the call, a repository may have other settings, and a name another meaning.
+  const place = directory === root ? undefined : directory
+  const texts = [...lines, ...call.inputs].map((line) => ({ line, ...ScriptInterpreter.read(line, place) }))
+  const commands = texts.flatMap(({ commands }) => commands)
   const spellings = Effect.fnUntraced(function*(given: string, folder: string) {
     const path = PermissionRule.absolute(given, { folder, home })
     if (path === undefined) return []
@@ -223,12 +256,16 @@ export const judge = Effect.fnUntraced(function*({ rules }: RuleSet, call: Permi
   const isWriter = tool === "write_file" || tool === "patch"
   const needsPaths = isReader || isWriter || rules.some(({ pattern }) => pattern._tag === "Path")
   const ofCommands = (pathsOf: (command: Command) => ReadonlyArray<string>) =>
-    Effect.map(Effect.forEach(commands, (command) => placed(pathsOf(command), PermissionRule.absolute(command.cwd ?? ".", { folder: PermissionRule.absolute(workdir, { folder: cwd, home }) ?? cwd, home }) ?? cwd)), (found) => found.flat())
+    Effect.map(
+      Effect.forEach(commands, (command) =>
+        placed(pathsOf(command), PermissionRule.absolute(command.cwd ?? directory, { folder: cwd, home }) ?? cwd)),
+      (found) => found.flat()
+    )
   const reads = !needsPaths ? [] : [...isReader && named !== undefined ? yield* spellings(named, cwd) : [], ...yield* ofCommands(sources)]
   const writes = !needsPaths ? [] : [...yield* placed([...isWriter && named !== undefined ? [named] : [], ...call.written], cwd), ...yield* ofCommands(written)]
-  const isInside = workdir === "." || PermissionRule.tidied(workdir.startsWith("/") ? workdir : `${cwd}/${workdir}`).startsWith(`${cwd}/`) || workdir === cwd
+  const isInside = workPath !== undefined && (workPath === root || workPath.startsWith(`${root}/`))
   const isClear = isInside && call.inputs.length === 0 && texts.every(({ fault, line }) => fault === undefined && !/[$`]/.test(line))
-  const subject: Subject = { tool, commands, isClear, reads, writes, hosts: call.hosts, cwd, home }
+  const subject: Subject = { tool, texts, commands, isClear, reads, writes, hosts: call.hosts, cwd, home }
   const found = (list: List, certainty: PermissionRule.Certainty): PlacedRule | undefined =>
     rules.find((rule) => rule.list === list && finds(rule, subject, call.onlyReads) === certainty)
   return {

@@ -19,7 +19,7 @@ export const interpreters = /^(?:python[\d.]*|pypy3?|perl|ruby|node|nodejs|deno|
 /** Programs that show, search or write text, whatever it says. */
 const textual = named(`
   echo printf cat grep egrep fgrep rg ag ack gh glab head tail wc diff jq yq tee sort cut tr code touch ls test [ [[ mkdir cp mv
-  open curl wget jest vitest pytest claude hermes psql mysql sqlite3 notify-send logger which type whereis alias
+  open curl wget jest vitest pytest claude hermes psql mysql sqlite3 notify-send logger which type whereis alias stat
 `)
 const gitProse = /^(?:commit|tag|log|show|grep|notes|stash|merge|revert|am|shortlog|branch|checkout|switch|add|diff|blame)$/
 

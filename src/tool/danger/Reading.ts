@@ -23,13 +23,15 @@
  * Source: `ARCHITECTURE.md` §7 (walls: "without one, whatever is not known to read asks").
  */
 import { type Command, type Field, hasFlag, named, written } from "./Command.ts"
+import * as EmbeddedCommands from "./EmbeddedCommands.ts"
 import * as PathClass from "./PathClass.ts"
 import { filePrograms } from "./reading/FilePrograms.ts"
 import { type Grammar, matchCommand } from "./reading/FlagGrammar.ts"
 import { readSubcommand } from "./reading/GitFlags.ts"
 import { machinePrograms, verbs, versioned, versionFlags } from "./reading/MachinePrograms.ts"
 import { hasWholeNames, scripted, staysBelow } from "./reading/ScriptedPrograms.ts"
-import { builtins, isPlainWrapper, isWrapping, tests } from "./reading/ShellBuiltins.ts"
+import { builtins, findShellScript, isPlainWrapper, isWrapping, tests } from "./reading/ShellBuiltins.ts"
+import * as ScriptInterpreter from "./ScriptInterpreter.ts"
 
 /** Programs that show nothing of what is in a file. */
 const blind = named(`
@@ -170,10 +172,23 @@ const hasPlainVariables = (program: string, { fields }: Command, isSettled: bool
 }
 
 /**
+ * True of a shell that runs a script which only reads when it is read by itself: it has no variable of the line around it. What the
+ * script says of the directory and of input is judged with that line, where its commands are too.
+ */
+const runsReadingScript = (command: Command): boolean => {
+  const script = findShellScript(command)
+  // Words from elsewhere would be put into the script, or be read in its place.
+  if (script === undefined || command.wrappers.some((wrapper) => !isWrapping(wrapper) || wrapper === "xargs")) return false
+  const { commands, fault } = ScriptInterpreter.read(script, command.cwd)
+  // One level is enough for what is read every day, and keeps the work linear.
+  return fault === undefined && !commands.some(({ program }) => EmbeddedCommands.shells.has(program)) && onlyReads(script, commands)
+}
+
+/**
  * True when a command is known to do nothing but look; what surrounds it is judged on its own. `isSettled` says that
  * variables have the values that were read from the line.
  */
-export const isLooking = (command: Command, isSettled = true): boolean => {
+const isLooking = (command: Command, isSettled: boolean): boolean => {
   const { assignments, called, cwd, wrappers } = command
   if (!redirectsPlainly(command)) return false
   if (called.text === "" && !called.unknown) {
@@ -183,6 +198,7 @@ export const isLooking = (command: Command, isSettled = true): boolean => {
   if (program === undefined || !assignments.every(isPlainSetting(program)) || showsSecret(program, command))
     return false
   if (isWrapping(program)) return isPlainWrapper(command)
+  if (EmbeddedCommands.shells.has(program) && command.fields.length > 1) return runsReadingScript(command)
   if (!hasPlainVariables(program, command, isSettled) || !hasPlainWords(program, command)) return false
   // Names from elsewhere may be those of any file, and may look like flags.
   if (wrappers.includes("xargs"))
@@ -204,9 +220,16 @@ const settlesVariables = (commands: ReadonlyArray<Command>): boolean => {
     }))
 }
 
-/** True when all commands of a line, as they were read from it, are known to do nothing but look. */
-export const onlyReads = (line: string, commands: ReadonlyArray<Command>): boolean => {
-  if (commands.length === 0 || computes.test(line)) return false
+/** True when a shell computes a value of the line, and may run a command for it. */
+export const computesValues = (line: string): boolean => computes.test(line)
+
+/** Returns the test for those commands of a line that are known to do nothing but look. */
+export const makeLookTest = (line: string, commands: ReadonlyArray<Command>): (command: Command) => boolean => {
+  if (computesValues(line)) return () => false
   const isSettled = settlesVariables(commands)
-  return commands.every((command) => isLooking(command, isSettled))
+  return (command) => isLooking(command, isSettled)
 }
+
+/** True when all commands of a line, as they were read from it, are known to do nothing but look. */
+export const onlyReads = (line: string, commands: ReadonlyArray<Command>): boolean =>
+  commands.length > 0 && commands.every(makeLookTest(line, commands))

@@ -119,11 +119,12 @@ class Reader {
   fault: string | undefined
   #budget: number
   #nesting = 0
-  #place: Place = { cwd: undefined, isAway: false }
+  #place: Place
   readonly #variables = new Map<string, string>()
   readonly #scope: WordExpansion.Scope
 
-  constructor(length: number) {
+  constructor(length: number, cwd: string | undefined) {
+    this.#place = { cwd, isAway: false }
     this.#budget = 65_536 + 8 * length
     this.#scope = {
       variables: this.#variables,
@@ -343,9 +344,9 @@ const readsScript = ({ args, fields, program }: Command): boolean => {
     (fields.every(({ text }) => text.startsWith("-")) || args.includes("-s") || args.includes("/dev/stdin"))
 }
 
-/** From the text of a script to the commands that it would run. Never throws. */
-export const read = (text: string): Reading => {
-  const reader = new Reader(text.length)
+/** From the text of a script, which begins in `cwd` where that is known, to the commands that it would run. Never throws. */
+export const read = (text: string, cwd?: string): Reading => {
+  const reader = new Reader(text.length, cwd)
   const script = Syntax.read(text)
   reader.fault = script.fault
   reader.script(script, [], undefined)

@@ -19,6 +19,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { Concern } from "../approval/Question.ts"
+import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
 
 /** Keys of what git runs where it looks at files. An object format other than the usual one makes the index another. */
 const local = ["fsmonitor", "pager", "textconv", "clean", "smudge", "process", "external", "command", "program", "promisor", "partialclone", "path", "alternaterefscommand", "objectformat"]
@@ -141,11 +142,13 @@ export const reasons = Effect.fnUntraced(function*(cwd: string, own?: string): E
   }
 })
 
-const isGit = /\bgit\b/
+/** True when git is in a command line, by its name or behind quotes that only a shell takes off. */
+const runsGit = (command: string): boolean =>
+  /\bgit\b/.test(command) || ScriptInterpreter.read(command).commands.some(({ program }) => program === "git")
 
 const concernsOf = (found: ReadonlyArray<string>): ReadonlyArray<Concern> =>
   found.map((reason) => ({ key: `git that runs a program: ${reason}`, permanent: false }))
 
 /** {@link reasons} for a command line, where git is in it. */
 export const ofCommand = (command: string, cwd: string, own?: string): Effect.Effect<ReadonlyArray<Concern>, never, FileSystem.FileSystem | Path.Path> =>
-  isGit.test(command) ? Effect.map(reasons(cwd, own), concernsOf) : Effect.succeed([])
+  runsGit(command) ? Effect.map(reasons(cwd, own), concernsOf) : Effect.succeed([])

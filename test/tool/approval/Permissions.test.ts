@@ -58,6 +58,21 @@ describe("Permissions of commands", () => {
       assert.deepStrictEqual(allowed, [])
     }))
 
+  it.effect("judges what only looks beside a command in the directory that the call names", () =>
+    Effect.gen(function*() {
+      const { decide } = yield* scene({ allow: ["terminal(npm test:*)"] })
+      const runIn = (workdir: string) => (command: string) => decide("terminal", { command, workdir })
+      for (const workdir of ["packages/core", "./packages/core/", "/work/app/packages/core"]) {
+        assert.deepStrictEqual(yield* all(["npm test", "cd lib && npm test", "ls && npm test", "git log -1 && npm test"], runIn(workdir)), [
+          ["npm test", "allow"], ["cd lib && npm test", "allow"], ["ls && npm test", "allow"], ["git log -1 && npm test", "ask"]
+        ], workdir)
+      }
+      for (const workdir of [".", "/work/app"]) assert.strictEqual(yield* runIn(workdir)("git log -1 && npm test"), "allow", workdir)
+      for (const workdir of ["../other", "~/other", "packages/../.."]) {
+        assert.strictEqual(yield* runIn(workdir)("npm test"), "ask", workdir)
+      }
+    }))
+
   it.effect("refuses a command wherever it stands, asks where it may be meant, and leaves others alone", () =>
     Effect.gen(function*() {
       const { run } = yield* scene({ deny: ["terminal(git push:*)"] }, { unknownCommands: "allow" })

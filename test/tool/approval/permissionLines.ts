@@ -10,7 +10,11 @@ export const allowedLines: ReadonlyArray<string> = [
   "timeout 60 npm test",
   "npm 'test'",
   "npm test > /dev/null",
-  "(npm test)"
+  "(npm test)",
+  "for i in 1 2 3; do npm test; done",
+  "while read -r line; do npm test; done < list",
+  "cd src > /dev/null && npm test",
+  "git log -1 && npm test"
 ]
 
 /** Lines that look like what the rule allows, and are more or other than it. */
@@ -73,7 +77,30 @@ export const disguises: ReadonlyArray<string> = [
   "trap 'make deploy' EXIT; npm test",
   "npm test *",
   "npm t?st",
-  "n?m test"
+  "n?m test",
+  // What surrounds the command writes a file, or opens a connection.
+  "cd src > package.json && npm test",
+  "cd src 2>> package.json; npm test",
+  "pushd src > x && npm test",
+  "cd src < /dev/tcp/127.0.0.1/9 && npm test",
+  "npm test && cd src > x",
+  "HOME=x cd src && npm test",
+  // Arithmetic and subscripts run what is in the value of a variable, which comes from a file here.
+  "read b < list; ((b)); npm test",
+  "read b < list; ((x = b)) && npm test",
+  "read b < list; for ((; b; )); do npm test; done",
+  "read b < list; if ((b)); then npm test; fi",
+  "read b < list; a[b]=1; npm test",
+  "read b < list; a[b]=1 npm test",
+  "npm test {fd}> /dev/null",
+  // Names that the environment may hold, and that programs read.
+  "npm_config_userconfig=x; npm test",
+  "http_proxy=http://127.0.0.1:9; npm test",
+  "read -r npm_config_userconfig < list; npm test",
+  "for npm_config_userconfig in x; do npm test; done",
+  "prompt=x ls; npm test",
+  // Another repository, whose settings may name programs.
+  "cd vendor && git log -1 && npm test"
 ]
 
 /** Lines one of whose commands is `git push`. */

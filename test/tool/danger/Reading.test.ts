@@ -31,6 +31,62 @@ describe("commands that seem to read", () => {
   for (const line of lines) it(`${line} is asked about`, () => assert.isFalse(onlyReads(line)))
 })
 
+/** Scripts for a shell that does more than read, or that is not read as it would be. */
+const asked: ReadonlyArray<string> = [
+  "bash -c 'touch x'", "bash -c 'ls > x'", "bash -c 'ls; rm x'", "bash -c 'ls' > x", "bash -c 'ls | sh'", "bash -c 'eval ls'",
+  "bash -c 'source x'", "bash -c 'export PATH=.; ls'", "bash -c 'ls() { ./x; }; ls'", "bash -c $'ls\\ntouch x'",
+  // Other words than the flags and one script.
+  "bash x", "bash -c", "bash -c -x", "bash -c -o pipefail ls", "bash -c ls x", "bash -c 'cat $1' x ~/.ssh/id_rsa", "bash '-e -c' ls",
+  "bash -lc ls", "bash -ic ls", "bash --rcfile x -c ls", "bash --init-file x -ic ls", "bash -c ls -- x", "bash -O extglob -c ls",
+  // Words that only the machine knows.
+  "bash -c \"$x\"", "bash -c '$x'", "bash -c \"ls $x\"", "bash -c \"$(cat x)\"", "bash -c `cat x`", "bash -c 'ls `touch x`'", "bash -c l*",
+  "bash -c 'read x; $x'", "x=ls; bash -c $x", "x=a; bash -c 'sort $x'", "bash -c 'x=-oz; sort $x'", "bash -c '(''(a))'", "bash -c 'a[''b]=1'",
+  // Not readable, or shells in shells.
+  "bash -c 'ls \"'", "bash -c 'bash -c ls'", "bash -c 'sh x'", "echo 'touch x' | bash", "echo 'touch x' | bash -c sh",
+  // Words that the plain shell of a system reads otherwise.
+  "sh -c \"echo \\$'a\\\\'; touch x #'\"", "dash -c \"echo \\$'a\\\\'; touch x #'\"", "sh -c '[[ a > b ]]'", "sh -c 'ls &>/dev/null'",
+  "zsh -c ls", "fish -c ls", "pwsh -c ls", "csh -c ls",
+  // Surroundings.
+  "BASH_ENV=x bash -c ls", "ENV=x sh -c ls", "PATH=. bash -c ls", "./bash -c ls", "sudo bash -c ls", "env bash -c ls", "bash() { ./x; }; bash -c ls",
+  "ls | xargs sh -c ls", "ls | xargs -I X sh -c X", "find . -exec sh -c {} \\;", "find . -exec sh -c 'cat {}' \\;",
+  "cd vendor && bash -c 'git log'", "bash -c 'cd vendor && git log'", "bash -c 'cat ~/.ssh/id_rsa'", "cd \"$x\" && bash -c 'cat a'"
+]
+
+/** Scripts for a shell that only read. */
+const unasked: ReadonlyArray<string> = [
+  "bash -c 'ls'", "sh -c 'ls'", "bash -c \"ls -la\"", "sh -c 'ls -la | head -5'", "/bin/bash -c ls", "/bin/sh -c 'pwd && ls'", "bash -ec 'cat a; wc -l b'",
+  "bash -euo pipefail -c 'git log -1 | cat'", "bash -eu -o pipefail -c 'grep -rn foo src | head'", "bash -c 'git status && git diff'",
+  "bash -c 'for f in *.ts; do wc -l \"$f\"; done'", "sh -c 'if [ -f a ]; then cat a; fi'", "bash -c '[[ -f a ]] && cat a'",
+  "bash -c 'diff <(sort a) <(sort b)'", "bash -c 'ls' 2>/dev/null | head", "timeout 5 bash -c 'ls'", "cd src && bash -c 'ls'", "echo a | bash -c 'cat'",
+  "bash -c 'cd src && ls'", "bash -c 'echo \"$HOME\"'", "bash -c 'n=5; head -n $n a'", "ls && sh -c 'wc -l a'"
+]
+
+describe("shells that run a script", () => {
+  for (const line of asked) it(`${line} is asked about`, () => assert.isFalse(onlyReads(line)))
+  for (const line of unasked) it(`${line} is not asked about`, () => assert.isTrue(onlyReads(line)))
+})
+
+describe("words that look like a script, and are none", () => {
+  it("formats of stat are no commands", () => {
+    const lines = [
+      "stat -c '%s' file", "stat -c '%s %n' file", "stat --format='%s %n' file", "stat -c \"%y %n\" src/*.ts", "stat -f '%z %N' file",
+      "stat --printf='%s %n\\n' a b", "stat -c '%a %U:%G' a | head"
+    ]
+    assert.deepStrictEqual(lines.filter((line) => !onlyReads(line)), [])
+    const more = ["stat -c '%s %n' $(touch x)", "stat -c '%s %n' a > b", "stat --unknown a", "./stat -c '%s %n' a", "stat -c '%s %n' a; touch b"]
+    assert.deepStrictEqual(more.filter(onlyReads), [])
+  })
+})
+
+describe("flags that a trace found to do more", () => {
+  it("asks about a host that ss looks for, and about what locale unpacks", () => {
+    const more = ["ss out", "ss -tn dst host.example", "ss -tn 'dst host.example'", "ss -tn dead.beef", "ss -tn src [::1]", "locale -m", "locale --charmaps"]
+    assert.deepStrictEqual(more.filter(onlyReads), [])
+    const lines = ["ss -tlnp", "ss -tn state established", "ss -tlnp '( sport = :3000 )'", "ss -tln sport = :3000", "ss -tn dst 10.0.0.1:443", "locale -a"]
+    assert.deepStrictEqual(lines.filter((line) => !onlyReads(line)), [])
+  })
+})
+
 describe("commands that read", () => {
   const lines = [
     "ls", "ls -la", "ls -lah src", "ls -1 --color=never *.ts", "ls -R src | head -50", "ls -lt --time-style=long-iso", "pwd", "cat a.ts", "cat -n src/index.ts", "cat a b c",

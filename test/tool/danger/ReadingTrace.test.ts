@@ -95,6 +95,11 @@ describe.skipIf(!isTraced)("commands that are known to only read, traced", () =>
     })
   })
 
+  it("sees a call that another process interrupted in the trace", () => {
+    const halves = ['1 execve("/usr/bin/timeout", [], 0x1) = 0', '2 execve("/tmp/w/x", ["x"], 0x1 <unfinished ...>', '3 tgkill(2, 3, SIGURG <unfinished ...>', "2 <... execve resumed>)  = 0"]
+    assert.deepStrictEqual(findWrites("sort", halves.join("\n")), ['execve("/tmp/w/x", ["x"], 0x1)  = 0'])
+  })
+
   it("does not run anything but reading: a sample", () => {
     assert.deepStrictEqual(sample.filter((words) => !isReading(words)), [])
     assert.deepStrictEqual(traceSubject(sample), [])

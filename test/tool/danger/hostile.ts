@@ -311,7 +311,7 @@ const configuration: ReadonlyArray<Hostile> = [
   ["docker exec db psql -c 'drop table x'", "database", "ask", "in a container"],
   ["redis-cli FLUSHALL", "database", "ask", "loses everything"],
   ["dropdb prod", "database", "ask", "loses a database"],
-  ["bash -c 'ls'", "inline code", "ask", "a script in an argument"],
+  ["bash -c 'ls' x", "inline code", "ask", "a script in an argument, and words for it"],
   ["python3 -c 'print(1)'", "inline code", "ask", "code in an argument"],
   ["perl -e 'unlink glob \"*\"'", "inline code", "ask", "code in an argument"],
   ["node -e 'process.exit()'", "inline code", "ask", "code in an argument"],

@@ -37,10 +37,16 @@ git init -q . && git add a b && git -c user.name=a -c user.email=a@a.example com
 const calls = "%file,%network,clock_settime,clock_adjtime,settimeofday,adjtimex,sethostname,setdomainname,fchmod,fchown,ftruncate,fallocate,"
   + "kill,tgkill,mount,setpriority,setrlimit"
 
+/** Programs that wait for nothing and take long to start: a trace that ends before they do shows nothing of them. */
+const slow = new Set(["yq", "pip", "pip3", "docker"])
+
+/** Seconds after which a command is ended; some of the others wait for good. */
+const limitSeconds = ([program = ""]: Words): number => slow.has(program) ? 60 : 1
+
 /** Runs commands one after another and returns the system calls of each. */
 export const traceCommands = (commands: ReadonlyArray<Words>): ReadonlyArray<string> => {
   const runs = commands.map((words, index) =>
-    `strace -f -qq -s 200 -e signal=none -e trace=${calls} -o /tmp/t/${index} timeout -s KILL 1 ${toLine(words)} </tmp/in >/dev/null 2>&1; ` +
+    `strace -f -qq -s 200 -e signal=none -e trace=${calls} -o /tmp/t/${index} timeout -s KILL ${limitSeconds(words)} ${toLine(words)} </tmp/in >/dev/null 2>&1; ` +
     `echo "@@ ${index}"; cat /tmp/t/${index}; rm -f /tmp/t/${index}`)
   const out = runConfined(preparation + runs.join("\n"))
   const traces = out.split(/^@@ \d+\n/m).slice(1)
@@ -73,7 +79,15 @@ const indexOfGit = /\.git\/(?:index(?:\.lock)?|objects\/(?:maintenance|tmp)[^"]*
 /** The clock is asked with the same call that sets it. */
 const asking = /^(?:adjtimex|clock_adjtime)\(.*modes=0,/
 
+/** The kernel is asked for its sockets: addresses are in the question, and nothing is sent to them. */
+const listingSockets = /nlmsg_type=(?:SOCK_DIAG_BY_FAMILY|(?:TCP|DCCP)DIAG_GETSOCK)\b/
+/** A library asks whether this machine has the protocol, and hears nothing on the port. */
+const probing = /^bind\(\d+, \{sa_family=AF_INET6, sin6_port=htons\(0\), .*"::1"/
+/** A program of Go interrupts its own threads with this signal, which does nothing to any other. */
+const interrupting = /^tgkill\(\d+, \d+, SIGURG\b/
+
 const isHarmless = (program: string, call: string): boolean => {
+  if (listingSockets.test(call) || interrupting.test(call) || probing.test(call)) return true
   if (call.startsWith("exec")) {
     if (!call.endsWith("= 0")) return true
     const path = /"([^"]*)"/.exec(call)?.[1] ?? ""
@@ -85,13 +99,29 @@ const isHarmless = (program: string, call: string): boolean => {
   return harmlessFiles.test(call) || program === "git" && indexOfGit.test(call) || asking.test(call)
 }
 
+/** Joins the two halves of a call that another process interrupted in the trace; one that never came back stays a half. */
+const joinCalls = (trace: string): ReadonlyArray<readonly [id: string, call: string]> => {
+  const begun = new Map<string, string>()
+  const joined = trace.split("\n").flatMap((line): ReadonlyArray<readonly [string, string]> => {
+    const [, id = "", text = ""] = /^(\d+)\s+(.*)$/.exec(line) ?? []
+    const half = /^(.*) <unfinished \.\.\.>$/.exec(text)?.[1]
+    if (half !== undefined) {
+      begun.set(id, half)
+      return []
+    }
+    const [resumed, rest = ""] = /^<\.\.\. \w+ resumed>(.*)$/.exec(text) ?? []
+    if (resumed === undefined) return text === "" ? [] : [[id, text]]
+    const first = begun.get(id) ?? ""
+    begun.delete(id)
+    return [[id, first + rest]]
+  })
+  return [...joined, ...begun]
+}
+
 /** Returns the system calls of a command that do more than read. */
 export const findWrites = (program: string, trace: string): ReadonlyArray<string> => {
   // What the timer in front does is not the program's.
   const [timer = ""] = trace.split(/\s/, 1)
-  return trace.split("\n").flatMap((line) => {
-    const [, id = "", call = ""] = /^(\d+)\s+(.*)$/.exec(line) ?? []
-    if (call === "" || id === timer && call.startsWith("kill(") || isHarmless(program, call)) return []
-    return [call.slice(0, 200)]
-  })
+  return joinCalls(trace).flatMap(([id, call]) =>
+    id === timer && call.startsWith("kill(") || isHarmless(program, call) ? [] : [call.slice(0, 200)])
 }

@@ -102,4 +102,15 @@ describe("settings of a repository", () => {
       yield* run
       assert.deepStrictEqual(asked, [`git that runs a program: fsmonitor in the settings of ${root}`])
     }))
+
+  it.live("finds git behind quotes, and in the script of a shell", () =>
+    Effect.gen(function*() {
+      const root = yield* repository
+      git(root, "config", "core.fsmonitor", "touch planted")
+      for (const line of ["git status", "bash -c 'git status'", "g\"i\"t status", "bash -c 'gi''t status'", "ls && \\g\\it status"]) {
+        const concerns = yield* Effect.provide(RepositorySettings.ofCommand(line, root), NodeServices.layer)
+        assert.lengthOf(concerns, 1, line)
+      }
+      assert.deepStrictEqual(yield* Effect.provide(RepositorySettings.ofCommand("ls -la", root), NodeServices.layer), [])
+    }))
 })

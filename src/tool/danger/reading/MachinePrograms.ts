@@ -1,6 +1,6 @@
 /**
  * Flags of programs that look at the machine, at its services and at what is installed. What is left out changes something (`date -s`,
- * `hostname NAME`, `ss -K`, `journalctl --vacuum-size`), reaches another machine (`systemctl -H`, `pip --index-url`, `ss -r`) or writes
+ * `hostname NAME`, `ss -K`, `journalctl --vacuum-size`), reaches another machine (`systemctl -H`, `pip --index-url`, `ss -r`, `ss HOST`) or writes
  * (`pip --log`).
  *
  * **Gotchas**
@@ -67,6 +67,18 @@ export const verbs: ReadonlyMap<string, ReadonlyMap<string, Grammar>> = byName([
   ["hermes", byVerb([["version", makeGrammar("", { operands: "none" })]])]
 ])
 
+/** Words of a filter of `ss`. It asks the network for the address of any other word. */
+const filterWords = named(`
+  state exclude sport dport src dst and or not eq ne lt le gt ge = == != < <= > >= ( ) ! all connected synchronized bucket big listening
+  established closed closing syn-sent syn-recv fin-wait-1 fin-wait-2 time-wait close-wait last-ack
+`)
+const address = /^(?:\d{1,3}(?:\.\d{1,3}){3}(?:\/\d{1,2})?)?(?::\d{1,5})?$/
+
+/** True of a filter of sockets that names no host. */
+const isSocketFilter = ({ operands }: Words): boolean =>
+  operands.every(({ glob, text, unknown }) =>
+    !glob && !unknown && text.trim().split(/\s+/).every((word) => filterWords.has(word) || address.test(word)))
+
 /** The words of a date to show, never one to set. */
 const isShownDate = ({ operands }: Words): boolean => operands.length <= 1
 
@@ -93,8 +105,12 @@ export const machinePrograms = byName<Grammar>([
   ["nproc", free("--all --ignore=#")],
   ["lscpu", free("-abcJxy -e[=] -p[=] --all --online --offline --json --extended[=] --parse[=] --hex --physical")],
   ["lsblk", makeGrammar("-abdfilmnprstOJPS -o= -e= -I= -x= --all --bytes --nodeps --fs --json --output= --paths --noheadings --list")],
-  ["ss", makeGrammar("-tulnpaxw460smioHOe --tcp --udp --listening --numeric --processes --all --unix --summary --ipv4 --ipv6 --no-header")],
-  ["locale", free("-acmkv --all-locales --charmaps --category-name --keyword-name --verbose")],
+  ["ss", makeGrammar(
+    "-tulnpaxw460smioHOe --tcp --udp --listening --numeric --processes --all --unix --summary --ipv4 --ipv6 --no-header",
+    { check: isSocketFilter }
+  )],
+  // Not `-m`, which runs `gzip`.
+  ["locale", free("-ackv --all-locales --category-name --keyword-name --verbose")],
   ["getconf", free("-a -v=")],
   ["tty", free("-s --silent --quiet")],
   ["cal", free("-13jmswyhN -A=# -B=# -n=#")],

@@ -94,3 +94,19 @@ export const isPlainWrapper = ({ called, fields, program }: Command): boolean =>
   const inner = Wrappers.wrapped(program, fields, undefined)
   return inner === undefined ? at >= fields.length : inner.length === fields.length - at
 }
+
+/** Flags of a shell in front of a script, the one that it follows last. */
+const scriptFlags = /^(?:(?:-[eux]+|-[eux]*o (?:pipefail|errexit|nounset)) )*-[eux]*c$/
+
+/** Words that the plain shell of a system may read otherwise than bash does: a quote, a redirection or an end where that has none. */
+const unlikeBash = /\$['"]|\[\[|[<>]\(|<<<|&>|\|&|;&|;;&/
+
+/** Returns the script of `bash -c SCRIPT` and `sh -c SCRIPT`; undefined where words follow it, or are not known. */
+export const findShellScript = ({ fields, program }: Command): string | undefined => {
+  const script = fields.at(-1)
+  const flags = fields.slice(0, -1)
+  if (script === undefined || !/^(?:ba|da)?sh$/.test(program) || /^[-+]|\{\}/.test(script.text)) return undefined
+  const isKnown = fields.every(({ commands, glob, unknown, varies }) => !unknown && !varies && !glob && commands.length === 0)
+  const isPlain = flags.every(({ text }) => !/\s/.test(text)) && scriptFlags.test(flags.map(({ text }) => text).join(" "))
+  return isKnown && isPlain && (program === "bash" || !unlikeBash.test(script.text)) ? script.text : undefined
+}
