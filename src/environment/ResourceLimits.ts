@@ -148,7 +148,8 @@ const watched = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, handle: C
     if (reason !== undefined) yield* end(reason)
   })
   if (limits.cpuSeconds !== undefined || limits.memoryMb !== undefined || limits.processes !== undefined) {
-    yield* Effect.forkScoped(Effect.repeat(once, Schedule.spaced(interval)))
+    // Not at once: a short command pays nothing.
+    yield* Effect.forkScoped(Effect.delay(Effect.repeat(once, Schedule.spaced(interval)), interval))
   }
   if (limits.temporaryMb !== undefined && findSpace !== undefined) {
     const watching = watchSpace(fs, handle, { bound: limits.temporaryMb, findSpace, end })
