@@ -101,7 +101,7 @@ export const removeFilesSince = (directory: string, since: number): Effect.Effec
         }
         if (depth < maxDepth) yield* removeBelow(found, depth + 1)
         if (stats.birthtimeMs >= since) yield* Effect.tryPromise(() => rmdir(found))
-        // What is busy, full or gone stays; the caller measures again.
+        // Entries that are busy, full or gone stay; the caller measures again.
       }, Effect.ignore), { discard: true })
     }).pipe(Effect.scoped, Effect.ignore)
   return removeBelow(directory, 0)
