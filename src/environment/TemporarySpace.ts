@@ -1,11 +1,14 @@
 /**
- * The bound of what the commands of one conversation keep in the temporary directories of their sandbox, which are directories of this
+ * The bound of what the commands of one conversation keep in the temporary directories of their sandbox, which are
+ * directories of this
  * machine.
  *
  * **Details**
  *
- * A look costs one `statfs`. The directories are measured only when so much free space has gone since the last measure that they can be
- * over the bound. Files that a command keeps open after their names were removed count too. Of several commands that share the
+ * A look costs one `statfs`. The directories are measured only when so much free space has gone since the last
+ * measure that they can be
+ * over the bound. Files that a command keeps open after their names were removed count too. Of several commands that
+ * share the
  * directories the one is ended that wrote most, and what was written there since it started is removed.
  */
 import * as Effect from "effect/Effect"

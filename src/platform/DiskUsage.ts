@@ -3,7 +3,8 @@
  *
  * **Details**
  *
- * Directories are held while they are read (`HeldPath`) and links are not followed, so that another process that renames them meanwhile
+ * Directories are held while they are read (`HeldPath`) and links are not followed, so that another process that
+ * renames them meanwhile
  * leads neither the measure nor the removal to another place. Linux only.
  */
 import * as Effect from "effect/Effect"
@@ -33,8 +34,11 @@ export interface TreeSize {
 const listEntries = (directory: string) =>
   Effect.flatMap(Effect.tryPromise(() => readdir(directory)), (names) =>
     Effect.forEach(names, (name) =>
-      // An entry may go between the two calls.
-      Effect.option(Effect.map(Effect.tryPromise(() => lstat(`${directory}/${name}`)), (stats) => ({ name, stats }))), { concurrency: 16 }))
+      Effect.tryPromise(() => lstat(`${directory}/${name}`)).pipe(
+        Effect.map((stats) => ({ name, stats })),
+        // An entry may go between the two calls.
+        Effect.option
+      ), { concurrency: 16 }))
 
 /** Measures a directory with everything below it; a file with several names counts once. */
 export const measureTree = Effect.fnUntraced(function*(directory: string) {
@@ -81,7 +85,8 @@ export const measureUnnamedFiles = Effect.fnUntraced(function*(pids: ReadonlyArr
 })
 
 /**
- * Removes the files below a directory that were made or changed since a moment (milliseconds of the clock), and the directories made
+ * Removes the files below a directory that were made or changed since a moment (milliseconds of the clock), and the
+ * directories made
  * since then that are empty afterwards. The directory itself stays, and so does what cannot be removed.
  */
 export const removeFilesSince = (directory: string, since: number): Effect.Effect<void> => {
@@ -102,7 +107,7 @@ export const removeFilesSince = (directory: string, since: number): Effect.Effec
         if (depth < maxDepth) yield* removeBelow(found, depth + 1)
         if (stats.birthtimeMs >= since) yield* Effect.tryPromise(() => rmdir(found))
         // Entries that are busy, full or gone stay; the caller measures again.
-      }, Effect.ignore), { discard: true })
+      }, (removal) => Effect.ignore(removal)), { discard: true })
     }).pipe(Effect.scoped, Effect.ignore)
   return removeBelow(directory, 0)
 }
