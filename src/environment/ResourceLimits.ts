@@ -108,6 +108,13 @@ export const exceeded = (usage: Omit<Usage, "pids">, { cpuSeconds, memoryMb, pro
   return undefined
 }
 
+/** Waits until killed processes write no more, for two seconds at most: the last ones end after the first one. */
+const waitForEnd = (fs: FileSystem.FileSystem, pids: ReadonlyArray<number>) =>
+  Effect.forEach(pids, (pid) =>
+    Effect.map(Effect.orElseSucceed(fs.readFileString(`/proc/${pid}/stat`), () => ""), (stat) => stat !== "" && !/\) [ZX] /.test(stat))).pipe(
+    Effect.repeat({ while: (running) => running.includes(true), schedule: Schedule.spaced("20 millis"), times: 100 })
+  )
+
 /** Ends a command whose temporary directories are over a bound, and removes what it wrote there. */
 const watchSpace = Effect.fnUntraced(function*(
   fs: FileSystem.FileSystem,
@@ -129,7 +136,11 @@ const watchSpace = Effect.fnUntraced(function*(
     if ((yield* TemporarySpace.findMainWriter(fs, space)) !== writer) return
     const reason = `more than ${bound} MB in ${temporaryPlaces} (terminal.limits.temporary_mb), and what it wrote there was removed`
     // The end of the command would interrupt the removal.
-    yield* Effect.uninterruptible(Effect.andThen(end(reason), TemporarySpace.clearSpace(space, bytes, writer.startedAt)))
+    const pids = yield* writer.processes
+    yield* Effect.uninterruptible(end(reason).pipe(
+      Effect.andThen(waitForEnd(fs, pids)),
+      Effect.andThen(TemporarySpace.clearSpace(space, bytes, writer.startedAt))
+    ))
   })
   yield* Effect.repeat(space.lock.withPermit(once), Schedule.spaced(interval))
 }, Effect.scoped)
