@@ -243,14 +243,16 @@ export const terminal = F.defaulted({
   envPassthrough: F.withDefault(F.texts, []),
   /** Seconds that a single-query run waits for background processes that will report. */
   oneshotCompletionWaitSeconds: F.withDefault(F.number({ least: 0 }), 600),
-  /** Limits of one command and all that it starts; a sandbox bounds processes and memory where absent. */
+  /** Limits of one command and all that it starts; a sandbox bounds processes, memory and temporary files where absent. */
   limits: F.defaulted({
     /** Processor time of all its processes together. */
     cpuSeconds: F.optional(F.seconds),
     memoryMb: F.optional(F.positive),
     /** Processes at a time. */
     processes: F.optional(F.positive),
-    outputMb: F.optional(F.positive)
+    outputMb: F.optional(F.positive),
+    /** Files in `/tmp` and `/var/tmp` of a sandbox, of all commands of a conversation together. */
+    temporaryMb: F.optional(F.positive)
   }),
   /** Program of the engine of containers: that of Docker, else of Podman, without it. */
   dockerBinary: F.optional(F.text),

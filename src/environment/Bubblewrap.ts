@@ -13,7 +13,7 @@ import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import type { ChildProcessHandle, ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import { nodePath } from "../platform/CurrentProcess.ts"
+import { machineMemory, nodePath } from "../platform/CurrentProcess.ts"
 import * as ForwardProxy from "../platform/ForwardProxy.ts"
 import * as SandboxNetwork from "./SandboxNetwork.ts"
 import type { Rule } from "./SandboxRules.ts"
@@ -48,6 +48,9 @@ const init = ({ args, command, options: { shell } }: ChildProcess.StandardComman
 }
 
 const isolation = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--disable-userns", "--cap-drop", "ALL", "--die-with-parent"]
+
+/** Bytes of `/dev/shm`, which are memory: a quarter, since the processes of a command may have the rest. */
+const sharedBytes = String(Math.floor(machineMemory() / 4))
 
 /** Arguments that mount what the rules say over a root that can only be read. */
 const mounts = (rules: ReadonlyArray<Rule>): ReadonlyArray<string> => [
@@ -138,10 +141,12 @@ const make: WallKind["make"] = (files) => Effect.map(findPrograms(files), ({ bwr
         args: [
           ...net === undefined ? [] : ["--user", "--net", "--preserve-credentials", "--target", String(net.pid), "--", bwrap],
           ...isolation,
-          "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
+          "--ro-bind", "/", "/", "--dev", "/dev", "--size", sharedBytes, "--tmpfs", "/dev/shm", "--proc", "/proc",
           // Settings of the kernel ask who a process is, not what it may: root without capabilities would change them for the machine.
           "--ro-bind-try", "/proc/sys", "/proc/sys",
           ...mounts(rules),
+          // Files there would be memory that no limit counts.
+          "--remount-ro", "/dev",
           "--chdir", directory, ...init(command)
         ],
         directory: "/",

@@ -97,6 +97,8 @@ export interface Service {
   readonly files: FileSystem.FileSystem
   /** Files from which something would run later, where the environment renames those that commands make. */
   readonly planted?: PlantedFiles | undefined
+  /** Directories of this machine with the temporary files of the call's commands; undefined where these share those of the machine. */
+  readonly temporaryDirectories?: Effect.Effect<ReadonlyArray<string>, PlatformError> | undefined
 }
 
 /** The place where commands run and files live. */

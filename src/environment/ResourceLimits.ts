@@ -1,27 +1,33 @@
 /**
- * Limits of what one command may use, with everything that it starts: processor time, memory, processes and output
- * (`terminal.limits`). A command that is over one is killed, and its output says which.
+ * Limits of what one command may use, with everything that it starts: processor time, memory, processes, output
+ * and temporary files (`terminal.limits`). A command that is over one is killed, and its output says which.
  *
  * **Details**
  *
  * The processes of a command are looked at in `/proc` five times a second, and only where a limit is set; the wrappers of a sandbox count
  * as processes of the command. Memory is what belongs to the processes alone: what they share with files is left out. How long a command may take is its timeout.
+ * Temporary files are bounded in a sandbox, which has them for itself (`TemporarySpace`).
  *
  * **Gotchas**
  *
  * Between two looks a command can use more than it may, for a fifth of a second. On this machine as it is, a process that left its parent
  * and its group is not seen; behind a sandbox nothing leaves.
  */
+import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
+import type { PlatformError } from "effect/PlatformError"
 import { type ChildProcessHandle, ChildProcessSpawner, make as makeSpawner, makeHandle } from "effect/process/ChildProcessSpawner"
 import { ConfigError } from "../domain/AgentError.ts"
-import { machineMemory } from "../platform/CurrentProcess.ts"
-import { CommandEnvironment } from "./CommandEnvironment.ts"
+import { machineMemory, temporarySpace } from "../platform/CurrentProcess.ts"
+import { CommandEnvironment, type Service } from "./CommandEnvironment.ts"
+import * as TemporarySpace from "./TemporarySpace.ts"
+
+const mega = 1024 * 1024
 
 /** Limits of one command; none where absent. */
 export interface Limits {
@@ -31,18 +37,33 @@ export interface Limits {
   /** Processes at a time. */
   readonly processes?: number | undefined
   readonly outputMb?: number | undefined
+  /** Files in the temporary directories of the sandbox, of all commands of a conversation together. */
+  readonly temporaryMb?: number | undefined
 }
 
-/** Limits of a command in a sandbox, where the settings have none: what no build needs, and the machine survives. */
-export const makeDefaults = (): Limits => ({ processes: 2000, memoryMb: Math.max(1000, Math.floor(machineMemory() * 0.75 / mega)) })
+/**
+ * Default bound of temporary files in MB, by the bytes that are free for them: a tenth, 4 GB at least, but not more than half (64 MB on a
+ * disk that is full). 4 GB where the system does not tell.
+ */
+export const chooseTemporaryBound = (free = Infinity): number =>
+  free === Infinity ? 4096 : Math.max(64, Math.floor(Math.max(free / 10, Math.min(4096 * mega, free / 2)) / mega))
 
-const mega = 1024 * 1024
+/** Limits of a command in a sandbox, where the settings have none: what no build needs, and the machine survives. */
+export const makeDefaults = (): Limits => ({
+  processes: 2000,
+  memoryMb: Math.max(1000, Math.floor(machineMemory() * 0.75 / mega)),
+  temporaryMb: chooseTemporaryBound(temporarySpace())
+})
+
+/** Temporary directories, as the commands of a sandbox see them. */
+const temporaryPlaces = "/tmp and /var/tmp"
 const interval = "200 millis"
 /** Ticks of the clock that `/proc` counts processor time in. */
 const ticks = 100
 
 /** Usage of a command so far. */
 interface Usage {
+  readonly pids: ReadonlyArray<number>
   readonly processes: number
   readonly cpuSeconds: number
   readonly memoryMb: number
@@ -61,6 +82,7 @@ const look = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, root: number
   // A process that is gone has nothing to say.
   const read = (path: string) => Effect.orElseSucceed(fs.readFileString(path), () => "")
   const queue = [root]
+  const pids: Array<number> = []
   let [processes, cpu, memory] = [0, 0, 0]
   for (let pid = queue.shift(); pid !== undefined && processes <= most; pid = queue.shift()) {
     const at = `/proc/${pid}`
@@ -68,25 +90,63 @@ const look = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, root: number
     if (tasks.length === 0) continue
     const [stat, status, ...children] = yield* Effect.all([read(`${at}/stat`), read(`${at}/status`), ...tasks.map((task) => read(`${at}/task/${task}/children`))], { concurrency: 8 })
     processes++
+    pids.push(pid)
     // Own time and that of children that ended, behind the name, which may hold anything.
     cpu += stat.slice(stat.lastIndexOf(")") + 2).split(" ").slice(11, 15).reduce((sum, text) => sum + Number(text), 0)
     const own = (field(status, "RssAnon") + field(status, "RssShmem")) / 1024
     memory += countsShares ? (yield* readShare(fs, pid)) ?? own : own
     queue.push(...children.flatMap((text) => text.trim().split(" ").filter((text) => text !== "").map(Number)))
   }
-  return { processes, cpuSeconds: cpu / ticks, memoryMb: memory } satisfies Usage
+  return { pids, processes, cpuSeconds: cpu / ticks, memoryMb: memory } satisfies Usage
 })
 
 /** Names the limit that a usage is over; undefined for none. */
-export const exceeded = (usage: Usage, { cpuSeconds, memoryMb, processes }: Limits): string | undefined => {
+export const exceeded = (usage: Omit<Usage, "pids">, { cpuSeconds, memoryMb, processes }: Limits): string | undefined => {
   if (processes !== undefined && usage.processes > processes) return `more than ${processes} processes (terminal.limits.processes)`
   if (memoryMb !== undefined && usage.memoryMb > memoryMb) return `more than ${memoryMb} MB of memory (terminal.limits.memory_mb)`
   if (cpuSeconds !== undefined && usage.cpuSeconds > cpuSeconds) return `more than ${cpuSeconds} s of processor time (terminal.limits.cpu_seconds)`
   return undefined
 }
 
+/** Waits until killed processes write no more, for two seconds at most: the last ones end after the first one. */
+const waitForEnd = (fs: FileSystem.FileSystem, pids: ReadonlyArray<number>) =>
+  Effect.forEach(pids, (pid) =>
+    Effect.map(Effect.orElseSucceed(fs.readFileString(`/proc/${pid}/stat`), () => ""), (stat) => stat !== "" && !/\) [ZX] /.test(stat))).pipe(
+    Effect.repeat({ while: (running) => running.includes(true), schedule: Schedule.spaced("20 millis"), times: 100 })
+  )
+
+/** Ends a command whose temporary directories are over a bound, and removes what it wrote there. */
+const watchSpace = Effect.fnUntraced(function*(
+  fs: FileSystem.FileSystem,
+  handle: ChildProcessHandle,
+  { bound, findSpace, end }: { readonly bound: number; readonly findSpace: FindSpace; readonly end: (reason: string) => Effect.Effect<void> }
+) {
+  const space = yield* findSpace
+  const writer: TemporarySpace.Writer = {
+    startedAt: yield* Clock.currentTimeMillis,
+    processes: Effect.map(look(fs, handle.pid, Infinity), ({ pids }) => pids)
+  }
+  yield* Effect.acquireRelease(
+    Effect.sync(() => void space.writers.add(writer)),
+    () => Effect.sync(() => void space.writers.delete(writer))
+  )
+  const bytes = bound * mega
+  const once = Effect.gen(function*() {
+    if (!(yield* TemporarySpace.isOverBound(space, bytes))) return
+    if ((yield* TemporarySpace.findMainWriter(fs, space)) !== writer) return
+    const reason = `more than ${bound} MB in ${temporaryPlaces} (terminal.limits.temporary_mb), and what it wrote there was removed`
+    // The end of the command would interrupt the removal.
+    const pids = yield* writer.processes
+    yield* Effect.uninterruptible(end(reason).pipe(
+      Effect.andThen(waitForEnd(fs, pids)),
+      Effect.andThen(TemporarySpace.clearSpace(space, bytes, writer.startedAt))
+    ))
+  })
+  yield* Effect.repeat(space.lock.withPermit(once), Schedule.spaced(interval))
+}, Effect.scoped)
+
 /** A process under limits: killed when it is over one, which the end of its output says. */
-const watched = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, handle: ChildProcessHandle, limits: Limits) {
+const watched = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, handle: ChildProcessHandle, limits: Limits, findSpace?: FindSpace) {
   const over = yield* Deferred.make<string>()
   const end = (reason: string) =>
     Effect.andThen(Deferred.succeed(over, reason), Effect.ignore(handle.kill({ killSignal: "SIGKILL" })))
@@ -99,7 +159,13 @@ const watched = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, handle: C
     if (reason !== undefined) yield* end(reason)
   })
   if (limits.cpuSeconds !== undefined || limits.memoryMb !== undefined || limits.processes !== undefined) {
-    yield* Effect.forkScoped(Effect.repeat(once, Schedule.spaced(interval)))
+    // Not at once: a short command pays nothing.
+    yield* Effect.forkScoped(Effect.delay(Effect.repeat(once, Schedule.spaced(interval)), interval))
+  }
+  if (limits.temporaryMb !== undefined && findSpace !== undefined) {
+    const watching = watchSpace(fs, handle, { bound: limits.temporaryMb, findSpace, end })
+    yield* Effect.forkScoped(Effect.catch(watching, () =>
+      end(`temporary files that could not be measured (terminal.limits.temporary_mb)`)))
   }
   let written = 0
   const bounded = (stream: ChildProcessHandle["stdout"]): ChildProcessHandle["stdout"] =>
@@ -119,8 +185,22 @@ const watched = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, handle: C
   })
 })
 
-const limited = (fs: FileSystem.FileSystem, spawner: ChildProcessSpawner["Service"], limits: Limits): ChildProcessSpawner["Service"] =>
-  makeSpawner((command) => Effect.flatMap(spawner.spawn(command), (handle) => watched(fs, handle, limits)))
+const limited = (fs: FileSystem.FileSystem, spawner: ChildProcessSpawner["Service"], limits: Limits, space?: FindSpace): ChildProcessSpawner["Service"] =>
+  makeSpawner((command) => Effect.flatMap(spawner.spawn(command), (handle) => watched(fs, handle, limits, space)))
+
+/** Finds the temporary directories of the call that is served. */
+type FindSpace = Effect.Effect<TemporarySpace.TemporarySpace, PlatformError>
+
+/** Temporary directories of each conversation of an environment, with what was found in them. */
+const rememberSpaces = (directories: NonNullable<Service["temporaryDirectories"]>): FindSpace => {
+  const known = new Map<string, TemporarySpace.TemporarySpace>()
+  return Effect.map(directories, (list) => {
+    const key = list.join("\0")
+    const space = known.get(key) ?? TemporarySpace.makeSpace(list)
+    known.set(key, space)
+    return space
+  })
+}
 
 /** An environment on this machine whose commands have limits; fails where processes cannot be looked at. */
 export const layer = <E, R>(
@@ -135,9 +215,17 @@ export const layer = <E, R>(
       if (given.processes === "elsewhere") return yield* new ConfigError({ path: "terminal.limits", message: "terminal.limits: they hold for commands on this machine only. Remove it; a container has terminal.container_memory, container_cpu and container_pids." })
       const isSeen = yield* Effect.orElseSucceed(fs.exists("/proc/self/status"), () => false)
       if (!isSeen) return yield* new ConfigError({ path: "terminal.limits", message: "terminal.limits: this system has no /proc, so that no limit can hold. Remove it." })
+      const { temporaryDirectories } = given
+      if (limits.temporaryMb !== undefined && temporaryDirectories === undefined) {
+        return yield* new ConfigError({
+          path: "terminal.limits.temporary_mb",
+          message: "terminal.limits.temporary_mb: it holds in a sandbox only, whose temporary files are separate. Remove it, or turn the sandbox on (terminal.backend)."
+        })
+      }
+      const findSpace = temporaryDirectories === undefined ? undefined : rememberSpaces(temporaryDirectories)
       return {
         ...given,
-        spawner: limited(fs, given.spawner, limits),
+        spawner: limited(fs, given.spawner, limits, findSpace),
         outside: given.outside === undefined ? undefined : { ...given.outside, spawner: limited(fs, given.outside.spawner, limits) }
       }
     })

@@ -208,6 +208,7 @@ const build = Effect.fnUntraced(function*(options: Options) {
     spawner,
     outside: { spawner: outer, files: host },
     files: SandboxFiles.make(host, path, rules, Effect.map(temporary, ({ directory }) => directory), watch.admit),
+    temporaryDirectories: Effect.map(temporary, ({ sources }) => sources),
     planted: { take: watch.takeSetAside, keep: watch.keep }
   })
   return { base, environment }

@@ -54,6 +54,8 @@ export interface Temporary {
   /** Directory for them, as commands see it. */
   readonly directory: string
   readonly rules: ReadonlyArray<Rule>
+  /** Directories for them, as this machine sees them. */
+  readonly sources: ReadonlyArray<string>
 }
 
 /** Directories for temporary files, of each conversation its own, so that two see nothing of each other: at the usual paths where they can stand there. */
@@ -73,8 +75,8 @@ export const makeTemporary = Effect.fnUntraced(function*(base: string, paths: Wa
     // A command would see what others have there, but where a mount takes its place.
     const own: ReadonlyArray<Rule> = paths === "mounted" && mounted.some(({ path }) => within(base, path)) ? [] : [{ path: base, allows: "nothing" }]
     const temporary: Temporary = paths === "mounted"
-      ? { directory: "/tmp", rules: [...mounted, ...own] }
-      : { directory: at.tmp, rules: [...own, { path: at.tmp, allows: "write" }] }
+      ? { directory: "/tmp", rules: [...mounted, ...own], sources: made }
+      : { directory: at.tmp, rules: [...own, { path: at.tmp, allows: "write" }], sources: made }
     return temporary
   })
 })

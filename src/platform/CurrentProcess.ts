@@ -1,7 +1,7 @@
 /**
  * The process that this program is: its facts, its standard streams, its events and its end; and signals to other processes.
  */
-import { writeFileSync } from "node:fs"
+import { statfsSync, writeFileSync } from "node:fs"
 import { tmpdir, totalmem } from "node:os"
 import * as Context from "effect/Context"
 
@@ -29,6 +29,17 @@ export const machineMemory = (): number => {
 
 /** Directory for temporary files. */
 export const temporaryDirectory = (): string => tmpdir()
+
+/** Bytes that are free for temporary files; undefined where the system does not tell. */
+export const temporarySpace = (): number | undefined => {
+  try {
+    const { bavail, bsize } = statfsSync(tmpdir())
+    return bavail * bsize
+  } catch {
+    // No such directory: the first temporary file reports it.
+    return undefined
+  }
+}
 
 /** The directory that a runtime is made for, whose project files count: that of this process, but for a server that has several. */
 export const StartDirectory = Context.Reference<() => string>("hermes-effect/platform/StartDirectory", { defaultValue: () => workingDirectory })

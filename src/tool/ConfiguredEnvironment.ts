@@ -214,14 +214,19 @@ const inFolder = Effect.fnUntraced(function*(settings: Values, host: Host) {
 })
 
 /** The place with the limits of the settings, and those of a sandbox; the code that only they need is loaded where there are some. */
-const within = Effect.fnUntraced(function*({ terminal: { limits: { cpuSeconds, memoryMb, outputMb, processes } } }: Values, choice: Choice): Effect.fn.Return<Choice> {
-  const limits = { cpuSeconds, memoryMb, outputMb, processes }
+const within = Effect.fnUntraced(function*({ terminal: { limits: { cpuSeconds, memoryMb, outputMb, processes, temporaryMb } } }: Values, choice: Choice): Effect.fn.Return<Choice> {
+  const limits = { cpuSeconds, memoryMb, outputMb, processes, temporaryMb }
   const isBounded = choice.isSandbox === true && operatingSystem === "linux"
   if (!isBounded && Object.values(limits).every((limit) => limit === undefined)) return choice
   const [{ layerLocal }, { layer, makeDefaults }] = yield* Effect.promise(() =>
     Promise.all([import("../environment/CommandEnvironment.ts"), import("../environment/ResourceLimits.ts")]))
   const defaults = isBounded ? makeDefaults() : {}
-  const bounds = { ...limits, processes: processes ?? defaults.processes, memoryMb: memoryMb ?? defaults.memoryMb }
+  const bounds = {
+    ...limits,
+    processes: processes ?? defaults.processes,
+    memoryMb: memoryMb ?? defaults.memoryMb,
+    temporaryMb: temporaryMb ?? defaults.temporaryMb
+  }
   return { ...choice, layer: layer(choice.layer ?? layerLocal, bounds) }
 })
 

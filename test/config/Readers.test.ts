@@ -40,6 +40,7 @@ terminal.limits.cpu_seconds                                  tool/ConfiguredEnvi
 terminal.limits.memory_mb                                    tool/ConfiguredEnvironment.ts
 terminal.limits.processes                                    tool/ConfiguredEnvironment.ts
 terminal.limits.output_mb                                    tool/ConfiguredEnvironment.ts
+terminal.limits.temporary_mb                                 tool/ConfiguredEnvironment.ts
 terminal.sandbox.required                                    tool/ConfiguredEnvironment.ts
 terminal.sandbox.policy                                      tool/ConfiguredEnvironment.ts
 terminal.sandbox.network                                     tool/ConfiguredEnvironment.ts

@@ -1,0 +1,113 @@
+/**
+ * Space on disks: what is free, what a directory takes, and the removal of what was written to it since a moment.
+ *
+ * **Details**
+ *
+ * Directories are held while they are read (`HeldPath`) and links are not followed, so that another process that
+ * renames them meanwhile
+ * leads neither the measure nor the removal to another place. Linux only.
+ */
+import * as Effect from "effect/Effect"
+import type { Stats } from "node:fs"
+import { chmod, lstat, readdir, rmdir, stat, statfs, unlink } from "node:fs/promises"
+import { holdDirectory } from "./HeldPath.ts"
+
+/** Bytes that a file counts at least: a file system can run out of entries before it runs out of bytes. */
+const entryBytes = 4096
+
+/** Directories below each other that are entered; each takes a descriptor. */
+const maxDepth = 256
+
+/** Bytes and entries, as bytes, that users may still write to the file system of a directory. */
+export const readFreeBytes = (directory: string) =>
+  Effect.map(Effect.tryPromise(() => statfs(directory)), ({ bavail, bsize, ffree }) => bavail * bsize + ffree * entryBytes)
+
+const countBytes = ({ blocks }: Stats): number => Math.max(blocks * 512, entryBytes)
+
+/** Space that a directory takes. */
+export interface TreeSize {
+  readonly bytes: number
+  /** `false`: a part of it could not be read, and is not counted. */
+  readonly isComplete: boolean
+}
+
+const listEntries = (directory: string) =>
+  Effect.flatMap(Effect.tryPromise(() => readdir(directory)), (names) =>
+    Effect.forEach(names, (name) =>
+      Effect.tryPromise(() => lstat(`${directory}/${name}`)).pipe(
+        Effect.map((stats) => ({ name, stats })),
+        // An entry may go between the two calls.
+        Effect.option
+      ), { concurrency: 16 }))
+
+/** Measures a directory with everything below it; a file with several names counts once. */
+export const measureTree = Effect.fnUntraced(function*(directory: string) {
+  const counted = new Set<number>()
+  let bytes = 0
+  let isComplete = true
+  const measureBelow = (path: string, depth: number): Effect.Effect<void> =>
+    Effect.gen(function*() {
+      const { at } = yield* holdDirectory(path)
+      for (const entry of yield* listEntries(at)) {
+        if (entry._tag === "None") continue
+        const { name, stats } = entry.value
+        if (stats.nlink > 1 && !stats.isDirectory()) {
+          if (counted.has(stats.ino)) continue
+          counted.add(stats.ino)
+        }
+        bytes += countBytes(stats)
+        if (!stats.isDirectory()) continue
+        if (depth < maxDepth) yield* measureBelow(`${at}/${name}`, depth + 1)
+        else isComplete = false
+      }
+    }).pipe(Effect.scoped, Effect.catch(() => Effect.sync(() => void (isComplete = false))))
+  yield* measureBelow(directory, 0)
+  return { bytes, isComplete } satisfies TreeSize
+})
+
+/** Measures the files that processes keep open and that have no name any more; those of other users are not seen. */
+export const measureUnnamedFiles = Effect.fnUntraced(function*(pids: ReadonlyArray<number>) {
+  const sizes = new Map<string, number>()
+  yield* Effect.forEach(pids, (pid) =>
+    Effect.tryPromise(() => readdir(`/proc/${pid}/fd`)).pipe(
+      Effect.flatMap((names) => Effect.forEach(names, (name) =>
+        Effect.tryPromise(() => stat(`/proc/${pid}/fd/${name}`)).pipe(
+          Effect.map((stats) => {
+            if (stats.isFile() && stats.nlink === 0) sizes.set(`${stats.dev} ${stats.ino}`, countBytes(stats))
+          }),
+          // It was closed meanwhile.
+          Effect.ignore
+        ), { concurrency: 16, discard: true })),
+      // The process has ended meanwhile.
+      Effect.ignore
+    ), { concurrency: 4, discard: true })
+  return [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)
+})
+
+/**
+ * Removes the files below a directory that were made or changed since a moment (milliseconds of the clock), and the
+ * directories made
+ * since then that are empty afterwards. The directory itself stays, and so does what cannot be removed.
+ */
+export const removeFilesSince = (directory: string, since: number): Effect.Effect<void> => {
+  const removeBelow = (path: string, depth: number): Effect.Effect<void> =>
+    Effect.gen(function*() {
+      const { at } = yield* holdDirectory(path)
+      // A command may have taken the right to list it away.
+      const entries = yield* Effect.catch(listEntries(at), () =>
+        Effect.andThen(Effect.tryPromise(() => chmod(at, 0o700)), listEntries(at)))
+      yield* Effect.forEach(entries, Effect.fnUntraced(function*(entry) {
+        if (entry._tag === "None") return
+        const { name, stats } = entry.value
+        const found = `${at}/${name}`
+        if (!stats.isDirectory()) {
+          if (stats.ctimeMs >= since) yield* Effect.tryPromise(() => unlink(found))
+          return
+        }
+        if (depth < maxDepth) yield* removeBelow(found, depth + 1)
+        if (stats.birthtimeMs >= since) yield* Effect.tryPromise(() => rmdir(found))
+        // Entries that are busy, full or gone stay; the caller measures again.
+      }, (removal) => Effect.ignore(removal)), { discard: true })
+    }).pipe(Effect.scoped, Effect.ignore)
+  return removeBelow(directory, 0)
+}
